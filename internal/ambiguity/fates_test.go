@@ -66,12 +66,12 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 	return func(*trial, *lab.Request) (*http.Response, error) { return lab.Refusal(400, code), nil }
 }
 
-// network is the fault of the client's wire. It gives the first requests of the
-// operation the fates of the trial.
+// network is called for each request of the trial's client, in place of the network. It
+// gives the first requests of the operation the fates of the trial.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
-		// If a request without a fate is sent at the same instant as a request with one, it
-		// arrives later.
+		// A request without a fate must arrive later than a request with a fate that is sent at
+		// the same instant.
 		time.Sleep(time.Millisecond)
 	}
 	x.mu.Lock()
@@ -96,8 +96,8 @@ func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	return f.fault(x, r)
 }
 
-// fits reports whether the request is one of the operation's requests, which
-// have fates.
+// fits reports whether a request is one of those requests of the operation to which the
+// trial gives fates.
 func (x *trial) fits(c lab.Call) bool { return x.op.fits(c) && bytes.Contains(c.Body, x.only) }
 
 // keys returns a function that describes in words which clients hold the named
@@ -246,8 +246,8 @@ func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
 }
 
-// keeps returns a function that checks that the lock is still held, and then releases it.
-// The lock is another client's.
+// keeps returns a function that checks that another client still holds the given lock, and
+// then releases it.
 func keeps(lock *leasehold.Lock) func() error {
 	return func() error {
 		return errors.Join(lock.Err(), lock.Renew(context.Background()), lock.Release(context.Background()))
@@ -280,7 +280,7 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	// This is the lock that was taken over or, if none was taken over, the first lock.
+	// longest is the lock that was taken over or, if none was, the first lock.
 	longest := g.Locks()[0]
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {

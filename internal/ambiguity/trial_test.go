@@ -25,9 +25,9 @@ const (
 // requests.
 type operation struct {
 	name  string
-	about string // description of the call, printed before the operation's table
-	cfg   func() leasehold.Config
-	fits  func(lab.Call) bool
+	about string                  // description of the call, printed before the operation's table
+	cfg   func() leasehold.Config // returns the configuration of the client; nil for lab.Config
+	fits  func(lab.Call) bool     // reports whether a request is one of those that may receive a fate
 
 	// prepare makes the calls that must precede the operation. It returns the
 	// function that runs the operation.
@@ -53,7 +53,7 @@ type operation struct {
 type trial struct {
 	*lab.World
 	op     *operation
-	c      *leasehold.Client
+	c      *leasehold.Client // client that runs the operation, and whose requests receive the fates
 	wire   *lab.Wire
 	other  *leasehold.Client // client of a second process, whose requests meet no faults
 	thief  *leasehold.Client // client of a third process, whose requests meet no faults
@@ -61,11 +61,11 @@ type trial struct {
 	others int               // number of writes by thief
 
 	mu         sync.Mutex
-	armed      bool
-	fates      []fate
-	next       int
-	silent     bool
-	unanswered bool // some request of the operation was not answered
+	armed      bool   // the operation is running, so its requests receive fates
+	fates      []fate // fates of the operation's first requests
+	next       int    // index of the next fate
+	silent     bool   // the fate silence has begun: all further requests are lost
+	unanswered bool   // some request of the operation was not answered
 
 	locks []*leasehold.Lock // locks that the caller received from the client, and may trust
 	note  string            // results of the operation that the caller saw besides its error
@@ -78,7 +78,8 @@ type trial struct {
 // all late requests have arrived.
 const settles = arrivesLate + time.Second
 
-// outcome is the result of a trial: the words of one cell of a table.
+// outcome is the result of a trial, in the words of the tables: what the caller sees, what the
+// record shows, and what another client finds later.
 type outcome struct{ sees, record, later string }
 
 // ctx returns the context of the operation's caller, which ends when the caller
@@ -116,7 +117,7 @@ func (x *trial) mend() {
 	x.armed = false
 }
 
-// always makes every random number of a client 0.5, so that repeated trials
+// always is an Edit that makes every random number of a client 0.5, so that repeated trials
 // with the same fates have the same outcome.
 var always = lab.Chance(func() float64 { return 0.5 })
 
@@ -314,8 +315,8 @@ func errorsOf(err error) []string {
 		}
 	}
 	switch {
-	// This case is first: if the deadline has passed, a connection reset of the last request
-	// does not count.
+	// This case comes first: if the deadline has passed, it does not matter that the
+	// connection of the last request was reset.
 	case errors.Is(err, context.DeadlineExceeded):
 		names = append(names, "deadline exceeded")
 	case errors.Is(err, lab.ErrReset):

@@ -72,7 +72,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 	})
 }
 
-func TestTryAcquireInNewProcessTakesOverDeadHolder(t *testing.T) {
+func TestTryAcquireInNewProcessTakesOverLockOfDeadHolder(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.TryAcquire(ctx, "job")
@@ -185,7 +185,7 @@ func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 	})
 }
 
-func TestDamagedRecordOfReleasedLockCanBeAcquired(t *testing.T) {
+func TestKeyWithDamagedReleasedRecordCanBeAcquired(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
 			"no owner":              {"ownerName": nil},
@@ -233,7 +233,7 @@ func TestRecordOfHeldLockHasNoExpiryTimeForAnyTTLAttribute(t *testing.T) {
 	})
 }
 
-func TestRecordReleasedByOtherLibraryGetsTokenFromClock(t *testing.T) {
+func TestAcquireAfterReleaseByOtherLibraryTakesTokenFromClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
@@ -255,7 +255,7 @@ func TestHeldErrorShowsDateIfGrantIsOlderThanOneDay(t *testing.T) {
 	}
 }
 
-func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
+func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs clients treat ("a","bc") and ("ab","c") as equal; dynamolock ignores the sort key
 	lab.InLayout(t, layout.Native{SortKey: "shard", SortValue: "-"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		locks := []*leasehold.Lock{

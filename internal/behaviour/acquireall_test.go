@@ -176,7 +176,7 @@ func TestAcquireIgnoresKeyOrderOfReleasedGroup(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNoKeyIfSharedGrantEndsMeanwhile(t *testing.T) {
+func TestAcquireAllHoldsNoKeyIfOuterLockEndsMeanwhile(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

@@ -54,13 +54,13 @@ func TestAcquireAnyNoWaitAcquiresLaterFreeKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsTrustInHandOverFromItsLastRead(t *testing.T) {
+func TestAcquireAnyCountsHandOverLeaseFromLastRead(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
 		b, wire := w.Client(lab.Config())
 		granted := begin(func() *leasehold.Lock { return acquireAny(t.Context(), w, b, keys) })
-		lab.Elapse(time.Minute) // longer than the lease of a hand-over: that lease must count from the last read
+		lab.Elapse(time.Minute) // longer than the lease of a hand-over, so that lease must not count from the start of the call
 		wire.Sent()
 		w.Release(others.Locks()[0])
 		lock := <-granted
@@ -71,9 +71,9 @@ func TestAcquireAnyCountsTrustInHandOverFromItsLastRead(t *testing.T) {
 	})
 }
 
-// Forty clients contend for ten keys, and each is in the queues of only two keys. A client
-// reads the keys of these queues often, and the other keys rarely. If it read all keys
-// equally often, a grant would cost 144 read units.
+// Forty clients contend for ten keys, and each client is in the queues of only two keys. A
+// client reads these two keys often, and the other keys rarely. If it read all keys equally
+// often, a grant would cost 144 read units.
 func TestAcquireAnyOfTenKeysCostsFewUnitsAmongFortyClients(t *testing.T) {
 	var names []string
 	for i := range 10 {
@@ -189,7 +189,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyHeldByContextUnlessReentrant(t *testing.T) {
+func TestAcquireAnySkipsKeyOfLockInContextUnlessReentrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
@@ -259,7 +259,7 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
+func TestAcquireAnyNoWaitEndsIfRequestsForFreedKeyGetNoReply(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },

@@ -19,8 +19,8 @@ import (
 
 type protoItem = map[string]types.AttributeValue
 
-// scene is the state in which a call begins: a client holds a lock and a group, and its
-// wire has no fault yet.
+// scene is the state in which a call begins: the client c holds a lock and a group, and its
+// network (wire) has no fault yet. grant is a detached grant.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -31,15 +31,15 @@ type scene struct {
 }
 
 // These constants limit the time of calls whose context does not end. At its limit, a call
-// cancels its request in flight. It undoes the effect of that request within
-// Config.ReleaseGrace.
+// cancels its request in flight. It undoes the effect of that request within the next few
+// seconds (undoes).
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
-	trust    = 18 * time.Second
-	term     = 20 * time.Second
+	trust    = 18 * time.Second // time for which a renewal lets the holder trust its lock
+	term     = 20 * time.Second // the lease
 	tokenUse = 5 * time.Minute
-	byCtx    = 0 // the call has no limit of its own: only its context ends it
-	patience = 5 * time.Second
+	byCtx    = 0               // the call has no limit of its own: only its context ends it
+	patience = 5 * time.Second // time after which the context of a call ends, if it ends
 	undoes   = 3*time.Second + 2*time.Second + time.Second
 )
 

@@ -81,7 +81,7 @@ func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitThatFindsLossLetsNextWaiterAcquireAtOnce(t *testing.T) {
+func TestCommitThatFindsLockLostLetsNextWaiterAcquireAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -303,10 +303,10 @@ func TestGuardedReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-// The network may deliver a grant twice. The second copy may be applied after the grant was
-// released and the key is free again. It then has a new token, which the guard of the first
-// copy does not contain.
-func TestOldGuardStillFailsAfterLateCopyOfGrantIsApplied(t *testing.T) {
+// The network may deliver the request of a grant twice. DynamoDB may apply the second copy
+// after the release, when the key is free again. The copy then writes a new token, which
+// the guard of the released grant does not contain.
+func TestOldGuardFailsAfterDelayedCopyOfGrantRequestIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		a, wire := w.Client(lab.Config())

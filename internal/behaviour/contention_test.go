@@ -15,16 +15,16 @@ import (
 )
 
 // A section is the work of a client while it holds the key. roundTrip is the time from a
-// request to its reply. limit is the least time from one section to the next: one section,
-// one round trip for the grant and one for the release.
+// request to its reply. limit is the least time from the start of one section to the start of
+// the next: one section, one round trip for the grant and one for the release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
 	limit        = sectionTakes + 2*roundTrip
 )
 
-// startWithin is the period in which clients start, each at a random time. If all started
-// at the same instant, all would have waited equally long.
+// startWithin is the period in which clients start, each at a random time. Otherwise all
+// waiters would have waited equally long.
 const startWithin = 100 * time.Millisecond
 
 // contention is the measured result of clients that contend for keys.
@@ -145,8 +145,8 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. The test accepts a tenth more than the
-// recorded values, because results vary by chance. The case with fewer clients has more
-// sections, so that a result exceeds its bound by chance only once in many million runs.
+// recorded values, because results vary by chance. With fewer clients, it runs more sections,
+// so that a result exceeds its bound by chance only once in many million runs.
 func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
@@ -171,9 +171,8 @@ func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	}
 }
 
-// If a waiter in the queue has died, it blocks the key when it becomes the head. It blocks
-// the key for the lease of a hand-over. If it sent a grant just before it died, it blocks
-// the key for a full lease.
+// A waiter that has died in the queue blocks the key when it becomes the head: for the lease
+// of a hand-over or, if it sent a grant request just before it died, for a full lease.
 func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -251,7 +250,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 // While the holder holds the key, the queue does not move. Its head reads four times a
 // second, and the other queued waiters once a second. A waiter outside the queue reads once
 // in twelve seconds.
-func TestThousandWaitersBehindLongHoldReadAtMost120TimesASecond(t *testing.T) {
+func TestThousandWaitersOfHeldKeyReadAtMost120TimesASecond(t *testing.T) {
 	waiters, most := 1000, 120
 	if lab.IsQuick() {
 		waiters, most = 100, 36

@@ -205,8 +205,8 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// Every request of these calls is refused until the context ends. So when the context ends,
-// no request is unanswered.
+// DynamoDB throttles every request of these calls until their context ends. So when the
+// context ends, every request has been answered.
 func TestCallHasKnownOutcomeIfAllItsRequestsWereAnswered(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error

@@ -33,7 +33,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEventsCountEachRequestAndTimeHeldOnce(t *testing.T) {
+func TestEventsCountEachRequestAndHoldingTimeOnce(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
@@ -123,7 +123,7 @@ func TestEventsCountEachRequestAndTimeHeldOnce(t *testing.T) {
 	})
 }
 
-func TestOnEventCanUseLockOfFinishedCommit(t *testing.T) {
+func TestOnEventCanCallLockMethodsDuringCommittedEvent(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Lock) error{
 		"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {
@@ -145,8 +145,8 @@ func TestOnEventCanUseLockOfFinishedCommit(t *testing.T) {
 		select {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
-		// ^ The call in OnEvent waits for the event that it was called from. The lock has
-		// not expired: it is trusted for 18 s.
+		// The call in OnEvent must not wait until OnEvent returns. 12 s are enough for the call
+		// and too short for the lock to expire: the lock is trusted for 18 s.
 		case <-time.After(12 * time.Second):
 			t.Error("it waits for the event that it was called from")
 		}

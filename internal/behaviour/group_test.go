@@ -73,7 +73,7 @@ func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
+func TestCloseWaitsForFunctionOfGroupDo(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		done := begin(func() error {
@@ -128,7 +128,7 @@ func TestCloseDoesNotWaitForGroupFunctionThatNeverRan(t *testing.T) {
 	})
 }
 
-func TestDoReturnsLossFoundByRelease(t *testing.T) {
+func TestDoReturnsErrLostIfReleaseFindsLockLost(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
 		"of a lock": func(ctx context.Context, g *leasehold.Group, steal func()) error {
 			return g.Locks()[0].Do(ctx, func(context.Context, *leasehold.Lock) error { steal(); return nil })

@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestHandOverStoresItsLeaseInRecord(t *testing.T) {
+func TestHandOverStoresLeaseDerivedFromReleasersLease(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -69,8 +69,8 @@ func TestHandOverStoresItsLeaseInRecord(t *testing.T) {
 	})
 }
 
-// A head that has died blocks the key for one lease of the hand-over. If the releaser's
-// lease is one second, this lease is at most one second.
+// If the head of the queue has died, a hand-over to it blocks the key for the lease of the
+// hand-over. This lease is at most one second if the releaser's lease is one second.
 func TestDeadQueueHeadBlocksKeyAtMostForLeaseOfReleaser(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
@@ -100,11 +100,10 @@ func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadReplacesHandOverIfLittleTrustIsLeft(t *testing.T) {
+func TestQueueHeadSendsOwnGrantIfHandOverLeavesLittleTrust(t *testing.T) {
 	skewed := lab.Config()
-	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A
-	// client with the lease of short trusts the key for 900 ms, even after a grant of its
-	// own.
+	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A client
+	// with the configuration short trusts the key for 900 ms, even after a grant of its own.
 	skewed.MaxSkew = 8200 * time.Millisecond
 	short := leased(time.Second)
 	type row struct {
@@ -230,7 +229,7 @@ func TestDetachSendsNothingIfHandedOverLockWasRenewed(t *testing.T) {
 	})
 }
 
-func TestDetachKeepsHandleIfRenewalAfterHandOverFails(t *testing.T) {
+func TestFailedDetachAfterHandOverLeavesLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -308,8 +307,8 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 }
 
 // The dead holder had written the record itself, by its own grant or by a renewal after the
-// hand-over. So it died only later, and the clients in the queue may be live. The takeover
-// need not suspend the queue.
+// hand-over. So it died only while it held the key, and the clients in the queue may be live.
+// The takeover need not suspend the queue.
 func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -387,7 +386,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // While the queue is suspended, waiters of other processes poll, and the record does not
 // show them. So after sixteen hand-overs among its own goroutines, the client releases the
 // key. It does the same in a layout without a queue.
-func TestGoroutinesHandOverSixteenTimesWhileQueueIsSuspended(t *testing.T) {
+func TestLocalHandOversEndAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
@@ -448,9 +447,9 @@ func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 	})
 }
 
-// The waiter has left the queue, so the hand-over is rejected. The record in the rejection
-// cannot be decoded. The holder's grant may still be current, so the holder must release
-// it.
+// The holder hands the key to a waiter that has left the queue. The hand-over is rejected,
+// and the client cannot decode the record in the rejection. The holder's grant may still be
+// current, so the holder must release it.
 func TestReleaseFreesKeyIfHandOverFindsDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -177,7 +177,7 @@ func TestLockReportsLossAtFirstCallAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestLostErrorBlamesProcessPauseOnlyIfNoRenewalWasSent(t *testing.T) {
+func TestLostErrorHasReasonPausedOnlyAfterProcessPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -201,7 +201,7 @@ func TestLostErrorBlamesProcessPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	})
 }
 
-func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
+func TestLockWithMaximumLeaseCanBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job", leasehold.WithLease(math.MaxInt64))
 		lab.WantErr(t, "lock", lock.Err(), nil)
@@ -219,7 +219,7 @@ func TestLockIsHeldDespiteOneLostReplyToRenewal(t *testing.T) { // in dynamolock
 	})
 }
 
-func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock never heartbeats again after "in danger"
+func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock sends no more heartbeats once it has reported a lock "in danger"
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		for range 5 {
 			wire.SetFault(lab.Cut)

@@ -104,8 +104,8 @@ const polls = 2 * 500 * time.Millisecond
 type sightings struct {
 	seen []leasehold.Sighting
 	err  error
-	over chan struct{}
-	stop context.CancelFunc
+	over chan struct{}      // closed when the Watch has ended
+	stop context.CancelFunc // ends the Watch
 }
 
 func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.KeyOption) *sightings {

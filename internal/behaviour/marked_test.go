@@ -17,7 +17,7 @@ import (
 // If Release with MarkDone returns nil, the mark is stored. In most of the tests below,
 // Release cannot store the mark and must return an error.
 
-func TestLateReleaseReportsThatDoneMarkIsNotStored(t *testing.T) {
+func TestMarkDoneAfterReleaseOrCloseReturnsErrorAndSendsNothing(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
 		"Close":                func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
 		"a release without it": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
@@ -81,9 +81,9 @@ func TestCloseWaitsUntilDoneMarkOfFinishedWorkIsStored(t *testing.T) {
 	})
 }
 
-// Another client was granted the key meanwhile. It has replaced the mark in the record, or
-// has deleted the record. So it is unknown whether the first client had stored its mark
-// before.
+// The first client's release gets no reply. Then another client is granted the key, and it
+// replaces the mark in the record or deletes the record. So the first client cannot find out
+// whether its release had stored a mark.
 func TestReleaseOutcomeIsUnknownIfDoneMarkWasReplaced(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
@@ -101,8 +101,8 @@ func TestReleaseOutcomeIsUnknownIfDoneMarkWasReplaced(t *testing.T) {
 	})
 }
 
-// Every write of the first client was answered, so it knows that it has not stored its
-// mark. No other client can have removed that mark.
+// An operator breaks the lock. Every write of the first client was answered, so the client
+// knows that it has stored no mark that another client could have removed.
 func TestReleaseWithMarkDoneReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},

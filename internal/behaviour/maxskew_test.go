@@ -27,9 +27,9 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 	return cfg
 }
 
-// withDeadHolder runs test twice, with a client that holds "job", renews it at once, and
-// dies. In one run the record of "job" contains the end of the lease. In the other run the
-// row of the client's session contains it.
+// withDeadHolder runs test twice, with a client that holds "job", renews its lock at once,
+// and dies. In one run the record of "job" contains the end of the lease. In the other run the
+// row of the client's session contains that end.
 func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
 	t.Helper()
 	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
@@ -102,8 +102,8 @@ func TestClientWithoutMaxSkewObservesForFullLease(t *testing.T) {
 	}
 }
 
-// A client without MaxSkew does not know the attribute leaseEnds. So its renewals leave an
-// outdated value in the record, which must be ignored.
+// A client without MaxSkew does not write the attribute leaseEnds. So its renewals leave an
+// outdated lease end in the record, which other clients must ignore.
 func TestLeaseEndStoredForEarlierRecordVersionIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -217,10 +217,10 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 	})
 }
 
-// The releaser builds the hand-over early, and DynamoDB applies it late. Between these
-// times the head reads the record, and counts its trust from that read. So the head may
-// trust the key for longer than the releaser expects.
-func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
+// The former holder builds the hand-over request early, and DynamoDB applies it late. Between
+// these times the head of the queue reads the record, and counts its trust from that read. So
+// the head may trust the key for longer than the former holder expects.
+func TestQueueHeadKeepsKeyWhileTrustedAfterDelayedHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -257,9 +257,9 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	})
 }
 
-// The head trusts a handed-over key for a short lease, less the largest difference between
-// the two clocks. This may be too brief to be useful.
-func TestKeyIsNotHandedToQueueHeadWithTooLittleTrust(t *testing.T) {
+// The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
+// largest difference between the two clocks. This may be too brief to be useful.
+func TestQueueHeadIsTrustedLongEnoughDespiteLargeMaxSkew(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

@@ -134,7 +134,7 @@ func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	})
 }
 
-func TestAwaitedKeyNeedsOneGoroutineForAllWaiters(t *testing.T) {
+func TestClientNeedsOneGoroutinePerAwaitedKey(t *testing.T) {
 	const keys, behind = 50, 20
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		w.AcquireMany(holder, "job", keys)

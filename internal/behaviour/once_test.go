@@ -274,7 +274,7 @@ func TestHandleWithoutOnceStoresNoDoneMark(t *testing.T) {
 	})
 }
 
-func TestOptionOnceIsRejectedInLayoutsThatCannotStoreMarks(t *testing.T) {
+func TestOptionOnceIsRejectedIfInvalidOrUnsupported(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))

@@ -33,8 +33,8 @@ import (
 // client's own cost.
 type beside struct {
 	client *leasehold.Client
-	bare   *dynamodb.Client
-	writes []*dynamodb.UpdateItemInput
+	bare   *dynamodb.Client            // SDK client for the two writes without leasehold
+	writes []*dynamodb.UpdateItemInput // inputs of the two writes
 }
 
 // recorder is a DB that records the client's writes. It also records each reply as a server

@@ -29,8 +29,8 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // A section is the work of one client under the lock. At best, the time from one section to
 // the next is the work of the first plus two round trips: for its release and the next grant.
 //
-// If one request in a hundred is slow, each section may take a little longer. But no waiter
-// may miss its turn because of a slow request.
+// In the cases with the function longTailed, one request in a hundred is slow. Then each
+// section may take a little longer, but no waiter may miss its turn.
 //
 // The queue has no room for 64 clients. The clients outside the queue join it as positions
 // become free. The clients that have waited longest most likely join first.
@@ -101,11 +101,11 @@ type lined struct {
 	*lab.World
 	holder *leasehold.Client
 	lock   *leasehold.Lock
-	wire   *lab.Wire // the holder's wire
-	wires  []*lab.Wire
-	heads  []*leasehold.Client
-	got    []chan *leasehold.Lock
-	leave  []context.CancelFunc
+	wire   *lab.Wire              // the holder's wire
+	wires  []*lab.Wire            // wire of each waiter, in the order of the queue
+	heads  []*leasehold.Client    // client of each waiter
+	got    []chan *leasehold.Lock // receives the lock of each waiter, or nil if its wait has ended
+	leave  []context.CancelFunc   // ends the wait of each waiter
 }
 
 // inOrder makes clients join the queue of a held key one after the other. waiters is their
@@ -188,9 +188,9 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// A late copy of the waiter's join may be applied, and may lead to another
-			// hand-over with the same grant id. So a hand-over must not use its grant id as
-			// its version.
+			// DynamoDB may apply a copy of the waiter's join request that the network delivers
+			// late. Then another hand-over may have the same grant id. So a hand-over must not
+			// use its grant id as its version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
@@ -202,7 +202,7 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestWaiterBehindCrashedFleetWaitsForOneHandOverLease(t *testing.T) {
+func TestWaiterBehindSixteenDeadWaitersWaitsForOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 17, lab.Config())
 		for i := range 16 {
@@ -389,7 +389,7 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 
 // A hand-over cannot write the head's data or the length of the head's lease. So a head
 // with data or with its own lease replaces the hand-over by a grant of its own.
-func TestQueueHeadWithDataOrLeaseReplacesHandOver(t *testing.T) {
+func TestQueueHeadWithDataOrOwnLeaseSendsOwnGrant(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -450,8 +450,9 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may begin to work as soon as it reads that it was handed the key. The releaser
-// does not know this if its reply was lost. So it must not undo the hand-over.
+// The head may begin to work as soon as it reads that it was handed the key. If the reply to
+// the hand-over was lost, the former holder does not know this. So it must not undo the
+// hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -465,7 +466,7 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestReleaserDoesNotTakeUnansweredHandOverForItsOwnGrant(t *testing.T) {
+func TestReleaserCannotAcquireKeyAfterUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
@@ -489,7 +490,7 @@ func TestReleaserDoesNotTakeUnansweredHandOverForItsOwnGrant(t *testing.T) {
 	})
 }
 
-func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
+func TestWaiterFindsItsQueueEntryAfterLostReplyToJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
@@ -506,8 +507,8 @@ func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 }
 
 // The reply to the waiter's join is lost, so the waiter does not know that it is in the
-// queue. It may be handed the key at once, so it must read the record soon.
-func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
+// queue. The holder may hand the key to it at once, so it must read the record soon.
+func TestWaiterReadsRecordSoonAfterLostReplyToJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		// A waiter outside the queue reads a record that is this old only every twelve

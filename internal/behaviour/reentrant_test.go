@@ -146,7 +146,7 @@ func TestReleaseWithNewDataFailsWhileGrantHasOtherHandles(t *testing.T) {
 	}
 }
 
-func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
+func TestReentrantAcquireSharesGrantOfLockInContext(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		lab.WantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
@@ -217,7 +217,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestCancelOfBindEndsContextButNotLock(t *testing.T) {
+func TestCancelOfBoundContextDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())

@@ -62,7 +62,7 @@ func granted(t *testing.T, ended <-chan error) {
 	}
 }
 
-func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
+func TestWaitContinuesAfterTemporaryRefusalByAWS(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
@@ -88,7 +88,7 @@ func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 	}
 }
 
-func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
+func TestWaitUnderSharedLeaseContinuesAfterRefusalByAWS(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		holder, _, lock := w.Holding(lab.SharedConfig())
 		c, wire := w.Client(lab.SharedConfig())
@@ -105,7 +105,7 @@ func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
 	})
 }
 
-func TestErrorOfTimedOutWaitIncludesLastRefusal(t *testing.T) {
+func TestErrorOfTimedOutWaitIncludesLastRefusalByAWS(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
@@ -126,7 +126,7 @@ func TestErrorOfTimedOutWaitIncludesLastRefusal(t *testing.T) {
 	}
 }
 
-func TestErrorOfTimedOutWaitOmitsRefusalThatHasEnded(t *testing.T) {
+func TestErrorOfTimedOutWaitOmitsRefusalByAWSThatHasEnded(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
@@ -141,7 +141,7 @@ func TestErrorOfTimedOutWaitOmitsRefusalThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestAcquireFailsAtOnceIfItsFirstRequestIsRefused(t *testing.T) {
+func TestAcquireFailsAtOnceIfAWSRefusesItsFirstRequest(t *testing.T) {
 	refused := func(accepted bool) func(t *testing.T, w *lab.World, refused refusal) {
 		return func(t *testing.T, w *lab.World, refused refusal) {
 			for name, wait := range waits {
@@ -172,7 +172,8 @@ func TestAcquireFailsAtOnceIfItsFirstRequestIsRefused(t *testing.T) {
 
 func TestAcquireInLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
-		// With Once, the goroutine is not handed the key. It sends a grant itself.
+		// A release does not hand the key to a goroutine that waits with Once. The goroutine
+		// sends a grant itself.
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) })
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -190,7 +191,7 @@ func TestAcquireInLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
 	})
 }
 
-func TestWatchContinuesAfterTemporaryRefusal(t *testing.T) {
+func TestWatchContinuesAfterTemporaryRefusalByAWS(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		lock := holds(w, "job")
 		c, wire, events := logged(w, lab.Config())

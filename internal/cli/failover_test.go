@@ -306,7 +306,7 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 
 // While a process waits for a held key, the server refuses all requests for a short time.
 // The process must continue to wait.
-func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
+func TestWaitContinuesAfterTemporaryRefusalByAWS(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": refusing("ExpiredTokenException"), "UnrecognizedClientException": refusing("UnrecognizedClientException"),

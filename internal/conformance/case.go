@@ -52,9 +52,9 @@ type target struct {
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // number of items that a Query or Scan has read; zero if the filter kept all of them
-	Count    int32 // number of items if the request asked only for a count; in a Call, the number that its function returned
-	Last     Item
+	Scanned  int32   // number of items that a Query or Scan has read; zero if the filter kept all of them
+	Count    int32   // number of items if the request asked only for a count; in a Call, the number that its function returned
+	Last     Item    // key at which the next page of a Query or Scan starts; empty on the last page
 	Capacity float64 // capacity units that the request consumed; zero unless the request is a Metered
 	Detail   string  // additional text that the function of a Call returned
 	Err      *Fault
@@ -63,9 +63,9 @@ type Reply struct {
 // Fault is an error response of DynamoDB.
 type Fault struct {
 	Code    string
-	Text    string // error text; in a wanted Fault, "…" matches any text, {table} the table's name, and "" every text
-	Item    Item   // in the error of a failed condition: the item as it is in the table
-	Reasons []Reason
+	Text    string   // error text; in a wanted Fault, "…" matches any text, {table} the table's name, and "" every text
+	Item    Item     // item in the table, if a condition on it has failed and the request asked for the item
+	Reasons []Reason // for a cancelled transaction: one reason for each of its items
 }
 
 // Reason is the cancellation reason that DynamoDB returns for one item of a cancelled
@@ -92,8 +92,8 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 
 // Run runs every case against an engine, as a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
-	// The names of tables contain a random text, so that a second run on the same server uses
-	// other tables.
+	// The names of tables contain a random text, so that each run on the same server uses tables
+	// of its own.
 	run := rand.Text()[:8]
 	var n int
 	for _, s := range subjects() {

@@ -2,7 +2,7 @@ package conformance
 
 // Difference describes a case in which an engine does not behave as AWS does.
 type Difference struct {
-	Why string
+	Why string // why the engine's reply is believed to be wrong
 
 	// words is the engine's error text. It is set if the engine's reply differs from AWS's only
 	// in that text.

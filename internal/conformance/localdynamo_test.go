@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestLocaldynamoConformsInMemory(t *testing.T) {
+func TestLocaldynamoConformsToDynamoDBInMemory(t *testing.T) {
 	conform(t, localdynamo.New())
 }
 
-func TestLocaldynamoConformsWithFileStore(t *testing.T) {
+func TestLocaldynamoConformsToDynamoDBWithFileStore(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "tables.db")))(t)
 	conform(t, localdynamo.New(localdynamo.WithStore(store)))
 }

@@ -11,7 +11,7 @@ import (
 
 // Requests that concern several items.
 
-// Query is a strongly consistent Query request for one page.
+// Query is a Query request for one page. It is strongly consistent unless Eventual is set.
 type Query struct {
 	Where    string
 	Filter   string
@@ -25,7 +25,8 @@ type Query struct {
 	Eventual bool
 }
 
-// Scan is a strongly consistent Scan of one page. The tests compare its items in any order.
+// Scan is a Scan request for one page. It is strongly consistent unless Eventual is set. The
+// tests ignore the order of the items in its reply.
 type Scan struct {
 	Filter   string
 	Project  string
@@ -39,7 +40,8 @@ type Scan struct {
 	Eventual bool
 }
 
-// BatchGet is a strongly consistent BatchGetItem. The tests compare its items in any order.
+// BatchGet is a strongly consistent BatchGetItem request. The tests ignore the order of the
+// items in its reply.
 type BatchGet struct {
 	Keys    []Item
 	Project string
@@ -94,8 +96,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page converts the reply to a Query or Scan. It omits scanned if it equals count. It omits
-// count if the reply has items, and returns an error if count is not their number.
+// page converts the reply to a Query or Scan. It omits the number scanned if that equals count.
+// It omits count if the reply has items, and returns an error if count is not their number.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

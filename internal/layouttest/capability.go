@@ -118,8 +118,8 @@ func retention(e *env) {
 	}
 }
 
-// fencedOrNot checks that leasehold never reads a peer's grant as a grant with leasehold's own
-// fencing token. A peer is a client of another lock library. It may leave leasehold's
+// fencedOrNot checks that leasehold never reads a peer's grant as a grant with a fencing token
+// of leasehold. A peer, which is a client of another lock library, may leave leasehold's
 // attributes in the record.
 func fencedOrNot(e *env) {
 	c, _ := e.client()

@@ -123,7 +123,7 @@ func sortKeys(e *env) {
 	one, two := "7", "8"
 	first := e.acquire(c, leasehold.WithSortKey(one))
 	second := e.acquire(c, leasehold.WithSortKey(two))
-	// This call does not name a sort key, so the layout fills it in.
+	// This call does not name a sort key, so the layout uses its default sort key.
 	third := e.acquire(c)
 	for lock, sort := range map[*leasehold.Lock]string{first: one, second: two, third: e.sortValue} {
 		r, err := c.Get(e.within(patience), e.key, leasehold.WithSortKey(sort))
@@ -132,8 +132,8 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// The record of a lock that a peer, a client of another lock library, holds. The variable
-	// one contains its sort key.
+	// item is the record of a lock with the sort key one, which a peer (a client of another lock
+	// library) holds.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

@@ -39,8 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns one damage for each element of values. The attribute has that element as its
-// value.
+// each returns one damage for each of values: the attribute has that value.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {

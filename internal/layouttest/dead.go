@@ -94,8 +94,8 @@ func formerHolder(e *env) {
 // too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
-	// Client c has not read the record before. So if the lease has no expiry time, it begins
-	// now for c.
+	// Client c has not read the record before. So in a layout without expiry times, c must
+	// observe the record for a whole lease from now on.
 	dead := e.peer.until(e.item(), time.Now())
 	if e.isByClock() {
 		dead = dead.Add(e.skew)

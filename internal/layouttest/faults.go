@@ -89,8 +89,8 @@ func ownNames(e *env) {
 	}
 }
 
-// errorsAreNoGrants checks that leasehold lacks this fault of dyndb-mutex: it treats
-// throttling, a reply with status 500 and denied access as a grant.
+// errorsAreNoGrants checks that leasehold lacks a fault of dyndb-mutex, which treats throttling,
+// a reply with status 500 and denied access as a grant.
 func errorsAreNoGrants(e *env) {
 	a, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(10*patience), leasehold.WithoutRenewal())
@@ -113,8 +113,8 @@ func errorsAreNoGrants(e *env) {
 	e.release(lock)
 }
 
-// passThrough checks that leasehold lacks this fault of python_dynamodb_lock: its lock, used in
-// a Python with statement, swallows the exceptions of the statement's body.
+// passThrough checks that leasehold lacks a fault of python_dynamodb_lock: a lock that is used
+// in a Python with statement swallows the exceptions of the statement's body.
 func passThrough(e *env) {
 	c, _ := e.client()
 	mine := errors.New("mine")
@@ -179,7 +179,7 @@ func identity(e *env) {
 	}
 }
 
-// onlyTheRecord checks that leasehold lacks this fault of dyndb-mutex: it sends DescribeTable
+// onlyTheRecord checks that leasehold lacks a fault of dyndb-mutex, which sends DescribeTable
 // before every call.
 func onlyTheRecord(e *env) {
 	a, _ := e.client()

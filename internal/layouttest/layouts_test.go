@@ -24,7 +24,7 @@ func TestLayoutsWorkOnEngineInMemory(t *testing.T) {
 	}
 }
 
-func TestLayoutsWorkOnEngineInFile(t *testing.T) {
+func TestLayoutsWorkOnEngineWithFileStore(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()

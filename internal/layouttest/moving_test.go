@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// These tests follow the procedures of docs/migrating. A fleet of processes moves to
+// These tests follow the procedures of docs/migrating, by which a fleet of processes moves to
 // another layout in stages. During a rollout, processes of two successive stages run at the
-// same time. So processes of different stages must exclude each other too.
+// same time. So processes of different stages must exclude each other, too.
 
 // stage contains the configurations of the locks that a process holds while it works in one
 // stage of the move. The process acquires the locks in this order.
@@ -30,8 +30,8 @@ type stage []leasehold.Config
 
 // section is work that only one process may do at a time.
 type section struct {
-	inside, done atomic.Int32
-	overlaps     atomic.Int32
+	inside, done atomic.Int32 // number of processes inside now, and of times that the work was done
+	overlaps     atomic.Int32 // number of entries while another process was inside
 
 	mu     sync.Mutex
 	tokens map[string][]int64 // tokens by table, in the order in which their holders entered the section
@@ -74,11 +74,11 @@ func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []gra
 
 const (
 	rounds  = 4 // number of rounds of work of each process
-	perHalf = 2 // number of processes of each stage
+	perHalf = 2 // number of processes of each stage that keep their network
 )
 
 // sideBySide runs processes of all given stages at the same time, and returns the section
-// that they entered. In each stage, one process loses its network while it works.
+// that they entered. Of each stage, one process loses its network while it works.
 func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}
@@ -156,7 +156,7 @@ func testMovingInPlace(t *testing.T, l layout.Layout) {
 	})
 }
 
-func TestMovingFromTheJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
+func TestMovingFromJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.AWSLabs{})
 }
 
@@ -208,9 +208,9 @@ func ttlOn(t *testing.T, w *lab.World) {
 	}))(t)
 }
 
-// A release in the native layout leaves an expiry on the record. The layouts that can use
-// the same table remove the expiry with each grant, so TTL never deletes a held record. TTL
-// can therefore stay on while clients of both layouts run.
+// A release in layout native leaves an expiry time in the record. The layouts that can use
+// the same table remove the expiry time with each grant, so TTL never deletes a held record.
+// TTL can therefore stay on while clients of both layouts run.
 func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	}
 }
 
-// A fleet must not use shared leases or done marks until all its processes use the native
-// layout: the other layouts of the same table know neither.
+// A fleet must not use shared leases or done marks until all its processes use layout native:
+// the clients of the other layouts on the same table ignore both.
 func TestAWSLabsClientWaitsHourForKeyFreedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

@@ -76,7 +76,7 @@ func TestDynamolockCannotReadKeyWrittenInNativeLayout(t *testing.T) {
 	})
 }
 
-func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
+func TestDynamolockCanAcquireKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -102,11 +102,11 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	})
 }
 
-// Native leaves an expiry on a record that it frees, and other libraries do not know this
-// attribute. The Java client keeps the attribute when it acquires by an update in place,
-// and dynamolock always keeps it. Then TTL deletes a held record. dynamolock cannot read a
-// record that native released, but it can read its own record after native has broken the
-// lock. So TTL must stay off until no record with an expiry is left.
+// A client of layout native leaves an expiry time in a record that it frees, and other
+// libraries do not know this attribute. The Java client keeps the attribute when it acquires
+// by an update in place, and dynamolock always keeps it. Then TTL deletes a held record.
+// dynamolock can read such a record only if it wrote the record itself, and a native client
+// then broke the lock. So TTL must stay off until no record with an expiry time is left.
 func TestRecordHeldByDynamolockIsDeletedByTTLAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -173,8 +173,8 @@ func oddDies(e *env) {
 		c, _ := e.client()
 		if o.dies == never {
 			_, err := c.TryAcquire(e.Context(), e.key)
-			// That is less than the hour after which the TTL attribute of python_dynamodb_lock
-			// lets DynamoDB delete the record.
+			// 30 minutes is less than the hour after which the TTL attribute of
+			// python_dynamodb_lock lets DynamoDB delete the record.
 			time.Sleep(30 * time.Minute)
 			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
 				e.Errorf("tried: %v, %v", err, again)

@@ -22,9 +22,9 @@ type peer struct {
 	// deletes the item.
 	freed func(holder string) Item
 
-	// until returns the time from which the peer considers the holder of item dead. The
-	// parameter written is the time when the record was written or first read. until returns
-	// the zero time if the peer cannot read the record.
+	// until returns the time from which the peer considers the holder that item shows dead. The
+	// parameter written is the time when the item was written or first read. until returns
+	// the zero time if the peer cannot read the item.
 	until func(item Item, written time.Time) time.Time
 
 	// owner returns the Record.Owner that leasehold must read from a record in which the peer

@@ -18,8 +18,8 @@ func releaseChecks() []check {
 	}
 }
 
-// isFree reports whether a peer, a client of the layout's lock library, would acquire the key
-// at once: item is nil or marked released.
+// isFree reports whether item shows a free key: it is nil or marked released. A peer, which is a
+// client of the layout's lock library, would acquire such a key at once.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"
 }
@@ -120,8 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key without its holder, as an operator might by hand. Another client might
-// also do so, if it mistakes the lock for its own.
+// free frees the key behind its holder's back, as an operator might by hand. A client might also
+// do so if it mistakes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

@@ -13,11 +13,11 @@ type Subject struct {
 	Name   string
 	Layout layout.Layout
 
-	partition, sort string // names of the key attributes; sort is "" if the table has no sort key
-	sortValue       string // sort key that calls without WithSortKey use
-	ttl             string // TTL attribute; "" if the layout has none
-	skew            time.Duration
-	peer            peer
+	partition, sort string        // names of the key attributes; sort is "" if the table has no sort key
+	sortValue       string        // sort key that calls without WithSortKey use
+	ttl             string        // TTL attribute; "" if the layout has none
+	skew            time.Duration // MaxSkew of the layout; zero if its records have no expiry time
+	peer            peer          // client of the lock library with which the layout is compatible
 }
 
 // Subjects returns every layout with its defaults, and some variants of each layout.

@@ -15,7 +15,7 @@ func trustChecks() []check {
 }
 
 // trusted checks that the holder stops trusting its lock before other clients may take it over.
-// The holder has requested lease, in a request that it sent between the times before and after.
+// The holder sent its request for the given lease between the times before and after.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew
@@ -47,8 +47,8 @@ func trustOfGrant(e *env) {
 	e.release(lock)
 }
 
-// leaseAsAsked checks that leasehold lacks a fault of dynamo-dlm: it cuts leases down to whole
-// seconds.
+// leaseAsAsked checks that leasehold lacks a fault of dynamo-dlm, which cuts leases down to
+// whole seconds.
 func leaseAsAsked(e *env) {
 	c, _ := e.client()
 	for _, lease := range []time.Duration{e.short() + time.Nanosecond, e.short() + 500*time.Millisecond, 7*time.Second + 999_999_999} {

@@ -34,7 +34,7 @@ const mostBound = 500 * time.Millisecond
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of
 // their bound. It must not be inlined, because the function chance depends on the names of the
 // functions on the stack. The compiler names the closures of an inlined function after the
-// function that calls it. So a seed would have another history in each caller.
+// function that calls it. So the same seed would have a different history in each caller.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -86,8 +86,8 @@ func vouchedLines(seed uint64) world {
 	return w
 }
 
-// Clients with bounded clocks do work that must be done once. If a holder dies during the
-// work, a waiter takes its lock over and does the work again.
+// Clients with bounded clocks do work that must succeed only once (options Once and Every).
+// If a holder dies during the work, a waiter takes its lock over and does the work again.
 func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedOnce))
 }
@@ -122,16 +122,16 @@ func (c *process) holdForAMoment(r *worker) {
 	}
 }
 
-// trust returns for how long a lease is trusted after the request that begins
-// or renews it was sent.
+// trust returns how long the holder trusts the lease that r begins or renews, counted from
+// the sending of r.
 func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds records the time until which the version written by r is trusted. It skips
-// two kinds of versions: those for which the item stores no lease end, and hand-overs to
-// the head of a queue. Only the head itself knows when the lease of such a hand-over
-// ends. The caller must hold c.mu.
+// notesEnds records the time until which the holder trusts the version that r has written.
+// It skips versions for which the item stores no lease end. It also skips hand-overs to the
+// head of a queue: only the head itself knows when the lease of such a hand-over ends. The
+// caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -142,9 +142,9 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether the lease of a version has ended by its stored end. If so, r may
-// take the version over before its process has observed the version for a whole lease. The
-// clocks of both processes must be bounded. The caller must hold c.mu.
+// isOver reports whether r may take a version over before its sender has observed the version
+// for a whole lease. For this, both processes must have bounded clocks, and the holder must no
+// longer trust the version. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
@@ -169,8 +169,8 @@ func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion changes replies: each lease end in them names the version of
-// its item. So clients accept a lease end that belongs to an earlier version.
+// withEndsOfEveryVersion changes a reply: each lease end in it then names the current version
+// of its item. So clients also accept a lease end that was stored with an earlier version.
 func withEndsOfEveryVersion(body []byte) []byte {
 	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
@@ -179,7 +179,7 @@ func withEndsOfEveryVersion(body []byte) []byte {
 }
 
 // claim changes each item in a decoded reply: the item's lease end then names
-// the item's version.
+// the item's current version.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -233,10 +233,10 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 }
 
 // clocks are the three clocks of one process. Two of them, mono and boot, run at the rate
-// of the process. While the machine is suspended, boot runs on and mono almost stops. It
+// of the process. While the machine is suspended, boot runs on and mono almost stops. Mono
 // does not stop entirely, because the timers of the synctest bubble run on during the
-// suspend. A timer that fires too early by mono is set again. The third clock is the wall
-// clock, which is set to random times.
+// suspend. If a timer fires too early by mono, the client sets it again. The third clock is
+// the wall clock, which is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time

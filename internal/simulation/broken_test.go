@@ -32,8 +32,8 @@ type broken struct {
 	run   simulation
 }
 
-// rare lists the variants of which dozens of seeds run before one shows a violation. A test
-// with -short leaves them out.
+// rare lists the variants in which only one of dozens of seeds shows a violation. Tests with
+// -short leave these variants out.
 var rare = []string{
 	"a commit that is forgotten where its release fails",
 	"a guard on the owner alone, among everything",
@@ -74,8 +74,8 @@ func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	}
 }
 
-// tampered returns a simulation in which tamper changes each request before it
-// reaches the table.
+// tampered returns a simulation in which the function tamper edits each request before the
+// request reaches the table.
 func tampered(tamper func(*http.Request, []byte) []byte, run simulation) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		w.tamper = tamper
@@ -83,8 +83,8 @@ func tampered(tamper func(*http.Request, []byte) []byte, run simulation) simulat
 	}
 }
 
-// misread returns a simulation in which change changes each reply before it
-// reaches the client.
+// misread returns a simulation in which the function change edits each reply before the
+// reply reaches the client.
 func misread(change func([]byte) []byte, run simulation) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		w.misread = change
@@ -105,7 +105,7 @@ func TestSimulationCatchesBrokenCommits(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesBrokenPartsUnderUnusualFaults(t *testing.T) {
+func TestSimulationCatchesBrokenVariantsUnderUnusualFaults(t *testing.T) {
 	areFound(t, 500,
 		broken{"a new token for every request, in suspends", []string{"invariant 8"}, tampered(newTokenEveryTime, likewise(suspends))},
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
@@ -128,7 +128,7 @@ func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.Tr
 	return errors.Join(g.Commit(ctx, writes), g.Release(ctx, opts...))
 }
 
-func TestSimulationCatchesBrokenParts(t *testing.T) {
+func TestSimulationCatchesBrokenGuardsAmongAllFeatures(t *testing.T) {
 	// meeting returns a simulation that does what run does, but in which f is the only kind
 	// of fault.
 	meeting := func(f fault, run simulation) simulation {
@@ -253,8 +253,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	)
 }
 
-// oneByOne acquires the keys in the given order. It holds the earlier keys while it
-// waits for the next one.
+// oneByOne returns manners that acquire the keys in the given order, and hold the earlier keys
+// while they wait for the next one. The flag says whether they release these keys on failure.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

@@ -13,13 +13,13 @@ import (
 )
 
 // Every random decision in a run comes from its seed, and never depends on an order that
-// Go's scheduler could change. The fate of a request depends on three things: the worker on
-// whose behalf it is sent, its operation and keys, and the number of such requests before
-// it. Two processes never reach the table at the same instant, because each message arrives
-// at an instant of its own.
+// Go's scheduler could change. The fault that a request meets depends on three things: the
+// worker on whose behalf the request is sent, its operation and keys, and the number of such
+// requests before it. Two processes never reach the table at the same instant, because each
+// process's messages arrive in time slots of its own (see slot).
 
-// drawn returns a source of random numbers for one purpose, in the run of one
-// seed.
+// drawn returns a source of random numbers that depends only on the seed and on the purpose,
+// which the arguments what describe.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
@@ -37,11 +37,10 @@ func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
 type worker struct {
 	*rand.Rand
 	name     string
-	troubles int
+	troubles int // number of faults that the worker has tried to cause
 }
 
-// trouble returns a description of the next fault that this worker causes. Its
-// process meets the fault.
+// trouble returns a description of the next fault that this worker causes in its process.
 func (r *worker) trouble() string {
 	r.troubles++
 	return fmt.Sprintf("by worker %s, number %d", r.name, r.troubles)
@@ -68,8 +67,8 @@ func onBehalf(ctx context.Context, who string) context.Context {
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	// Package renewals asks for a number while it holds a mutex, so it never competes with
-	// another goroutine.
+	// Package renewals asks for a number while it holds a mutex. So no other goroutine competes
+	// with it, and it must not sleep here.
 	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.oneAfterTheOther(why)
 	}
@@ -83,10 +82,10 @@ func (c *process) chance() float64 {
 }
 
 // oneAfterTheOther makes goroutines that the same event has woken continue at different
-// instants. For example, one event may pass on the turns of several keys. Each call that
-// the event wakes first asks for a random number, and so sleeps here before it checks its
-// turns. So the order in which the scheduler runs these calls does not matter. The
-// function returns the worker on whose behalf this goroutine works.
+// instants. For example, the release of several keys wakes the next call in the local queue
+// of each key. Each of these calls first asks for a random number, and so sleeps here before
+// it checks its local queues. So the order in which the scheduler runs these calls does not
+// matter. The function returns the worker on whose behalf this goroutine works.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -117,8 +116,8 @@ func (c *process) asksFor(asks string) {
 }
 
 // asking contains the last requests of a goroutine and of the goroutines that it has
-// started. At the instant at which a goroutine asks for a random number, those goroutines
-// may send requests. The scheduler decides in which order they do. Therefore the number
+// started. These goroutines may send requests at the very instant at which the goroutine asks
+// for a random number, and the scheduler decides the order. Therefore the random number
 // depends only on requests at earlier instants.
 type asking struct {
 	// latest is the request at the time in the field at. If there are several requests at

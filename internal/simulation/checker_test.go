@@ -28,21 +28,21 @@ type checker struct {
 	problems []string
 	tally    *tally
 	faults   []injected
-	// history contains all that was sent, applied and believed. It is used to compare two
-	// runs of a seed.
+	// history contains every request sent, every write applied, and every belief that began
+	// or ended. Tests use it to compare two runs of a seed.
 	history history
-	deletes bool // some process deletes its records on release, so a late copy of a request may create a record again
+	deletes bool // some process deletes its records on release, so a copy of a request that arrives late may create a record again
 
 	longest time.Duration   // the longest lease of any client
 	holdsOn bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
 	broken  map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
-	// deleted contains the grants with a record that was deleted by hand. A late copy of
-	// such a grant may create the record again. Then a commit that was rejected before may
-	// still be applied.
+	// deleted contains the grants whose record was deleted by hand. A copy of the grant's
+	// request that arrives late may create the record again. Then a commit that was rejected
+	// before may still be applied.
 	deleted map[string]bool
 	toldOf  map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	hears   time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
-	spoils  map[string]types.AttributeValue // original lease of each row that was damaged by hand, by key
+	spoils  map[string]types.AttributeValue // lease before the damage, of each row that was damaged by hand, by key
 
 	table    *lab.World           // table to which requests are applied
 	records  map[string]*state    // state of each record in the table, by key
@@ -59,19 +59,19 @@ type checker struct {
 	arrived  map[string]time.Time     // time of the last write to a record by any process except the one that acquires all keys in the end, by key
 	sessions map[string]*sessionState // state of each session, by session id
 	beliefs  []*belief
-	over     map[[2]string]bool     // grant id and token of each lock whose Release returned nil
+	over     map[[2]string]bool     // locks whose Release returned nil, by grant id and token; false in worlds that delete records
 	commits  map[string]*commitCall // commits, by the value that they append
-	logs     map[string][]string    // log of each key in the table
-	worked   map[[2]string]bool     // key and token of each lock under which work that must be done once has succeeded
+	logs     map[string][]string    // values that commits have appended to the log of each key
+	worked   map[[2]string]bool     // key and token of each lock under which work that must succeed only once has succeeded
 	writes   *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue.
-// The head itself has sent no grant request. It trusts the grant because of a read that it
-// sent before the hand-over was applied.
+// The head itself has sent no grant request. It trusts the grant for a time counted from a
+// read that it sent before the hand-over was applied.
 type handed struct {
-	applied time.Time
-	trust   time.Duration
+	applied time.Time     // time when the table applied the hand-over
+	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
 }
 
 // belief is a period in which a process trusts a grant.
@@ -165,8 +165,8 @@ func (c *checker) sent(r *request) {
 	}
 }
 
-// newestBy returns the process that began last to trust a grant. The caller
-// must hold c.mu.
+// newestBy returns the process that was the last to begin to trust the grant, or nil if no
+// process has. The caller must hold c.mu.
 func (c *checker) newestBy(grant string) *process {
 	var by *process
 	for _, b := range c.beliefs {
@@ -181,14 +181,14 @@ func (c *checker) newestBy(grant string) *process {
 // condition. If the sender has detached and resumed a grant, only its newest belief in
 // that grant counts.
 func (c *checker) believed(r *request) []*belief {
-	// Such a request may name broken grants, but it neither renews nor ends any grant. So
-	// there is nothing to check.
+	// A read, or a renewal of a session, may name broken grants. But it neither renews nor
+	// ends any grant, so there is nothing to check.
 	if r.manner == reads || r.RenewsSession() {
 		return nil
 	}
 	newest := map[string]*belief{}
-	// The request creates this grant and does not end it. If a hand-over to a waiter of the
-	// same process is repeated, the waiter may already trust the new grant.
+	// The request creates the grant made and does not end it. If the request is a repeated
+	// hand-over to a waiter of the same process, that waiter may already trust the grant.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
@@ -285,9 +285,9 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 }
 
 // supports returns the time until which an applied request allows its sender to trust the
-// grant. trust is the length of that trust, counted from the sending of the request. The
-// process sets a timer for it by its own clock, but the timer runs by the clock of the
-// world. So the timer fires late if the clock of the process runs fast.
+// grant. trust is the length of that trust, counted from the sending of the request. If the
+// sender's clock is slow, the trust lasts longer by the clock of the world. If it is fast, the
+// trust is no shorter, because the timer that ends it runs by the clock of the world.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

@@ -64,9 +64,9 @@ func (c *checker) applies(r *request, key, what string) {
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// Suppose that a late copy of a grant finds a released record. It then writes the
-		// version of the grant again, with a higher token. This is allowed: the attempt is
-		// in doubt, and no client treats such an attempt as held.
+		// A copy of a grant's request that arrives late may find the record released. It then
+		// writes the version of the grant again, with a higher token. This is allowed, because
+		// no client trusts the grant of that copy.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s came back", now.version, key)
 		}
@@ -207,9 +207,9 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns for how long the sender of r had known a version when it sent r. The
-// time is by the sender's own clock. If the sender has not seen the version, watched
-// returns false. The caller must hold c.mu.
+// watched returns the time between the first reply that showed a version to the sender of r
+// and the sending of r, by the sender's own clock. It returns false if the sender has not
+// seen the version. The caller must hold c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

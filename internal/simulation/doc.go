@@ -28,7 +28,7 @@
 //	 0 s   the goroutines of each process begin their workload
 //	10 s   faults stop; the goroutines end
 //	16 s   all delayed requests have arrived; a new client acquires every key (liveness)
-//	36 s   all late copies of requests have arrived; the checker compares the beliefs of all clients with each other
+//	36 s   the last copies of requests have arrived; the checker compares the beliefs of all clients with each other
 //
 // A checker records every request that is sent, every write that is applied, and what each
 // client believes about its locks. It reports each violation of an invariant of
@@ -42,12 +42,12 @@
 //	faults     names the faults, and chooses those of a run
 //	shrink     finds the fewest faults that make a seed fail
 //	request    one request of a process, decoded
-//	world      how a run differs from the usual run (type world); the run and its report
+//	world      the configuration of a run (type world); the run and its report
 //	process    one client: its machine, and what its goroutines do
 //	clocks     the clocks of a process: their rates, their jumps, and suspends
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
-//	workloads  locks, once, groups, detach, hands (of an operator), odd, wallclock,
+//	workloads  locks, once, groups, detach, hands (what operators do), odd, wallclock,
 //	           boundedclocks, semaphores, elections, philosophers, everything
 //	checker    records requests, writes and beliefs; checkgrants, checksessions and
 //	           checkcommits check them
@@ -88,17 +88,18 @@
 // # Adding a workload
 //
 // Write a section: a function that acquires a lock, works under it and releases it. The section
-// tells the checker what the client believes (believes), and which release was successful
-// (releasedForGood). It calls the client through operation or asks, which count the calls.
-// Write a function that returns the world of a seed, and add it to worlds. Write a test that
-// runs it: forSeeds(t, worldSeeds, likewise(yourWorld)). Then write a variant that breaks the
-// property that the workload tests, and list the variant here.
+// tells the checker when the client begins to trust a lock (believes), and which Release
+// returned nil (releasedForGood). It calls the client through operation or asks, which count
+// the calls. Write a function that returns the world of a seed, and add it to worlds. Write a
+// test that runs it: forSeeds(t, worldSeeds, likewise(yourWorld)). Then write a variant that
+// breaks the property that the workload tests, and list the variant here.
 //
 // # Which defects it finds
 //
 // Each variant below is broken on purpose. Its test runs seeds until one shows a violation.
-// The second column is the number of the violated invariant. The test of a variant fails if
-// no seed shows a violation, or if the variant is not listed here.
+// The second column contains the numbers of the invariants (docs/guarantees.md) of which one
+// must be violated. The test fails if no seed shows a violation, or if this list lacks the
+// variant.
 //
 //	broken                                                     found as
 //	a guard on the owner alone                                 4

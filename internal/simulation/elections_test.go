@@ -39,8 +39,8 @@ func simulateEveryElection(t *testing.T, seed uint64, watched world) {
 	simulateElections(t, seed, electionPlan{world: watched})
 }
 
-// electionPlan says how a run differs from the usual one. Tests of the
-// simulation itself use it to break the election.
+// electionPlan is the configuration of a run of elections. Tests of the simulation itself
+// replace Lead or Observe in it by a broken variant.
 type electionPlan struct {
 	world
 	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
@@ -60,7 +60,7 @@ type voter struct {
 	resign chan struct{} // a value sent on this channel makes the leader resign; used only after the faults have stopped
 
 	mu      sync.Mutex
-	running int             // number of this process's functions, passed to Lead, that are running
+	running int             // number of functions, passed to Lead by this process, that are running
 	term    *leasehold.Lock // latest term in which this process led
 	shown   election.Leader // leader that Observe reported last to this process
 }
@@ -129,7 +129,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		stop()
 		wg.Wait()
 		s.closeAll()
-		time.Sleep(20 * time.Second) // late copies of requests arrive in this time
+		time.Sleep(20 * time.Second) // the network delivers the last copies of requests in this time
 		s.finish()
 		s.checkTerms()
 		s.report(t, seed)
@@ -150,9 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether Lead returned because AWS refused its first campaign. Only then
-// may Lead return such an error. The function gaveUp has already checked that a refusal
-// may end the campaign.
+// isFirst reports whether Lead returned because AWS refused a request before the process led
+// for the first time. Only then may Lead return such an error. The function gaveUp has
+// already checked that a refusal may end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -280,7 +280,7 @@ func (v *voter) watch(ctx context.Context) {
 }
 
 // watches observes the election until the sequence of leaders ends. It returns true if AWS
-// refused the first read; the caller should then observe anew.
+// refused the first read. The caller then calls watches again.
 func (v *voter) watches(ctx context.Context) (again bool) {
 	shown := false
 	for l, err := range v.plan.observe(ctx, v.e) {

@@ -72,7 +72,7 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 	})
 }
 
-// live runs a process and, after the end of each process, a successor.
+// live runs a process and, whenever a process ends, its successor, until the faults stop.
 func (s *run) live(id int) {
 	for life := 0; s.goesOn(); life++ {
 		c := s.clients[id]

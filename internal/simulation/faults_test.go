@@ -83,8 +83,8 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether the fault f should happen, and records it if so. If the run has
-// a plan, only faults whose id is in the plan happen.
+// happens reports whether the fault f should happen, and records it if so. If the world
+// lists the only faults, by id or by kind, no other fault happens.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,15 +215,15 @@ func edited[T any](body []byte, change func(T)) []byte {
 // request is one request that a process sends.
 type request struct {
 	lab.Call
-	by      *process
-	at      time.Time
+	by      *process  // the sender
+	at      time.Time // time when the request was sent
 	keys    []string
 	manner  manner
 	givesUp bool // the request ends a grant that its sender holds
 }
 
-// manner says which operation a request is. It is found from the body once, when the
-// request is created.
+// manner is the kind of operation that a request performs. newRequest finds it from the
+// body of the request.
 type manner string
 
 const (
@@ -246,10 +246,10 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// These are hand-overs. Requests for a session's row, and requests for a record
-		// that must exist, also get the manner handsOver, although they are none. Faults
-		// are drawn by the manner. So a correct manner for those requests would change the
-		// runs of all seeds.
+		// These are hand-overs. Requests for a session's row, and requests for a record that
+		// must exist, also get the manner handsOver, although they hand nothing over. The
+		// manner determines the random faults. So a correct manner for these requests would
+		// change the runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants

@@ -80,9 +80,9 @@ func (c *process) allOf(r *worker) {
 		call.beside = locks[1:]
 		c.end(call, g.Commit(c.asks(limited, "commit under several"), lab.Writes(lab.Note(call.key, value))))
 		cancel()
-		// A renewal may have waited for the commit, and continues at the same instant as
-		// this worker. Without this pause, the scheduler would decide which is sent first:
-		// the renewal or the release that follows here.
+		// A renewal may have waited for the commit, and then continues at the same instant as
+		// this worker. Without this pause, the scheduler would decide which request is sent
+		// first: the renewal, or the release below.
 		time.Sleep(time.Microsecond)
 	}
 	// In a third of the calls, release one lock early. A commit that is still in flight must

@@ -46,8 +46,7 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 
 // An operator breaks locks that are under shared leases. Their holders would otherwise
 // keep these locks until long after the faults have stopped. Each holder learns of the
-// break through the row of its session. Only the promises that a break gives up do not
-// hold.
+// break through the row of its session. All promises hold, except those that a break gives up.
 func TestSimulationOfBreakingLocksUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
@@ -106,8 +105,9 @@ func (c *checker) checkHearing(b *belief) {
 
 // Records are deleted in two ways. First, an operator deletes records by hand while they are
 // in any state. For the grants in these records, promise 2 of docs/guarantees.md does not
-// hold. Second, TTL deletes records that are released and have expired. After both, late
-// copies of requests may break the order of tokens. All other promises hold.
+// hold. Second, TTL deletes records that are released and have expired. After a deletion of
+// either kind, a copy of a request that arrives late may break the order of tokens. All other
+// promises hold.
 func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
@@ -140,8 +140,8 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record without delay. Its caller has read the record at
-// the same instant, so the record has not changed since.
+// deleteNow deletes a record in no simulated time. So the record has not changed since its
+// caller read it.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
@@ -189,8 +189,8 @@ func damageRows(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// mended returns a row with its original lease, if the row was damaged by hand.
-// The caller must hold c.mu.
+// mended returns item with the lease that it had before it was damaged by hand, or unchanged
+// if it was not damaged. The caller must hold c.mu.
 func (c *checker) mended(key string, item attributeMap) attributeMap {
 	if lease := c.spoils[key]; lease != nil && item.text("leaseDuration") == unreadable {
 		item["leaseDuration"] = attributesOf(map[string]types.AttributeValue{"is": lease})["is"]

@@ -100,7 +100,7 @@ func (c *process) section(r *worker) {
 	}
 }
 
-// Clients wait in the queue of the record. Some die while they wait, and some leave the
+// Clients wait in the queue of a key's record. Some die while they wait, and some leave the
 // queue. A takeover erases the queue.
 func TestSimulationOfQueues(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
@@ -111,7 +111,7 @@ func lines(seed uint64) world {
 // A record contains hints about its queue: whether the key was handed over, until when the
 // queue is suspended, and which clients wait. In this world the hints are wrong. No promise
 // depends on them, so all promises hold.
-func TestSimulationOfWrongQueueAdviceInRecord(t *testing.T) {
+func TestSimulationOfWrongQueueHintsInRecord(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
 
@@ -148,8 +148,8 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// stale returns the greatest age of a reading of a session's row on which a waiter still
-// relies.
+// stale returns the greatest age at which a waiter still relies on what it read in a
+// session's row. It is zero in worlds without shared leases.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -157,9 +157,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the last time at which some write affected how long the key is held:
-// it changed the key's record or renewed a session. Such a write may be a late copy of a
-// request. If the last such time is before from, lastArrival returns from.
+// lastArrival returns the time of the last write that affected how long the key is held: it
+// changed the key's record or renewed a session. The write may be a copy of a request that
+// the network delivered late. lastArrival returns from if that write came before from.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 type troubles struct {
 	refusals bool          // AWS denies access for some requests, even for some that were applied
 	noOld    bool          // the reply to a failed condition does not contain the item
-	copies   time.Duration // longest delay of the late copies of requests; zero for no late copies
+	copies   time.Duration // longest delay with which a second copy of a request arrives; zero for no second copies
 	keys     bool          // writes of single keys are throttled for several seconds at a time
 	table    bool          // all requests are throttled for several seconds at a time
 	pauses   bool          // some processes are paused at the moment at which they send a request
@@ -33,13 +33,13 @@ type troubles struct {
 	credentials bool
 }
 
-// fate contains the random choices for one request, from which the network
-// derives the request's fault.
+// fate contains the random numbers drawn for one request. They determine which fault the
+// request meets, and its delays.
 type fate struct {
 	percent     int
 	odd         int           // random number below 1000 that chooses among the faults that only some networks have
 	late        time.Duration // additional delay if the fault is that the request or its reply is late
-	there, back time.Duration
+	there, back time.Duration // delays of the request and of its reply
 	rng         *rand.Rand    // source of the further random numbers for this request
 	to          string        // description of the request, from which the id of its fault is computed
 	heard       time.Duration // time after which hang returns once the sender has given the request up
@@ -105,8 +105,8 @@ func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	return res
 }
 
-// faultOf returns the fault that the request would meet. Before the fault happens,
-// the caller must ask happens, because the plan of the run may exclude the fault.
+// faultOf returns the fault that the request would meet. The caller must then call happens,
+// because the plan of the run may exclude the fault.
 func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,14 +170,14 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	if what == hotTable {
 		to = fmt.Sprint("window ", int(c.window()))
 	}
-	// For these faults, other code has already asked happens.
+	// For these faults, other code has already called happens.
 	decided := []fault{none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile}
 	if !slices.Contains(decided, what) && !c.happens(what, to) {
 		what = none
 	}
 	net := c.plan.net
-	// No late copy of a refused commit is made. Such a copy could be applied, and the
-	// client does not promise to recognise that.
+	// The network makes no second copy of a refused commit. Such a copy could be applied, and
+	// the client does not promise to recognise that.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -248,15 +248,15 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current window of three seconds. A trouble
-// begins and ends with a window.
+// window returns the number of the current window of three seconds. The troubles of inTrouble
+// begin and end with a window.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether something, such as a process or the table, is in trouble now.
-// On average it is in trouble in one of n windows.
+// inTrouble reports whether the thing that what names, a process or the table, is in trouble
+// in the current window. On average it is in trouble in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -303,8 +303,7 @@ func withoutOld(res *http.Response) *http.Response {
 
 // hang never answers a request. It returns an error after the sender has given the request
 // up. If two requests are given up at the same instant, their calls of hang return at
-// different instants. Otherwise timers would fire at the same instant, and the scheduler
-// would decide which goroutine runs first.
+// different instants. Otherwise the scheduler would decide which sender continues first.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Each world in this file differs in one way from the usual world. If the difference
-// gives up a promise, the comment of the world says so. All other promises are still
-// checked.
+// Each world in this file differs in one way from the usual world. If a promise of
+// docs/guarantees.md does not hold in a world, the comment of the world says so. All other
+// promises are checked.
 
 // worldSeeds is the default number of seeds that run in each world; the
 // environment variable LEASEHOLD_SEEDS overrides it.
@@ -108,7 +108,8 @@ func (c *process) suspend(d time.Duration) {
 }
 
 // Clients with shared leases are closed while their other goroutines wait for locks, hold
-// them and commit. Late copies of their requests arrive afterwards. All promises hold.
+// them and commit. The network delivers copies of their requests up to 20 s later. All
+// promises hold.
 func TestSimulationOfClientClose(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {
@@ -150,9 +151,9 @@ func (c *process) sectionBeforeClose(r *worker) {
 }
 
 // During an outage, DynamoDB answers that it is unavailable. In this world most clients keep
-// their locks through outages. During an outage this gives up promise 2 of
-// docs/guarantees.md, that the holder stops first. So trust is not checked against leases.
-// Fenced writes stay safe.
+// their locks through outages (AWSLabs.HoldThroughOutage). This gives up promise 2 of
+// docs/guarantees.md, that the holder stops first. So the checker does not compare the trust
+// of clients with leases. Fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {

@@ -34,9 +34,9 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 	}
 }
 
-// Clients are closed while their other goroutines do work once. Close releases the locks of
-// these goroutines. If a goroutine then calls Release, the result says whether the done
-// mark is stored.
+// Clients are closed while their other goroutines do work with the options Once and Every.
+// Close releases the locks of these goroutines. If a goroutine then calls Release, the result
+// says whether the done mark is stored.
 func TestSimulationOfClientsClosedDuringOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
@@ -110,8 +110,8 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	// A worker that has lost the lock stops here in half of the cases. In the others it goes
-	// on, and asks the release for a mark that must not be stored.
+	// A worker that has lost the lock stops here in half of the cases. In the other cases it
+	// asks the release to store a done mark. The release must not store it.
 	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 {
 		return
 	}
@@ -157,8 +157,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 }
 
 // isUndone checks that a task was not yet done when its lock was granted. For this it reads
-// the mark in the record. While the grant is current, the mark is the same as the one that
-// the condition of the grant has checked.
+// the done mark in the record. As long as the grant is current, this is the mark that the
+// condition of the grant has checked.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {
@@ -170,7 +170,7 @@ func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	}
 }
 
-// markOf returns the mark in the record of a key, or nil if there is none.
+// markOf returns the done mark in the record of a key, or nil if there is none.
 func (c *checker) markOf(key string) map[string]types.AttributeValue {
 	if mark, ok := c.table.Item(key)["lastDone"].(*types.AttributeValueMemberM); ok {
 		return mark.Value
@@ -188,16 +188,16 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 	}
 }
 
-// markedForGood checks the record after a release that has stored a mark. The record must
-// still have this mark or a later one.
+// markedForGood checks the record after a release that has stored a done mark. The record
+// must have this mark or a later one.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark == nil || lab.Number(mark, "fencingToken") < fmt.Sprint(lock.Token()) {
 		c.violated("17: the release of token %d of %v has returned nil, and the record has not its mark", lock.Token(), lock.Key())
 	}
 }
 
-// unmarkedForGood checks the record after a release that reported a lost lock. The record
-// must not have the mark of that lock.
+// unmarkedForGood checks the record after a release that returned ErrLost. The record must
+// not have the done mark of that lock.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark != nil && lab.Number(mark, "fencingToken") == fmt.Sprint(lock.Token()) {
 		c.violated("17: token %d of %v was said to be lost, and the record says that its work is done", lock.Token(), lock.Key())

@@ -31,16 +31,16 @@ type process struct {
 	accepted bool // DynamoDB has accepted the process's credentials; guarded by checker.mu
 
 	mu        sync.Mutex
-	cutTil    time.Time // time until which a partition cuts the process off; it ends earlier if the faults stop earlier
-	asleepTil time.Time
-	outTil    time.Time // time until which DynamoDB answers the process that it is unavailable
-	pausedTil time.Time
-	drewAt    time.Time
+	cutTil    time.Time         // time until which a partition cuts the process off; it ends earlier if the faults stop earlier
+	asleepTil time.Time         // time until which the machine is suspended
+	outTil    time.Time         // time until which DynamoDB answers the process that it is unavailable
+	pausedTil time.Time         // time until which the process is paused
+	drewAt    time.Time         // time of the last random number that the client drew
 	draws     map[string]int    // number of random numbers drawn at the instant drewAt, by their purpose
 	workers   map[string]string // worker for which a goroutine works, by goroutine id; empty if it works for none
 	lastAsked map[string]asking // last requests of each goroutine, by goroutine id
-	dead      bool
-	closed    bool
+	dead      bool              // the process has crashed
+	closed    bool              // the process has begun to close its client
 }
 
 func (s *run) newClient(id int, rng *rand.Rand) *process {
@@ -59,8 +59,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		// A waiter relies on a reading of a session's row for as long as PollMax. With
-		// this PollMax, the reading for which it marks the session dead may be two usual
+		// A waiter reuses what it read in a session's row for as long as PollMax. With this
+		// PollMax, a waiter that marks a session dead may rely on a read that is two usual
 		// leases old.
 		cfg.PollMax = 2 * usualLease
 	}
@@ -77,8 +77,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// The rates differ from 1 by at most 4 %. The margin is a tenth of the lease, so
-	// it covers the errors of two clocks together.
+	// The rate of each clock differs from 1 by at most 4 %. The margin is a tenth of the
+	// lease, so it covers the errors of two clocks together.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
@@ -167,8 +167,8 @@ func (c *process) crash(r *worker) {
 	}
 }
 
-// jump suspends the machine for up to d. This takes no time for the other
-// processes.
+// jump moves the process's boot clock ahead by up to d, as a suspend of the machine would.
+// For the other processes, no time passes.
 func (c *process) jump(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(bootJumps, r.trouble()) {

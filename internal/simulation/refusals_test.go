@@ -69,8 +69,7 @@ func isRefused(body []byte) bool {
 }
 
 // isRefusal reports whether err is a refusal by AWS, and whether this refusal is a denial
-// of access. It compares the message of the error, because the code of the error may be
-// another one.
+// of access. It compares the error's message, because a tampered reply has another code.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -80,15 +79,13 @@ func isRefusal(err error) (refusal, denied bool) {
 	return denied || api.ErrorMessage() == refusalCodes[expiredAWhile] || api.ErrorMessage() == refusalCodes[unknownAWhile], denied
 }
 
-// wait is the record of a call that may wait for a lock. A denial of access may end
-// the wait only under one condition: DynamoDB has not yet answered a request of the
-// wait for the key.
+// wait contains what the checker knows of a call that may wait for a lock. A denial of access
+// may end the call only if DynamoDB has not yet answered a request of the call for the key.
 type wait struct { // guarded by checker.mu
-	answered map[string]bool
+	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields are copies from the time of the last refusal, because later
-	// answers must not count. Before it ends, a wait may send requests to undo an attempt,
-	// and DynamoDB answers these, too.
+	// The next two fields contain the state at the last refusal, because later answers must
+	// not count: before the call returns, it may undo an attempt, and DynamoDB answers that.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
@@ -163,8 +160,8 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired checks a lock that was lost because no renewal succeeded. This world has no
-// other faults, so only a refusal that lasted too long can be the reason.
+// expired checks a lock that was lost because no renewal succeeded. It is called only in
+// worlds without other faults, so the reason must be a refusal that lasted too long.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // longest pause between two attempts of a renewal, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {

@@ -30,7 +30,7 @@ var worlds = []struct {
 	{"TestSimulation", 5, simulate},
 	{"TestSimulationOfSharedLeases", 1, likewise(sharedLeases)},
 	{"TestSimulationOfQueues", 3, likewise(lines)},
-	{"TestSimulationOfWrongQueueAdviceInRecord", 1, likewise(wrongAdvice)},
+	{"TestSimulationOfWrongQueueHintsInRecord", 1, likewise(wrongAdvice)},
 	{"TestSimulationOfWorkDoneOnce", 2, likewise(once)},
 	{"TestDiningPhilosophersNeverStarveWithAcquireAll", 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, simulateEveryElection},

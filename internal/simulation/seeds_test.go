@@ -221,7 +221,7 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		// A fault that lasts is reported several times, but recorded once.
+		// A fault that lasts appears in the list once for each request that met it.
 		plan.injected = func(faults []injected) {
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {

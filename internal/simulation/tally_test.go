@@ -31,8 +31,8 @@ func newTally() *tally {
 }
 
 // operation is either a call to a client, or an operation that the client itself starts,
-// such as a renewal. An operation of the second kind is over once one of its requests
-// meets no fault.
+// such as a renewal. An operation that the client itself starts is over once one of its
+// requests meets no fault.
 type operation struct {
 	what          string
 	faulted, over bool
@@ -186,7 +186,7 @@ func sum[K comparable](of map[K]int) int {
 	return n
 }
 
-func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
+func TestTallyCountsOperationWithSeveralFaultsOnce(t *testing.T) {
 	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]asking{}}
 	sends := func(ctx context.Context, op string, faults ...fault) {
 		r := newRequest(c, lab.Call{Op: op, Body: []byte(`{"Key":{"key":{"S":"a"}}}`)})
@@ -198,9 +198,9 @@ func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
 	sends(acquire, "GetItem", requestLost, replyLost, none)
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
-	// Each request belongs to an operation that the client itself starts. The first three
-	// belong to one renewal, which is repeated until it meets no fault. The last belongs to
-	// the next renewal.
+	// The call "acquire" is over, so each request belongs to an operation that the client
+	// itself starts. The first three belong to one renewal, which is repeated until it meets
+	// no fault. The last belongs to the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
 	// A crash counts as one fault of the operation in progress, even if several of the
 	// operation's requests fail. If a request fails in a crash and belongs to no call, it

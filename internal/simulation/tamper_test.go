@@ -145,8 +145,8 @@ type commitCall struct {
 	key, value, grant string
 	token             int64
 	beside            []*leasehold.Lock // other locks whose guards are in the same transaction
-	done              bool
-	err               error
+	done              bool              // the call has returned
+	err               error             // result of the call
 }
 
 // begin records that the process calls Commit under lock. It returns the record of the

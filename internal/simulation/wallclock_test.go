@@ -21,9 +21,9 @@ import (
 const wallSkew = 300 * time.Millisecond
 
 // This test simulates layouts whose records store an expiry time. The network has the
-// same faults as in the other simulations. No client trusts its lock after the expiry
-// less the declared skew, and no two clients trust one lock at the same time. Free locks,
-// and the locks of dead holders, are granted in time.
+// same faults as in the other simulations. Each client must stop trusting its lock before
+// the expiry time, by the declared skew. No two clients may trust one lock at the same time.
+// Free locks, and the locks of dead holders, must be granted in time.
 func TestSimulationOfLayoutsThatStoreExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -53,7 +53,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		s.mend(faultsLast, &wg)
-		time.Sleep(14 * time.Second) // late copies of requests arrive in this time
+		time.Sleep(14 * time.Second) // the network delivers the last copies of requests in this time
 		late := s.newClient(lastClient, rng)
 		for _, key := range keyNames {
 			began := time.Now()

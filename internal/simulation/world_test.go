@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// world says how a simulation differs from the usual one.
+// world is the configuration of a simulation. Its zero value is the usual world.
 type world struct {
 	shared        bool                                     // clients use shared leases; the function config may change this for some
 	keeps         bool                                     // no client deletes its records on release
@@ -30,13 +30,13 @@ type world struct {
 	hears         time.Duration                            // time within which holders learn of a break after the faults have stopped; 0 if no time is promised
 	forgets       bool                                     // clients remember only the keys that they are observing
 	config        func(*leasehold.Config, *rand.Rand)
-	work          func(*process, *worker)               // the work of each goroutine; nil for section
-	beside        func(t *testing.T, s *run, r *worker) // called beside the clients' work; it returns once the faults have stopped
+	work          func(*process, *worker)               // the work of each goroutine; nil for process.section
+	beside        func(t *testing.T, s *run, r *worker) // runs at the same time as the clients' work, until the faults have stopped
 	tamper        func(*http.Request, []byte) []byte    // changes requests in flight
 	yields        bool                                  // goroutines yield at random, so that they run in another order
 	misread       func([]byte) []byte                   // changes replies in flight
 	report        func(problem string)                  // called with each violation instead of failing the test
-	told          func(history []string)                // receives the history at the end of the run
+	told          func(history []string)                // receives the lines of the history at the end of the run
 	wrote         func(key string, lines []string)      // receives the writes of each key, for a check against the models of proof/spec
 	injected      func([]injected)                      // receives the faults that happened
 	only          []string                              // ids of the only faults that happen; nil for all faults
@@ -59,11 +59,11 @@ type run struct {
 	plan world
 	quit chan struct{} // closed when the faults stop
 
-	clients []*process // set before any of them starts, except in "everything", where mu guards it
+	clients []*process // set before any process starts, except in the world everything, where mu guards it
 	all     []*process // all processes that have run so far; guarded by mu
 }
 
-// damaged is a record that is not valid. So no client may be granted its key.
+// damaged is an invalid record, so no client may be granted its key.
 var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerName": lab.Str("someone")}
 
 func newRun(t *testing.T, seed uint64, plan world) *run {
@@ -102,9 +102,9 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		}
 		s.mend(faultsLast, &wg)
 		if plan.shared {
-			// A late copy of a grant may have arrived under a session that is still live.
-			// It blocks other clients for one hour, which is the lease in its record. Once
-			// the session's client is closed, the copy blocks no client.
+			// The network may have delivered a copy of a grant's request late, while the grant's
+			// session is still live. The record that it writes blocks other clients for one
+			// hour, its lease. It blocks no client once the session's client is closed.
 			s.closeAll()
 		}
 		s.checkLiveness(t, seed)
@@ -129,8 +129,8 @@ func (s *run) closeAll() {
 	}
 }
 
-// end waits for late copies of requests. Then it makes the final checks and
-// reports the result of the run.
+// end waits until the network has delivered the last copies of requests. Then it makes the
+// final checks and reports the result of the run.
 func (s *run) end(t *testing.T) {
 	time.Sleep(20*time.Second + s.plan.net.copies)
 	s.finish()

@@ -41,7 +41,7 @@ type writes struct {
 	last  map[string]attributeMap // record of each key as it is in the table, by key
 }
 
-// ask is the operation of a request on one key. A transaction contains several.
+// ask is the operation of a request on one key. A transaction may contain several asks.
 type ask struct {
 	key, attempt, kind, lease, place, entry string
 	grants                                  []string
@@ -173,8 +173,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds to the history of the key that beliefs in grants of the key have
-// ended. The caller must hold c.mu.
+// doubted adds to the history of the key that processes no longer trust grants of the key:
+// each belief that has ended since the last call. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -184,8 +184,8 @@ func (c *checker) doubted(key string) {
 	}
 }
 
-// failed reports whether a reply says that a condition has failed. If the request was a
-// transaction, this is the condition of its item at index.
+// failed reports whether a reply says that a condition has failed. For a transaction, it
+// reports this of the condition of the item at index.
 func failed(res *http.Response, index int) bool {
 	var out struct {
 		Type                string `json:"__type"`
@@ -243,9 +243,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the value that text, an expression of the update, sets the
-// named attribute to or compares it with. The pattern in matches one such part
-// of an expression.
+// value returns the value to which text sets the named attribute, or with which text compares
+// it. text is an expression of the update, and the pattern in matches the part of it that
+// names the attribute and the value.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

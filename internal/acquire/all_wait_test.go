@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
+func TestAcquireAllDoesNotBlockLaterKeysWhileItWaits(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -35,8 +35,8 @@ func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
 				}
 			}
 		}
-		// Another caller acquires c, a higher key, in the meantime. When AcquireAll
-		// comes to c, it has to wait for c.
+		// Another caller now acquires c, which follows b in the sorted order. When AcquireAll
+		// comes to c, it has to wait.
 		higher := w.Acquire(c, "c")
 		w.Release(b)
 		lab.Elapse(time.Minute)
@@ -119,7 +119,7 @@ func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllCountsTrustOfEachGrantFromItsSendTime(t *testing.T) {
+func TestAcquireAllCountsTrustedTimeFromSendOfEachGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -134,7 +134,7 @@ func TestAcquireAllCountsTrustOfEachGrantFromItsSendTime(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNoKeyIfItEndsDuringUnansweredGrant(t *testing.T) {
+func TestAcquireAllHoldsNoKeyIfContextEndsDuringGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.On(grants("b"), lab.Cut))
@@ -218,7 +218,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 		granted := make(chan *leasehold.Group)
 		go func() { granted <- w.AcquireAll(c, leasehold.Keys("a", "b")) }()
 		lab.Elapse(time.Second)
-		w.Steal("a") // the next renewal of a finds the loss, while the call waits for b
+		w.Steal("a") // the next renewal of a shows that the lock is lost, while the call waits for b
 		lab.Elapse(10 * time.Second)
 		w.Release(b)
 		g := <-granted

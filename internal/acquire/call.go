@@ -81,7 +81,7 @@ type call struct {
 
 	parts   []*waiter // one waiter for each key, in the order of wants
 	waiters []*waiter // waiters of the keys that the call waits for now: all keys for First, one key for One and All
-	turns   chan turn // receives the call's turns in the local queues; used if the call waits for several keys
+	turns   chan turn // receives the call's turns in the local queues; nil unless the call is First with several keys
 
 	requests int // number of requests sent so far
 	trouble  Trouble
@@ -146,10 +146,11 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns the key and the holder that the error of an ended wait names. For One
-// and First that is the first key that another process or goroutine is known to hold. If no
-// key is known to be held, it returns the first key and a nil record. For All it is the key
-// that the call is waiting for. The record is nil if the holder of that key is not known.
+// waitsFor returns the key and the holder to name in the error if the wait ends now. For One
+// and First, the key is the first one that another process or goroutine is known to hold. If
+// no key is known to be held, it returns the first key and a nil record. For All, the key is
+// the one that the call is waiting for. The record is nil if the holder of that key is not
+// known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -176,12 +177,12 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys that a call of All holds when its caller stops waiting. It does
-// so at once, even if a request of the call is in flight. If that request acquires a key,
-// the goroutine of the call releases the key. cleanUp waits until all writes of the call
-// are undone, but for the client's ReleaseGrace at most. For One and First it waits only if
-// the lock is not renewed. A process that holds such locks may be frozen as soon as the
-// call returns, as AWS Lambda does. Nothing can be undone after that.
+// cleanUp releases the keys that a call of All holds when its caller stops waiting. It does so
+// at once, even if a request of the call is in flight. If that request acquires a key, the
+// goroutine of the call releases the key. cleanUp waits until all writes of the call are
+// undone, but no longer than the client's ReleaseGrace. For One and First it waits only if the
+// lock is not renewed. A process that holds such locks may be frozen as soon as the call
+// returns, as AWS Lambda does. Nothing can be undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -195,7 +196,7 @@ func (w *call) cleanUp(held []Holding) {
 }
 
 // finish marks the call as finished, so that giveUp has no effect after that. It reports
-// whether the caller has stopped waiting before that.
+// whether the caller had already stopped waiting.
 func (w *call) finish() (givenUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,12 +28,12 @@ func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 // Keeper is the part of a client that renews and releases the granted keys.
 type Keeper interface {
 	// Holds reports whether the client holds the key by the grant with the given id. With
-	// layout.AWSLabs the client may still hold the key after an outage, although the record
-	// has not changed for a lease.
+	// HoldThroughOutage of layout.AWSLabs, the client may hold the key through an outage, even
+	// if the record has not changed for a whole lease.
 	Holds(key protocol.Key, grant string) bool
 
 	// GiveBack releases the keys that were acquired for a caller that has stopped waiting. It
-	// waits for the client's ReleaseGrace at most.
+	// waits no longer than the client's ReleaseGrace.
 	GiveBack([]Holding)
 
 	// Shares reports whether the client's locks share the lease of a session.
@@ -44,9 +44,9 @@ type Keeper interface {
 	// its own. The error is an *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when the client has given up attempts to acquire key. An attempt
-	// that is applied late would block the key for as long as the client renews its session.
-	// CheckSoon starts the check that frees the key in that case.
+	// CheckSoon is called when the client has given up attempts to acquire key. If DynamoDB
+	// applies such an attempt later, it blocks the key for as long as the client renews its
+	// session. CheckSoon starts the check that frees the key in that case.
 	CheckSoon(key protocol.Key)
 }
 
@@ -86,7 +86,7 @@ type Want struct {
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // the client has resumed the grant after a Detach; Close does not release the key before the caller has received the lock
+	Resumed bool // the client has resumed the grant after a Detach; Close does not release the key until the caller has received the lock
 }
 
 // GrantAttempt is one write of a grant. The client sends it once and never uses its version

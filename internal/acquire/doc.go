@@ -25,10 +25,10 @@
 //	                └──┘        └──► the key is free, or its holder dead: granting, as above
 //	        queue full or erased
 //
-// Three writes erase the queue: a takeover, a break, and a release that marks work as done.
-// A live waiter sees at its next read that its entry is gone, and joins again with a new
-// entry. Its earlier entries still count as attempts of unknown outcome, as a late copy of
-// a join request may add an entry again.
+// Three writes erase the queue: a takeover, a break, and a release that marks work as done. A
+// live waiter sees at its next read that its entry is gone, and joins again with a new entry.
+// Its earlier entries still count as attempts of unknown outcome: the network may deliver a
+// copy of a join request late, and that copy may add the entry again.
 //
 // After a hand-over, the record is marked as handed over until the new holder renews. If
 // the new holder never renews, another client takes the key over, and suspends the queue
@@ -46,9 +46,9 @@
 //	read              the holder may have changed        repeated after a pause that grows
 //	grant             the key is free, or its record     rejected: the reply shows the holder
 //	                  has not been read
-//	takeover          the holder is dead, and is no      rejected: the holder has renewed, or another
-//	                  lock of this client, which may     client was first.
-//	                  hold the key through an outage.    No answer: the queue may have been erased and
+//	takeover          the holder is dead, and is not     rejected: the holder has renewed, or another
+//	                  this client, which may hold a      client was first.
+//	                  key through an outage.             No answer: the queue may have been erased and
 //	                  If the last read is older than a   suspended, and this client's own entry with it
 //	                  second, a read comes first
 //	read of a session the holder has a session           repeated: without an answer no holder is dead
@@ -58,7 +58,7 @@
 //	                  its queue has room                 No answer: the next read shows whether the entry
 //	                                                     is in the queue. A grant before that read
 //	                                                     assumes that the entry is the head
-//	leave             the caller has stopped waiting                rejected: the record shows the entry elsewhere,
+//	leave             the caller has stopped waiting     rejected: the record shows the entry elsewhere,
 //	                                                     or its grant.
 //	                                                     No answer: repeated, for one hand-over lease
 //
@@ -70,8 +70,8 @@
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
 //	                  this call, in a call that it continues, or in a call that was ahead in the
 //	                  local queue. If not, the call ends: the policy may never allow the key
-//	no answer         the grant may have been applied. The next grant replaces it. If a reply shows
-//	                  it with half of its trusted time left, the call has acquired the key
+//	no answer         the grant may have been applied. The next grant replaces it. If a reply shows it
+//	                  with at least half of its trusted time left, the call has acquired the key
 //	damaged           a damaged record never counts as free. If the call waits for several keys,
 //	                  it drops this key and reports the damage
 //	the caller left   a granted key is released. If a grant had no answer, one write frees the key,

@@ -14,9 +14,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery matters to a call for one of several keys. It is the shortest time between
-// two reads of the keys whose queues the call has not joined. Each such read costs a read
-// unit for each key. So the call reads the few keys whose queues it has joined more often.
+// otherKeysEvery limits the reads of a call for one of several keys. It is the shortest time
+// between two reads of the keys whose queues the call has not joined. Each such read costs a
+// read unit for each key. The call may read the few keys whose queues it has joined more
+// often.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -310,7 +311,7 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 
 // notAcquired returns the error that ends a call with NoWait. The error names the first key
 // that another client holds, or for which DynamoDB has not answered in time. notAcquired
-// returns nil if the call is to continue, and always without NoWait.
+// returns nil if the call is to continue, as a call without NoWait always does.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }

@@ -98,7 +98,7 @@ func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
 	})
 }
 
-func TestAcquireReplacesItsOwnGrantIfLittleTrustIsLeft(t *testing.T) {
+func TestAcquireReplacesItsOwnGrantIfLittleTrustedTimeIsLeft(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -166,8 +166,8 @@ func TestCancelledCallUnderSharedLeaseFreesUnansweredGrant(t *testing.T) {
 	})
 }
 
-// leaving is a context that has ended as soon as its channel Done is asked for. Its method Err
-// then calls first before it returns the error.
+// leaving is a context that ends when its method Done is called. From then on, Err calls first
+// and then returns context.Canceled.
 type leaving struct {
 	context.Context
 	first func()
@@ -202,8 +202,8 @@ func TestKeyOrTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 
 // Calls for one of several keys.
 
-// leftAfterASecond makes another client hold a for a second, and b for longer. It returns the
-// lock of b.
+// leftAfterASecond makes another client acquire keys a and b. The client releases a after a
+// second. leftAfterASecond returns the lock of b.
 func leftAfterASecond(w *lab.World) *leasehold.Lock {
 	other, _ := w.Client(lab.Config())
 	a, b := w.Acquire(other, "a"), w.Acquire(other, "b")
@@ -278,7 +278,7 @@ func TestAcquireAnyNoWaitErrorContainsErrorOfDamagedRecord(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
+func TestAcquireAnyReportsDamagedSessionRowOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "a")
@@ -349,7 +349,7 @@ func TestAcquireAnyCountsAndReportsBatchReadsAsOneRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyDoesNotReadKeysItWaitsForLocally(t *testing.T) {
+func TestAcquireAnyDoesNotReadKeyHeldByOtherGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		a := w.Acquire(other, "a")
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadKeysItWaitsForLocally(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyPassesOnLocalTurnOfDamagedKey(t *testing.T) {
+func TestAcquireAnyPassesTurnToNextCallIfRecordIsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())

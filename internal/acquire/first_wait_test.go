@@ -160,8 +160,8 @@ func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		// The first call had the turn for key a. It is granted b, so it passes its turn for a
-		// on.
+		// The first call had the turn for key a, but is granted b. So it passes the turn for a
+		// to the second call.
 		b = <-first
 		lab.Want(t, "key", b.Key().Partition, "b")
 		a = <-second
@@ -173,7 +173,7 @@ func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
 	})
 }
 
-func TestLateGrantIsReleasedWithoutWaitingForOtherKeys(t *testing.T) {
+func TestGrantAfterContextEndIsReleasedBeforeOtherKeysAreFreed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -223,7 +223,7 @@ func TestAcquireAnyGrantsFreeKeyAfterLostReplyForHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesUnansweredKeyBeforeHeldKey(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesUnansweredKeyNotHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
@@ -238,7 +238,7 @@ func TestAcquireAnyNoWaitErrorNamesUnansweredKeyBeforeHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesFreeKeyBeforeDamagedKey(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// take sends one grant for the key. It returns a Holding if DynamoDB has applied the grant,
-// or if the record shows that the key was handed to this waiter. If it returns neither a
-// Holding nor an error, another client holds the key.
+// take sends one grant for the key. It returns a Holding if DynamoDB has applied the grant. It
+// sends nothing and returns a Holding if the record shows that a release has handed the key to
+// this waiter. If it returns neither a Holding nor an error, another client holds the key.
 func (w *waiter) take() (Holding, error) {
 	if w.seen != nil {
 		if a, ok := w.handed(*w.seen); ok {
@@ -116,9 +116,10 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 	return a, w.c.Proto.Grant(g)
 }
 
-// shows returns the attempt of this waiter by which the record shows the key as held. It
-// returns false if there is no such attempt, or if less than half of its trusted time is
-// left. The attempt had no answer, or DynamoDB received its request twice.
+// shows returns the attempt of this waiter that the record shows as the current grant. It
+// returns false if there is no such attempt, or if less than half of its trusted time is left.
+// The record can show an attempt that had no answer, or one whose request DynamoDB received
+// twice.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // an error, and an empty record, if item is nil
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
@@ -157,7 +158,7 @@ func (w *waiter) slowDown() {
 func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	entry := a.Version
-	// The waiter wrote the grant itself. That write has also removed the waiter's entry from
+	// If the waiter wrote the grant itself, that write has also removed the waiter's entry from
 	// the queue.
 	if at := w.queueEntry(); at != nil && !a.Handed {
 		entry = at.Of.Grant

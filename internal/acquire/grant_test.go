@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestGrantRequestIsAbandonedOnceItsLeaseWouldBeOver(t *testing.T) {
+func TestGrantRequestIsAbandonedOnceItsLeaseWouldHaveExpired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
@@ -59,7 +59,7 @@ func TestGrantRequestIsRepeatedUntilItIsAnswered(t *testing.T) {
 	})
 }
 
-func TestGrantThatArrivesVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
+func TestGrantAppliedVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32
@@ -126,7 +126,7 @@ func TestGrantAppliedAfterReleaseDoesNotBlockSameClient(t *testing.T) {
 	})
 }
 
-func TestRecordLeftByHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
+func TestRecordCachedAfterHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -141,7 +141,7 @@ func TestRecordLeftByHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-func TestRecordsLeftByHandOversAreKeptForSeveralKeys(t *testing.T) {
+func TestRecordsCachedAfterHandOversAreKeptForSeveralKeys(t *testing.T) {
 	var l acquire.Left
 	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }

@@ -31,18 +31,18 @@ type waiter struct {
 	local   *place        // place in the local queue of the key; used by First only, as One and All wait there in awaitTurn
 	ready   bool          // the call is first in the local queue of the key
 	from    time.Duration // monotonic time until which the waiter pauses, so that other processes can acquire the key first
-	missing bool          // the key has no record, but a grant needs one
+	missing bool          // the key has no record, and Want.IfExists forbids a grant without one
 	dropped error         // reason why the call has stopped waiting for this key; nil if it waits
 
 	tried   attempts.Sequence[GrantAttempt]
 	unclear bool          // the last grant had no answer, so its outcome is unknown
-	failing step          // kind of the last failed request; nothing after a request of that kind, or a grant, has had an answer
+	failing step          // kind of the last failed request; reset to nothing once a request of that kind, or a grant, has had an answer
 	retryAt time.Duration // monotonic time from which a failed request may be repeated
 	pauses  attempts.Pauses
 
 	view   decide.View
 	lookAt time.Duration    // monotonic time from which the record is to be read again; set only if the call waits for several keys
-	asked  decide.Instant   // time when the waiter sent the request whose reply it has observed last
+	asked  decide.Instant   // send time of the request whose reply the waiter observed last
 	seen   *protocol.Record // the record as it was last read, if another client holds the key
 	met    []string         // the first version of the first holder that the waiter saw; nil until it has seen a holder
 	silent bool             // the holder appears dead
@@ -65,10 +65,10 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// move returns the next step of the waiter and the pause before it, as decided by
-// decide.Next. It never returns a takeover of a lock of this client. u is a random number,
-// uniform in [0,1). Call move again after the pause: by the clock, it may still be too
-// early for the step.
+// move returns the next step of the waiter and the pause before it, as decided by decide.Next.
+// It never returns a takeover of a lock that this client itself holds. u is a random number,
+// uniform in [0,1). Call move again after the pause: by the clock, it may still be too early
+// for the step.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	// While reads fail, pretend that the record was read now. A failed read must not delay a
@@ -84,8 +84,9 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	return decide.Next(view, now, u)
 }
 
-// isOwnLock reports whether r shows a lock that this client still holds. The client may
-// hold a lock after an outage, although its record has not changed for a lease.
+// isOwnLock reports whether r shows a lock that this client still holds. With
+// HoldThroughOutage of layout.AWSLabs, the client may hold a lock through an outage, even
+// if its record has not changed for a whole lease.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
 
 // pausing returns the time until the waiter may send the next request. Zero means that it
@@ -155,9 +156,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether the record shows a grant by an attempt of this client that no
-// caller uses. Such an attempt is a grant or a queue entry, of this waiter or of an earlier
-// call.
+// isOurs reports whether the record shows a grant that comes from an attempt of this
+// client, while no caller of the client holds the key by it. Such an attempt is a grant or
+// a queue entry, of this waiter or of an earlier call.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
@@ -211,8 +212,8 @@ func (w *waiter) tell() {
 }
 
 // holdersSession returns the session of the holder. It returns nil if no client holds the
-// key, or if the holder has no session. It also returns nil if the record shows an attempt
-// of this client that no caller uses.
+// key, or if the holder has no session. It also returns nil if isOurs returns true for the
+// record.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil
@@ -243,8 +244,8 @@ func (w *waiter) lookAtSession() error {
 
 // noteSilence records whether the holder appears dead by the timestamps in r. r is the
 // record of the key, or the row of the holder's session. Three kinds of holders count as
-// live whatever the timestamps are: the first holder that the waiter saw, if it has renewed
-// since; every later holder; and a lock of this client.
+// live, whatever the timestamps are. These are the first holder that the waiter saw, if it
+// has renewed since; every later holder; and this client itself.
 func (w *waiter) noteSilence(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}

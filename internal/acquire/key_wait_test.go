@@ -19,7 +19,7 @@ import (
 func TestWaiterReadsTwicePerSecondWhileHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
-		lab.Elapse(time.Minute) // after this minute the grant is old, and a waiter reads the record of an old grant rarely
+		lab.Elapse(time.Minute) // a waiter reads the record of such an old grant less often than that of a new grant
 		b, wire := w.Client(lab.Config())
 		_, _ = b.Acquire(w.Within(time.Minute), "job")
 		if n := len(wire.Sent()); n < 60 || n > 350 {
@@ -65,7 +65,7 @@ func TestTryAcquireTakesOverHolderObservedForFullLease(t *testing.T) {
 	})
 }
 
-func TestWaiterWaitsForPeerHolderWithCopiedToken(t *testing.T) {
+func TestWaiterWaitsForDynamolockHolderDespiteLeftoverToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -270,7 +270,7 @@ func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 }
 
 // A client that may write the rows of shared leases can end any of these leases, and can
-// keep the lease of a dead client alive. What it writes must have no other effect.
+// keep the lease of a dead client alive. Whatever it writes must have no other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a lease without end":           {"leaseDuration": lab.Str("9223372036854775807")},

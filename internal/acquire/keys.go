@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Keys is one client's knowledge of keys that it does not hold: which goroutines of the
-// client wait for them, and which of the client's attempts DynamoDB may still apply. The
-// Acquirer and the Holds of a client share one Keys.
+// Keys is one client's knowledge of keys that it does not hold. It contains the client's
+// goroutines that wait for the keys, and the client's attempts that DynamoDB may still
+// apply. The Acquirer and the Holds of a client share one Keys.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
@@ -44,8 +44,8 @@ func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	return a
 }
 
-// Grant returns the content of the write that acquires the key wanted by w. The write is
-// the attempt a.
+// Grant returns the values for the write of the attempt a, which acquires the key that w
+// describes.
 func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
@@ -112,10 +112,10 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains the records of keys that this client has handed to other clients, as they
-// were after this client's write. If a call is to acquire such a key again, it joins the
-// queue without a read: it takes the record from Left. A grant would only be rejected. Left
-// is safe for concurrent use. The zero Left is empty.
+// Left contains the records of keys that this client has handed to other clients, as they were
+// after this client's write. A call that is to acquire such a key again takes the record from
+// Left, and joins the queue without a read. It does not try a grant: DynamoDB would reject it,
+// as the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -127,7 +127,7 @@ type left struct {
 }
 
 const (
-	mostLeft    = 1000            // largest number of records in a Left; one more erases them all
+	mostLeft    = 1000            // largest number of records in a Left; Note erases them all before it would add another
 	leftIsFresh = 2 * time.Second // time after the write for which a record is kept: until then, DynamoDB would almost certainly reject a grant
 )
 

@@ -81,8 +81,9 @@ func (w *waiter) join() error {
 		return nil
 	}
 	err := w.observe(r.Old)
-	// The record does not contain the entry, so the join was not applied. If the record
-	// contains the entry, the reply is to a second copy of the request.
+	// Forget the entry only if the record does not contain it: then the join was not applied.
+	// If the record contains the entry, this is the reply to a second copy of the join, and
+	// DynamoDB has applied the first copy.
 	if w.queue.place < 0 && !w.view.Ours {
 		w.forget(a.Version)
 	}
@@ -171,11 +172,11 @@ func (w *waiter) outside() *decide.Outside {
 }
 
 // handed returns the entry of this waiter that the last release has turned into a grant,
-// according to record r. It returns false if there is no such entry. It also returns false
-// if the record lacks something that a grant of this call would write, or if too little
-// trusted time is left. In these cases the call sends a grant that replaces the hand-over.
-// A hand-over does not check whether the work is marked as done. So handed checks the mark
-// in r: only the holder can change it.
+// according to record r. It returns false if there is no such entry. It also returns false if
+// the hand-over lacks something that a grant of this call would write, such as the caller's
+// data, or if too little trusted time is left. In these cases the call sends a grant that
+// replaces the hand-over. A hand-over does not check whether the work is marked as done. So
+// handed checks the mark in r: only the holder can change it.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	// The shorter lease counts: a renewal stores the waiter's own lease, and DynamoDB may

@@ -20,7 +20,7 @@ type Observation struct {
 
 	looked bool
 	last   Sight
-	since  time.Duration // monotonic time when a read first showed the current grant, or the key as free
+	since  time.Duration // monotonic time when a read first showed the current grant; if the key is free, when a read first showed it as free
 	deadAt time.Duration // monotonic time when the holder will be dead if it does not renew
 }
 

@@ -135,9 +135,9 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 	})
 }
 
-// The credential provider sends its reply in two parts. Like the tests above, this one
-// uses a network on which each Write returns late.
-func TestForeignReplySentInTwoPartsIsReadCompletely(t *testing.T) {
+// AWS STS, a credential provider, sends its reply in two parts. Like the tests above, this
+// one uses a network on which each Write returns late.
+func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	overPipes(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)
 		_ = http.NewResponseController(w).Flush()
@@ -179,7 +179,7 @@ func TestAwaitReturnsResultThatArrivesAtDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitOutlastsContextIfRequestsWereAnswered(t *testing.T) {
+func TestAwaitWaitsBeyondContextEndIfAllRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -10,10 +10,11 @@
 //	attempt 2   if it shows V or 1                write version 2
 //	attempt 3   if it shows V or 1 or 2           write version 3
 //
-// So the next attempt replaces an unanswered attempt, no matter how late DynamoDB applies
-// that. DynamoDB rejects an attempt that arrives after a later attempt was applied: the
-// record then shows no version that its condition names. If a record shows one of the
-// versions, DynamoDB has applied that attempt, although the client received no answer.
+// So the next attempt replaces an unanswered attempt, no matter when DynamoDB has applied
+// the unanswered one. DynamoDB rejects an attempt that arrives after a later attempt was
+// applied: the record then shows no version that the condition of the earlier attempt
+// names. If a record shows one of the versions, DynamoDB has applied that attempt, although
+// the client received no answer.
 //
 // A sequence ends in one of four ways:
 //
@@ -36,7 +37,7 @@
 //	                             unanswered, since this may be the reply to a second
 //	                             copy of the request
 //	throttled, conflict          failed
-//	signed at a wrong time       failed, if the SDK has learned the right time from the
+//	signed with a wrong time     failed, if the SDK has learned the right time from the
 //	                             reply
 //	denied, malformed            refused
 //	credential provider does     failed: the provider's server may start later than this

@@ -133,8 +133,8 @@ const tries = 3
 // Patiently calls send, which sends a request once, and returns its error. If the request
 // was throttled or had no answer, Patiently calls send again, at most tries times in all. A
 // single lost packet may be the reason. Patiently is for requests that are not sent by a
-// Sender. Each request may go to another Region. send must turn off the SDK's retries, as
-// Once does.
+// Sender. Each call of send may use another Region. send must turn off the SDK's retries,
+// as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -150,9 +150,9 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 // ErrClosed is the cause with which a client cancels its contexts when it is closed.
 var ErrClosed = errors.New("leasehold: client closed")
 
-// Cause returns an error with the text of the cause with which ctx has ended. It returns
-// nil if ctx has not ended. The error matches the cause, and also context.DeadlineExceeded
-// or context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error
+// Cause returns an error for the end of ctx, with the text of its cause. It returns nil if
+// ctx has not ended. The error matches the cause, and also context.DeadlineExceeded or
+// context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error
 // matches only that, as the caller did not end ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)

@@ -209,7 +209,7 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	}
 }
 
-func TestPatientlyFunctionGivesUpAfterThreeFailures(t *testing.T) {
+func TestPatientlyGivesUpAfterThreeFailedRequests(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

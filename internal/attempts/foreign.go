@@ -46,8 +46,8 @@ func endpointOf(r *http.Request) string {
 
 // missing returns the error for a reply without a field that DynamoDB always sends. The
 // parameter what is the name of the field. missing returns nil if the SDK has not read the
-// reply from a server: it then comes from a wrapper around the SDK's client, which may omit
-// empty fields.
+// reply from a server. The reply then comes from a wrapper around the SDK's client, which
+// may omit empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok {

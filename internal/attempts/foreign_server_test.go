@@ -137,8 +137,8 @@ func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 	lab.WantErr(t, "listing", foreignCalls["List"](ctx, at(t, server.URL)), context.Canceled)
 }
 
-// Old local engines return no item with a failed condition. Errors of some other tools,
-// such as Terraform's, then show an empty holder.
+// Old DynamoDB-compatible engines return no item with a failed condition. Errors of some
+// other tools, such as Terraform's, then show an empty holder.
 func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())

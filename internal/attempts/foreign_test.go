@@ -191,7 +191,7 @@ func TestReplyWithoutMandatoryFieldsReturnsForeignError(t *testing.T) {
 	}
 }
 
-func TestBatchReadReturnsNilForMissingItems(t *testing.T) {
+func TestTransactionalReadReturnsNilForMissingItems(t *testing.T) {
 	s := senderTo(t, `{"Responses":[{"Item":{"key":{"S":"a"}}},{},{"Item":{}}]}`)
 	get := types.TransactGetItem{Get: &types.Get{TableName: aws.String("locks"), Key: keyItem}}
 	items, err := s.ReadTogether(t.Context(), []types.TransactGetItem{get, get, get})

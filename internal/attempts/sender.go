@@ -72,7 +72,7 @@ type Regions interface {
 // reasons for it.
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
-	Changes int    // number of news about Region: each change of it, and the proof that it never changes
+	Changes int    // number of times that Region has changed; 1 once the client knows that Region never changes
 	Left    error  // reason why the client has left the previous Region; nil if Region is the home Region
 	Stays   string // reason why all requests go to the home Region; empty if they may go to another Region
 }

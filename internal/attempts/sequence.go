@@ -93,7 +93,7 @@ type Operation[A Attempt] struct {
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // attempts without an answer, oldest first
-	silent     bool // true if the client has received no reply to an attempt
+	silent     bool // true if at least one attempt has received no reply
 	begun      bool // true if an attempt has been sent
 	lastErr    error
 }
@@ -147,9 +147,9 @@ func (q *Sequence[A]) Answered() bool {
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether the client has received no reply to at least one attempt. An
-// attempt whose condition failed, but whose record the client could not read, is
-// unanswered, but does not make Silent return true.
+// Silent reports whether at least one attempt has received no reply. It does not count an
+// attempt whose condition failed, but whose record the client could not read: that attempt
+// is unanswered, although it has received a reply.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -187,7 +187,7 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 
 // This test runs a sequence for every combination of fates of its first three attempts.
 // Later attempts are answered.
-func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
+func TestSequenceReportsTrueOutcomeForUpToThreeAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
 			n.blind = blind
@@ -278,7 +278,7 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 	}
 }
 
-func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
+func TestSequenceEndsIfBeforeSendReturnsError(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
 		fates []fate // fates of the requests that are sent before BeforeSend returns an error
@@ -308,7 +308,7 @@ func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
 	}
 }
 
-func TestSequenceOfAttemptsReturnsOnlyRefusalIfRefused(t *testing.T) {
+func TestSequenceErrorIsOnlyRefusalIfLastAttemptIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		if _, r := n.tries(t.Context(), t.Context(), s, dropped, throttled, refused); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
@@ -355,8 +355,7 @@ func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
 			_, r := n.tries(t.Context(), t.Context(), s, doubled)
-			// The condition of the second copy fails. The item in the record shows that the first
-			// copy was applied.
+			// The condition of the second copy fails. The record shows that the first copy was applied.
 			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads {
 				t.Errorf("blind %v: outcome %d, cause %d, %d reads", blind, r.Outcome, r.Cause, n.reads)
 			}

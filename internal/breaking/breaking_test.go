@@ -73,7 +73,7 @@ func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
 	})
 }
 
-func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
+func TestLostBreakRequestIsReportedAsNotAppliedAfterRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())

@@ -96,9 +96,8 @@ func TestThrottledBreakNoticeIsReported(t *testing.T) {
 	})
 }
 
-// While a fleet moves from one layout to another, both layouts are in use. A client of one
-// layout may read a record, and a client of the other layout may break the lock by that
-// record.
+// While the clients of a table migrate from one layout to another, both layouts are in use.
+// A client of one layout may then break a lock that a client of the other layout holds.
 func TestBreakByClientOfLayoutWithoutSessionsFreesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())

@@ -50,7 +50,7 @@ func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 }
 
 // operation wraps the error of a request that got no answer. provider wraps the error of a
-// credential provider, because of which a request was not sent.
+// credential provider that prevented the SDK from sending a request.
 func operation(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
 func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
 func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
@@ -144,7 +144,7 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestErrorClassificationFindsAcceptedCredentials(t *testing.T) {
+func TestAcceptedReturnsTrueOnlyForProofOfValidCredentials(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 

@@ -290,7 +290,7 @@ func TestRenewalRateFallsWhenThrottledAndRecovers(t *testing.T) {
 	}
 }
 
-func TestRenewalRateStaysHighEnoughToKeepTrust(t *testing.T) {
+func TestThrottledRenewalRateStillKeepsAllLeasesTrusted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Demand
 		least := 0.0

@@ -56,7 +56,8 @@ func NextRenewal(every, took, left time.Duration, displaced bool, u float64) tim
 // RenewalRetry returns the pause after the nth failed renewal in a row, n from 0. left is
 // the time for which the lock is still trusted. The pause is at most half of left, or 50 ms
 // if that is longer. If left is 0 or less, the lock is no longer trusted, and the client
-// holds it through an outage (layout.AWSLabs). In that case, left does not limit the pause.
+// holds it through an outage (HoldThroughOutage of layout.AWSLabs). In that case, left does
+// not limit the pause.
 func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(every/4, 5*time.Second)

@@ -15,14 +15,14 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustIsLeaseMinusMarginCountedFromSendTime(t *testing.T) {
+func TestTrustedUntilIsSendTimePlusLeaseMinusMargin(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
 	}
 }
 
-func TestTrustEndsAsSoonAsEitherClockReachesEnd(t *testing.T) {
+func TestTrustEndsWhenEitherClockReachesTrustedUntil(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -73,7 +73,7 @@ func TestEarlierOfTwoInstantsHasMinimumOfEachClock(t *testing.T) {
 	}
 }
 
-func TestConditionIncludesLastReadVersionAndNewestAttempts(t *testing.T) {
+func TestStillToNameReturnsLastReadVersionAndNewestAttempts(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

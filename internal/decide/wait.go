@@ -11,7 +11,7 @@ import (
 type View struct {
 	Known    bool          // a reply has shown the record
 	Free     bool          // the table contains no record of the key, or the record is marked as released
-	Ours     bool          // the record shows an attempt of this client by which no caller holds the key
+	Ours     bool          // the record shows an attempt of this client, but none of its callers holds the key by that attempt
 	Grant    time.Duration // monotonic time when the client first saw the current grant
 	Dead     time.Duration // monotonic time when the holder will be dead if it does not renew
 	PollMin  time.Duration
@@ -206,8 +206,10 @@ func DeadByVersion(since, lease time.Duration) time.Duration { return durations.
 
 // DeadByClock returns the monotonic time when a holder will be dead if it does not renew,
 // for a record with the expiry time expires. The result may be in the past. The holder is
-// dead once this machine's wall clock shows expires + skew + step. wall and now are the
-// current times on the wall clock and the monotonic clock.
+// dead once this machine's wall clock shows expires + skew + step. skew is the largest
+// error of the wall clocks. step is the unit in which the record stores the expiry time, or
+// zero if rounding does not matter. wall and now are the current times on the wall clock
+// and the monotonic clock.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }

@@ -241,7 +241,7 @@ func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 
 // A waiter may become the head of the queue during a pause, and learns this only from its
 // next read. By then, most of the waiter's lease must still be left.
-func TestPauseOfQueuedWaiterIsAtMostQuarterOfTrust(t *testing.T) {
+func TestPauseOfQueuedWaiterIsAtMostQuarterOfLease(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{
 		{20 * second, 20 * second, second},
@@ -301,7 +301,7 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		// After an hour, as many waiters may join at once as at the start, and no more.
+		// After an hour, the call may send as many joins at once as at the start, and no more.
 		{time.Hour, time.Hour + 2*time.Second, 16},
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {

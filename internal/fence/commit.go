@@ -58,9 +58,9 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit of writes. guards are the guards of all locks. ends are sent
-// together with the writes. For each lock, in the same order, ends has the lock's guard or
-// its release. Package records makes the condition of a guard.
+// New prepares a commit of writes. guards contains one guard for each lock. ends contains
+// the items that follow the writes in the transaction: for each lock, in the same order,
+// its guard or its release. Package records builds the guards.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {

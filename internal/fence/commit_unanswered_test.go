@@ -57,7 +57,7 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 	})
 }
 
-func TestUnansweredCommitIsResolvedAfterEndOfTrust(t *testing.T) {
+func TestUnansweredCommitIsResolvedEvenAfterTrustEnds(t *testing.T) {
 	lab.Each(t, map[string]bool{"landed": true, "not landed": false}, func(t *testing.T, w *lab.World, landed bool) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -186,8 +186,8 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 	})
 }
 
-// DynamoDB and the embedded engine forget an idempotency token after ten minutes. After
-// that, a repeated request would be executed as a new commit.
+// DynamoDB, and the simulated DynamoDB of the tests, forget an idempotency token after ten
+// minutes. After that, a repeated request would be executed as a new commit.
 func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},

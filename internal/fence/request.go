@@ -79,8 +79,8 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
 // checkWhenSigned makes the SDK check the token's age right after it has signed a request.
-// After a pause, a process may sign a request long after it decided to send it. DynamoDB
-// accepts a request for five minutes after it was signed.
+// If the process is paused after it has decided to send a request, it may sign the request
+// much later. DynamoDB accepts a request for five minutes after it was signed.
 func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if c.isTokenOld() {

@@ -14,7 +14,8 @@ import (
 )
 
 // Session is another client's session, as this client has observed it. All goroutines that
-// wait for a lock under the session share the Session, and so each reading of its row.
+// wait for a lock under the session share the Session. So they also share each reading of
+// its row.
 type Session struct {
 	o    *Observer
 	key  protocol.Key

@@ -19,7 +19,7 @@ import (
 // under returns a record of a lock under the session with the given id.
 func under(id string) protocol.Record { return protocol.Record{Session: id} }
 
-// begin writes the row of a new session. The function renew changes the row's version.
+// begin writes the row of a new session. The returned function changes the row's version.
 func (w *world) begin(id string) (renew func(from, to string)) {
 	w.Helper()
 	sharing := w.proto.(protocol.Native)

@@ -27,8 +27,8 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 }
 
 // HandOver gives the turn and the key to a waiter that Successor has returned. granted is
-// the waiter's grant; the zero grant gives the turn alone. HandOver returns false if the waiter has left the queue. The
-// goroutine of the previous grant then keeps the turn.
+// the waiter's grant; the zero grant gives the turn alone. HandOver returns false if the
+// waiter has left the queue. The goroutine of the previous grant then keeps the turn.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

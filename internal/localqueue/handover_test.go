@@ -15,8 +15,8 @@ func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	}
 }
 
-// isNext fails the test unless w is the successor of held, which is the waiter
-// to hand the key to. If w is nil, there must be no successor.
+// isNext fails the test unless Successor returns w as the waiter to which the holder of the
+// grant held is to hand the key. If w is nil, there must be no such waiter.
 func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	t.Helper()
 	if got := l.Successor(at("key"), held, false); got != w {
@@ -190,7 +190,7 @@ func TestHandOverRegistersGrantBeforeSuccessorGetsTurn(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorExistsOnlyForGrantThatHoldsKey(t *testing.T) {
+func TestSuccessorReturnsNilUnlessGrantHoldsKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {

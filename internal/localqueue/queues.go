@@ -41,7 +41,7 @@ type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
 	grant     G                // grant of the goroutine that has the turn; zero while that goroutine acquires the key
 	reported  *protocol.Record // holder that ReportHolder has last received; nil after the goroutine with the turn has acquired the key or passed the turn on
-	before    *protocol.Record // last known holder of the previous turn; nil if that goroutine acquired the key
+	before    *protocol.Record // last holder that ReportHolder received in an earlier turn; nil if it has received a holder in this turn, or if a goroutine has acquired the key since
 	known     bool             // a goroutine has reported a holder or a grant, so DynamoDB has answered a request for the key
 	handOvers int              // number of hand-overs in a row
 	longest   time.Duration    // longest age of a grant at its end, among these hand-overs

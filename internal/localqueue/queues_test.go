@@ -324,9 +324,9 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	}
 }
 
-// If several callers leave at the same time, the holder may have been reported
-// to only one of them. The others must still learn it.
-func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
+// If the contexts of several callers end at the same time, only one of the callers may have
+// read the record. The errors of the other callers must name the holder, too.
+func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))

@@ -9,8 +9,8 @@ import (
 // Once names work that clients are to do once under a lock. The name is a label or a
 // period. The zero Once names no work: grants do not depend on work that is marked as done.
 type Once struct {
-	Label  string    // the work is done if the record's mark has this label
-	Period time.Time // start of the period, in whole milliseconds; the work is done if the record's mark has this period or a later period; zero if Label is set
+	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label
+	Period time.Time // start of the period, in whole milliseconds; the work counts as done if the done mark in the record has this period or a later one; zero if Label is set
 }
 
 // None reports whether o names no work.
@@ -28,9 +28,9 @@ func (o Once) IsDone(d *Done) bool {
 	return !d.Period.IsZero() && !d.Period.Before(o.Period)
 }
 
-// Done is the mark in a record: the work that clients have last done under the lock. The
-// release after the work writes it. So a record has the mark only if the client held the
-// lock until the work was done.
+// Done is the done mark in a record. It names the work that a client last completed under
+// the lock. The release at the end of the work writes the mark. So a record has the mark
+// only if the client held the lock until the work was done.
 type Done struct {
 	Once   string    // label of the work; empty if a period names the work
 	Period time.Time // start of the period; zero if a label names the work

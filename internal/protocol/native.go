@@ -5,8 +5,7 @@ import (
 )
 
 // Native is the protocol of leasehold's own layout. Beyond the methods of Protocol, it has
-// methods for sessions, for marks of work that is done, for queues, and for requests to
-// step down.
+// methods for sessions, done marks, queues, and requests to step down.
 type Native interface {
 	Protocol
 
@@ -15,9 +14,9 @@ type Native interface {
 	SessionKey(id string) Key
 	IsSessionKey(k Key) bool
 
-	// Session returns the protocol of session rows. Its Grant creates a row and takes over no
-	// existing row. Its Release marks the session as dead. A dead session never becomes alive
-	// again.
+	// Session returns the protocol of session rows. Its Grant only creates a row, and never
+	// takes over an existing row. Its Release marks the session as dead. A dead session never
+	// becomes alive again.
 	Session() Protocol
 
 	// TellBroken returns the write that adds a notice to a session's row: an operator has
@@ -43,8 +42,9 @@ type Native interface {
 
 	// HandToHead returns the write that hands the key to the head of the queue, as HandOver
 	// does, and removes the head's entry. g contains the head's owner and grant id, and a new
-	// version. The version must differ from the grant id: a version must never come back, and
-	// a late copy of the head's join may add the id to the queue again.
+	// version. The version must differ from the grant id, because a record must never show a
+	// version twice. The grant id can come back: if the network delivers a copy of the head's
+	// join late, that copy adds the id to the queue again.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -67,8 +67,9 @@ const noRow = "none"
 
 // NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a
 // row long after the session has died. An operator may delete it earlier, and the session's
-// client may then trust its locks for one more lease. That lease was in the row, so the
-// caller passes the lease of the client that observes the session.
+// client may then trust its locks for one more lease. The length of that lease was stored
+// only in the row. So the caller passes the lease of the client that observes the session
+// instead.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether version is the version of a record from NoRow.

@@ -36,7 +36,7 @@ type Record struct {
 	Waiters      []Waiter  // the queue, its head first
 	Handed       bool      // the previous holder has handed the key over, and the new holder has sent no write since
 	NoQueueUntil time.Time // before this time, clients neither join the queue nor hand the key over; zero if the queue is not suspended
-	Done         *Done     // mark of the work that clients have last done under the lock; nil if the record has none
+	Done         *Done     // done mark, which names the work that a client last completed under the lock; nil if the record has none
 	Asked        string    // id of the grant whose holder was last asked to step down; empty if no holder was asked
 
 	BrokenGrants map[string]string // in a session's row: ids of broken grants under the session, by the id of the notice of the break
@@ -164,8 +164,8 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the
-// holder. A second copy of a request that arrives late does no harm: only a copy of a grant
-// can bring a version back, and it writes a higher token.
+// holder. If the network delivers a second copy of a request late, the copy does no harm.
+// Only a copy of a grant can write an earlier version again, and it writes a higher token.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -217,7 +217,7 @@ type Protocol interface {
 	Reading
 
 	// Grant returns the write that acquires a key. Its condition is that the key is free, or
-	// that its record shows the dead holder or one of the takeable versions in g.
+	// that its record shows the holder g.Dead or one of the versions in g.Takeable.
 	Grant(g Grant) *Write
 
 	// Renew returns the write that renews the lease of the grant in h.

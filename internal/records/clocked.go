@@ -48,10 +48,10 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	return w.Name(p.expires) + " <= " + w.Value(number(last))
 }
 
-// decodeExpires returns the expiry time of a record. It is an error if the record has none.
-// The layout's own library may write any number, even a fraction, which decodeExpires
-// rounds up. It returns a number below zero as the year 1970, and a time after the year
-// 9999 as the end of that year.
+// decodeExpires returns the expiry time of a record. It records an error in d if the record
+// has none. The layout's own library may write any number, even a fraction, which
+// decodeExpires rounds up. It returns a number below zero as the year 1970, and a time
+// after the year 9999 as the end of that year.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
 	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())

@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastDone is a map attribute: the mark of the work that clients have last done under
-// the lock. Grants, renewals and breaks do not change the map. A release that marks work as
-// done replaces the whole map.
+// attrLastDone is a map attribute: the done mark. It names the work that a client last
+// completed under the lock. Grants, renewals and breaks do not change the map. A release
+// that marks work as done replaces the whole map.
 const attrLastDone = "lastDone"
 
 // Attributes in the lastDone map. The map contains either a label (once) or a period. The

@@ -50,7 +50,7 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByBothClocks(t *testing.T) {
 	})
 }
 
-func TestTakeoverOfDeadPeerRequiresObservedVersion(t *testing.T) {
+func TestTakeoverFromOtherLibraryRequiresObservedVersion(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		old := granted.Add(-time.Hour)
 		var peer protocol.Item
@@ -169,9 +169,9 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 }
 
 // TTL uses DynamoDB's clock, but a client computes the expiry in a record from its own
-// clock. In layouts that do not rely on the wall clock, no skew is declared, so a client's
-// clock may be days behind. DynamoDB does not refuse the requests of such a client,
-// because the SDK corrects the time of its signatures.
+// clock. Layouts that do not rely on the wall clock have no MaxSkew, so a client's clock
+// may be days behind. DynamoDB does not refuse the requests of such a client, because the
+// SDK corrects the time of its signatures.
 func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {

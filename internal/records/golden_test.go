@@ -93,7 +93,7 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 }
 
 // layouts returns the layouts that must read the file: the layout of the peer, and layout
-// native if a fleet may move from the peer to native.
+// native if users may migrate from the peer to layout native.
 func (g golden) layouts(t *testing.T) []layout.Layout {
 	switch g.folder {
 	case "awslabs":
@@ -245,7 +245,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
+func TestGoldenRecordOfOtherLibraryDecodesCorrectly(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return
@@ -260,13 +260,13 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 			t.Errorf("key %+v, want %+v", r.Key, g.lockKey())
 		}
 		lab.Want(t, "released", r.Released, (g.State == released))
-		// The peer has carried a token or a grant of leasehold forward into its own
-		// record. The decoder must not read these as its own.
+		// The peer may have copied leasehold's token or grant id into its own grant. The decoder
+		// must not treat that grant as leasehold's.
 		if r.Token != 0 || r.Grant != "" || r.Session != "" || !r.GrantedAt.IsZero() {
 			t.Errorf("read as a grant of ours: %+v", r)
 		}
 		if g.folder == "dyndb-mutex" && r.Released {
-			return // without an item, no attributes are left to check
+			return // a free record of this layout has no owner, version or lease
 		}
 		lab.Want(t, "owner", r.Owner, g.Owner)
 		if _, want, _ := strings.Cut(spelt(g.stored[peerWrites[g.folder].version]), " "); r.Version != want {
@@ -366,7 +366,7 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
 	})
 }
 
-func TestWritesKeepPeersAttributesInGoldenRecords(t *testing.T) {
+func TestWritesKeepAttributesThatOtherLibraryNeeds(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
 			return // skipped: layout native writes leases as the Java client does, which dynamolock cannot read

@@ -21,9 +21,9 @@ const (
 	attrGrantedAt = "grantedAt"
 )
 
-// kind is an attribute of rows that are not plain locks, such as session rows. A later
-// version of leasehold may add more kinds. session is the id of the session of a lock's
-// grant.
+// attrKind marks rows that are not plain locks, such as session rows. A later version of
+// leasehold may add more kinds. attrSession contains the id of the session that shares its
+// lease with a lock's grant.
 const (
 	attrKind    = "kind"
 	attrSession = "session"
@@ -72,9 +72,9 @@ func (s schema) Grantable(item protocol.Item) error {
 	return nil
 }
 
-// whereGrantable sets the condition of w, a grant: the table contains no record, or the
-// record is a plain lock for which one of the conditions in free is true. The record's
-// token must not be the last. With g.IfExists, the record must exist. whereGrantable
+// whereGrantable sets the condition of w, a grant. The table must contain no record, or a
+// plain lock for which one of the conditions in free is true. The record's token must be
+// below the highest possible token. With g.IfExists, the record must exist. whereGrantable
 // ignores empty strings in free.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })

@@ -3,11 +3,12 @@ package records
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // lock builds the writes of a plain lock's record. Each layout has its own attribute names
-// and values, but each write does the same in all layouts:
+// and values, but each write does the same in all layouts. The argument Hold describes the
+// holder's grant:
 //
 //	write     what it does to the record    condition
-//	Grant     sets the grant and its lease  there is no record, or the record is free, takeable,
-//	                                        or shows a dead holder
+//	Grant     sets the grant and its lease  there is no record, or the record is free, or shows
+//	                                        an earlier attempt of this client or a dead holder
 //	HandOver  sets the grant and its lease  the record shows the grant and a version of the Hold
 //	Renew     sets a version and the lease  the record shows the grant and a version of the Hold
 //	Release   marks it as free, or deletes  the record shows the grant and a version of the Hold
@@ -18,7 +19,7 @@ type lock struct{ spelling }
 
 // spelling encodes and decodes the record of a plain lock for several similar layouts.
 // Methods whose names begin with set add to the update w. Methods that return strings
-// return conditions for w.
+// return parts of the condition of w.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item

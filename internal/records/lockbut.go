@@ -17,8 +17,8 @@ import (
 // remaining attributes may be the user's data.
 //
 // LockBut returns false for leasehold's rows that are not locks, even if p is another
-// layout of the same table. Callers advise the user to rename the attribute. That would
-// hide such a row from the clients that use it.
+// layout of the same table. Callers advise the user to rename the attribute. If the user
+// did so in such a row, the clients that use the row would no longer find it.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:

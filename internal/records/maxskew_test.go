@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// boundedTable returns a table in which the protocol b.Protocol has a bounded clock. plain is
-// the same protocol without a bounded clock.
+// boundedTable returns a table b, where b.Protocol writes as a client with a bounded clock
+// does. plain is the protocol of a client without a bounded clock.
 func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -22,7 +22,7 @@ func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	return b, plain
 }
 
-func TestEndOfLeaseIsStoredByGrantAndRenewal(t *testing.T) {
+func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)
@@ -42,7 +42,7 @@ func TestEndOfLeaseIsStoredByGrantAndRenewal(t *testing.T) {
 	}
 }
 
-func TestLeaseEndOfAnotherVersionIsIgnored(t *testing.T) {
+func TestLeaseEndStoredWithOtherVersionIsIgnored(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}

@@ -202,7 +202,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 }
 
 // In dynamolock and the library of awslabs, an attribute isReleased that a caller adds
-// frees the lock. This test excludes that fault.
+// frees the lock. Leasehold must not have that fault.
 func TestRecordAttributesAreReservedForLeasehold(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
@@ -259,7 +259,7 @@ func TestOnlyLayoutsOfPackageLayoutAreAccepted(t *testing.T) {
 	}
 }
 
-func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
+func TestGrantDoesNotRemoveKeyAttributeNamedExpiresAt(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)
@@ -267,8 +267,8 @@ func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
 	}
 }
 
-// During the move of a fleet to layout native, clients of other layouts read
-// the rows of sessions.
+// While the clients of a table migrate to layout native one by one, clients that still use
+// other layouts read the rows of sessions.
 func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
@@ -285,7 +285,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestReleasedLockIsRecognisedDespiteAttributeOfUser(t *testing.T) {
+func TestLockButRecognisesReleasedLockWithUserAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{

@@ -92,9 +92,9 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	return &t
 }
 
-// attrStepDown is a map attribute that describes the last request to a holder to step down:
-// the id of its grant, the client that sent the request, and the time. Later grants do not
-// change the map, and ignore it, as it contains another grant id.
+// attrStepDown is a map attribute that describes the last request to a holder to step down.
+// It contains the id of the holder's grant, the client that sent the request, and the time.
+// Later grants do not change the map, and ignore it, as it contains another grant id.
 const attrStepDown = "stepDown"
 
 // attrAskedBy is the client that sent the request, in the stepDown map. The map contains

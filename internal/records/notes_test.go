@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// readNote returns a peer's record that has the given note under the given name. It checks
-// that even a malformed note does not count as an attribute of the caller.
+// readNote decodes a record of the Java client to which note was added as the attribute
+// name. It checks that even a malformed note does not count as an attribute of the caller.
 func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
 	t.Helper()
 	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))
@@ -73,7 +73,7 @@ func TestUnreadableTakeoverNoteIsIgnored(t *testing.T) {
 	}
 }
 
-func TestAttributeThatPeerLibraryCannotReadIsNamed(t *testing.T) {
+func TestForeignNamesAttributeThatOtherLibraryCannotRead(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

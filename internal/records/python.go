@@ -14,8 +14,8 @@ import (
 // pythonCollect is the time between the end of a lease and the TTL value of its record,
 // after which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a
 // holder's clock is slow by more than that, DynamoDB may delete a record that the holder
-// still renews. An update cannot write the later of two times, so leasehold uses a week to
-// allow for slow clocks.
+// still renews. An update expression cannot compute the later of two times. So leasehold
+// uses a week instead, to allow for slow clocks.
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

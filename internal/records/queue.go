@@ -15,9 +15,9 @@ import (
 
 // attrWaiters is the queue of a record: a list of entries. An entry is one binary value,
 // short so that a kilobyte can contain many entries. It begins with the 16 bytes of the
-// grant id. Then follow 17 bytes of the client id: its first 24 letters are decoded from
-// base 32 to 15 bytes, and its last two letters follow as they are. The rest is the name in
-// the owner.
+// grant id. The client id follows in 17 bytes. Its first 24 letters are decoded from base
+// 32 to 15 bytes, and its last two letters follow as they are. The rest is the name in the
+// owner.
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant by which a release handed the key to a waiter of another client.
@@ -121,7 +121,7 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 
 // HandToHead returns the write by which the holder of h hands the key to the head of the
 // queue. The write removes the head's entry, and marks the grant as handed over. The write
-// does not store when the lease ends, because only the head can know that: the head trusts
+// does not store when the lease ends, because only the head can know that. The head trusts
 // the lease from the time of its own read, which may be later than this write.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
@@ -135,10 +135,10 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// A takeover and a break erase the queue: its waiters may be as dead as the holder, and
-// live waiters join again. A release that marks work as done erases the queue, too, because
-// the waiters may wait to do the same work. They see the mark at their next read, and need
-// not remove their entries one by one.
+// A takeover and a break erase the queue: its waiters may be dead, like the holder. Live
+// waiters join again. A release that marks work as done erases the queue, too, because the
+// waiters may wait to do the same work. They see the mark at their next read, and need not
+// remove their entries one by one.
 
 // Grant returns the same write as in all layouts, with two additions. A takeover erases the
 // queue, and may suspend it. A grant of a waiter in the queue removes the waiter's entry.

@@ -146,8 +146,8 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 	}
 }
 
-// nextWrites lists writes that may follow a grant. Each is a write of the holder h or of
-// the next holder.
+// nextWrites lists writes that may follow a grant. Each is a write of the holder h, of an
+// operator, or of the next holder.
 var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	"takeover": func(b *bench, _ protocol.Hold) *protocol.Write {
 		g, r := b.grant(g2), b.record()
@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestQueueIsErasedByTakeoverOrBreakOrDoneMark(t *testing.T) {
+func TestTakeoverBreakAndReleaseWithDoneMarkEraseQueue(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -224,7 +224,7 @@ func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	}
 }
 
-func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
+func TestDamagedHandOverMarkAndQueueSuspensionAreIgnored(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
@@ -238,7 +238,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 
 // When users change the layout of a table from native to another one, these
 // attributes stay in the records.
-func TestQueueAdviceIsIgnoredOutsideNativeLayout(t *testing.T) {
+func TestOtherLayoutsIgnoreHandOverMarkAndQueueSuspension(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b := newBench(t, l)

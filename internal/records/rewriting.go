@@ -14,7 +14,7 @@ import (
 type peers struct {
 	lock
 	record versioned
-	reads  func(lease string) bool // reports whether the layout's library can read a lease
+	reads  func(lease string) bool // reports whether the layout's library can read a lease in this form
 }
 
 // Foreign describes the attribute of an item that prevents the layout's library from using

@@ -36,9 +36,9 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 	return ok && k == p.SessionKey(id)
 }
 
-// Session returns the protocol of session rows. The library of another layout lists a
-// session row like a lock, but does not take it over while the session holds locks: the
-// client then renews the version of the row.
+// Session returns the protocol of session rows. To the library of another layout, a session
+// row looks like a lock. That library does not take the row over while the session holds
+// locks, because the client then renews the version of the row.
 func (p native) Session() protocol.Protocol {
 	s := p.record
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
@@ -54,7 +54,8 @@ const attrDead = "dead"
 // attrBrokenGrants is a map attribute of a session's row. It contains a notice for each
 // lock of the session that an operator has broken: the id of the notice, and the id of the
 // broken grant. If the session's client reads notices, the row has the map from its
-// creation. A late copy of a notice is harmless, as a grant id is never used again.
+// creation. If the network delivers a copy of a notice late, that is harmless, as a grant
+// id is never used again.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's

@@ -100,8 +100,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. If this layout is among layouts, a list of names with
-// spaces between them, it adds the states in more.
+// where returns the given states. It adds the states in more if layouts contains this
+// layout. layouts is a list of names, separated by spaces.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -122,9 +122,8 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		unresolved := h
 		unresolved.Token = 0 // without a token, as the client of a hand-over that may have been applied does not know the token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A guard still holds after a renewal. In layout dyndb-mutex it also holds for
-		// another owner, because a grant by the library dyndb-mutex erases the grant
-		// id.
+		// The condition of a guard is still true after a renewal. In layout dyndb-mutex the guard
+		// ignores the owner, because a grant by that library erases the grant id.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }
@@ -169,7 +168,7 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestGrantIsRejectedForFreeRowOfOtherKind(t *testing.T) {
+func TestGrantIsRejectedForFreeRowThatIsNoLock(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)
@@ -181,7 +180,7 @@ func TestGrantIsRejectedForFreeRowOfOtherKind(t *testing.T) {
 	})
 }
 
-func TestOwnedReportsWhetherRecordsOfLayoutNameOwner(t *testing.T) {
+func TestOwnedIsTrueIfRecordsOfLayoutContainOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {
@@ -213,7 +212,7 @@ func TestNullGrantIDDoesNotFreeHeldRecord(t *testing.T) {
 }
 
 // In dynamolock and the library of awslabs, any attribute isReleased frees the record.
-// This test excludes that fault.
+// Leasehold must not have that fault.
 func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("isReleased", text("0"), text("true"), decimal("1"), null) })
 }

@@ -102,8 +102,8 @@ func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 	return []string{free, takeable}
 }
 
-// setGrant adds to w the attributes that every grant sets, and removes the attributes that
-// it removes.
+// setGrant makes w set the attributes that every grant sets, and remove the attributes that
+// every grant removes.
 func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(p.owner, text(g.Owner))
 	w.Set(attrGrantedAt, number(g.Now.UnixMilli()))
@@ -243,9 +243,9 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-		// The attribute session may contain the session of an earlier grant, or may be an
-		// attribute that a user of another library has added. It counts only if it names the
-		// session of the record's owner.
+		// The attribute session may contain the session of an earlier grant, or a user of another
+		// library may have added an attribute of that name. It counts only if it names the session
+		// of the record's owner.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
 		}

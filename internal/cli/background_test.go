@@ -16,13 +16,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leaves is a CMD that exits with code 3. Before that it starts a process in another
-// session. This process runs until a line is written to the FIFO named go.
+// leaves is a shell script for CMD. It leaves a process running in a new session and exits
+// with code 3. The leftover process runs until a line is written to the FIFO named go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program whose stderr is the file dir/said. A pipe would not do:
-// processes that outlive the program keep its stderr open, so the wait for the program
-// would not end.
+// startSaying starts a program whose stderr is the file dir/said. With a pipe, the test's
+// wait for the program would not end: processes that outlive the program inherit its stderr
+// and keep the pipe open.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
@@ -33,8 +33,9 @@ func startSaying(t *testing.T, dir string, env []string, program string, args ..
 	return p
 }
 
-// startLeaving starts leasehold run in a new table, with the key k and the CMD in leaves.
-// It returns once CMD has ended. left is the id of the process that CMD has left running.
+// startLeaving starts leasehold run with the key k in a new table. Its CMD is the script
+// leaves. startLeaving returns once CMD has ended. left is the id of the process that CMD
+// has left running.
 func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *process, left int) {
 	t.Helper()
 	dir, env = tableEnv(t)
@@ -45,9 +46,8 @@ func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *p
 	return dir, env, p, left
 }
 
-// leftBehind returns the process id in the file at path, which names a process that
-// leasehold should end. If that process still runs when the test ends, a cleanup function
-// kills it.
+// leftBehind returns the process id in the file at path. leasehold should end this process.
+// If the process still runs when the test ends, a cleanup function kills it.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -59,7 +59,8 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the file dir/said, the command's stderr, contains the text what.
+// says waits until the file dir/said contains the text what. The file contains the stderr
+// of a program started by startSaying.
 func says(t *testing.T, dir, what string) {
 	t.Helper()
 	eventually(t, "it says "+what, func() bool {
@@ -88,7 +89,7 @@ func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
 }
 
 // The signal ends CMD, but does not reach the process that CMD started in another session.
-// The same happens with docker stop.
+// The same happens with docker stop. leasehold must end that process.
 func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -125,7 +126,7 @@ func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestLossStopsBackgroundProcessInNewSessionOnAnyTable(t *testing.T) {
+func TestLostLockStopsProcessInNewSessionOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -144,7 +145,7 @@ func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 }
 
 // withoutFirstThread is the name of an environment variable. If it is set, this test
-// program ends its first thread, and its other threads continue. The program then writes
+// program ends its main thread while its other threads continue. The program then writes
 // its process id to the file that the variable names.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
@@ -155,7 +156,7 @@ func init() { // Go runs init functions on the main thread
 	}
 	pid := os.Getpid()
 	go func() {
-		for !isDead(pid) { // until /proc shows that the first thread has ended
+		for !isDead(pid) { // until /proc shows that the main thread has ended
 			time.Sleep(time.Millisecond)
 		}
 		_ = os.WriteFile(path, fmt.Appendln(nil, pid), 0o600)
@@ -210,8 +211,8 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 	})
 }
 
-// makesOrphans is a CMD that starts three processes whose parents exit before them. CMD
-// exits with code 5 once leasehold has reaped these three orphans.
+// makesOrphans is a shell script for CMD. It starts three processes whose parents exit
+// before them. It exits with code 5 once leasehold has reaped these three orphans.
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 

@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Each leasehold run starts two helper processes: the gate, which waits until CMD may
-// start, and the watchdog. Initializing the AWS SDK would take several times as long as the
-// work of these processes.
+// Each leasehold run starts two more processes of its own program: the gate, which waits
+// until CMD may start, and the watchdog. These must start quickly, and initializing the AWS
+// SDK would take several times as long as their own work.
 func TestGateAndWatchdogInitializeFewPackagesAndNoSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {

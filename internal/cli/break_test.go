@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestBreakSucceedsWithExplanationIfHolderIsNotNotified(t *testing.T) {
+func TestBreakSucceedsAndWarnsIfHolderIsNotNotified(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestForgetRejectsRecordOfSharedLease(t *testing.T) {
 	}
 }
 
-func TestRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
+func TestTableRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
@@ -98,8 +98,8 @@ func TestRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 	putItem(t, db, map[string]types.AttributeValue{
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
-	// read returns all records, and the keys of the records that the library dynamolock can
-	// read. dynamolock expects a lease with a unit, and the native layout writes none.
+	// read returns all records, and the keys of those that the library dynamolock can read:
+	// their leases have a unit, such as 20s, which the native layout does not write.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {

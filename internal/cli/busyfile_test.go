@@ -27,7 +27,8 @@ func storeFile(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// busyFile makes a local store that another process keeps locked, until unlock is called.
+// busyFile makes a local store and locks its file, as another process would, until unlock
+// is called.
 func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	t.Helper()
 	dir, file = storeFile(t)
@@ -38,8 +39,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// margin is how much longer than its time limit a command may take, because the test
-// machine may be busy.
+// margin is the time that a command may take beyond its limit on a busy test machine.
 const margin = 4 * time.Second
 
 func TestCommandFailsAtTimeLimitIfStoreFileStaysLocked(t *testing.T) {

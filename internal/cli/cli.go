@@ -7,8 +7,8 @@
 //	completion.go completes keys and flags in a shell
 //
 // The commands are in the packages below internal/cli/commands, one package for each group
-// in the help. Several commands share the other packages below internal/cli. Read package
-// invocation first.
+// in the help. The other packages below internal/cli are used by several commands. Read
+// package invocation first.
 //
 // The tests of package cli run whole commands, as users do. Tests of one package's own
 // rules are in that package.
@@ -45,7 +45,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Main runs the command that env.Args contain, and returns the exit code.
+// Main runs the command line in env.Args and returns its exit code.
 func Main(env invocation.Env) int {
 	in := invocation.New(env)
 	root := newRoot(in)
@@ -57,8 +57,8 @@ func Main(env invocation.Env) int {
 	if err == nil {
 		err = in.Stdout.Failed // error of a failed write to standard output, which help and --version do not return
 	}
-	// From here on, catch SIGPIPE instead of dying from it. If no process reads standard
-	// error, the messages below fail, but the exit code must still be correct.
+	// From here on, SIGPIPE must not end this process. If nothing reads standard error any
+	// longer, the messages below are lost, but the exit code must still be correct.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -72,8 +72,8 @@ func Main(env invocation.Env) int {
 	return code
 }
 
-// helpOutput writes help to standard output and hides write errors from cobra, which would
-// print them itself. Main reports these errors instead.
+// helpOutput is a writer for help that reports success to cobra even if a write fails.
+// Otherwise cobra would print the error itself. Main reports it instead.
 type helpOutput struct{ io.Writer }
 
 func (o helpOutput) Write(b []byte) (int, error) {
@@ -89,9 +89,9 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if readerGone(err, in.Env.Stdout) {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // no message: the command ends with the exit code of a process killed by SIGPIPE
 	}
-	// If cobra could not parse the flags, it has not called PersistentPreRunE, and has not
-	// read the flags after the invalid one. So look for --json here, but not after "--":
-	// those are CMD and its arguments.
+	// If a flag is invalid, cobra has neither read the flags after it nor called
+	// PersistentPreRunE. So look for --json here, but only before "--": CMD and its
+	// arguments follow "--".
 	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
 	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
@@ -132,8 +132,8 @@ func troubleCode(cmd *cobra.Command, args []string) int {
 	return failure.CodeTrouble
 }
 
-// Command returns the tree of commands without running one. Its callers print the manual or
-// list the flags.
+// Command returns the tree of commands, for callers that do not run one but print the
+// manual or list the flags.
 func Command() *cobra.Command {
 	env := invocation.Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
 	root := newRoot(invocation.New(env))
@@ -217,8 +217,8 @@ func newRoot(in *invocation.Invocation) *cobra.Command {
 }
 
 // refuseEmpty returns an error if a flag was given an empty value. In a script, an empty
-// value usually comes from a variable that was not set. Accepting it would have the same
-// effect as leaving out the flag.
+// value usually comes from an unset variable. Without the error, the command would run as
+// if the flag had been left out.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -44,9 +44,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
 	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
-	// contain a file name chosen by another user. With one of the characters in runs, such
-	// a name could run a command. So the script is changed: it does not evaluate a line
-	// that contains one of them, and the shell completes a file name instead.
+	// contain a file name that another user has chosen, and a name with one of the
+	// characters in runs could run a command. So insert a guard into the script: it stops
+	// before the evaluation of a line that contains such a character.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -58,8 +58,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
-		// Cobra's script for fish removes the quotes from all words but the last, and then
-		// evaluates them. Replace this line by one that quotes the words again.
+		// Cobra's script for fish evaluates the words before the last one without their
+		// quotes. Replace the line that reads these words by one that quotes them again.
 		const words = "set -l args (commandline -opc)"
 		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // option -x of commandline exists since fish 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
@@ -79,9 +79,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	return err
 }
 
-// plainWord matches words that bash, zsh, fish and PowerShell read literally, anywhere in a
-// line. leasehold offers only such words as completions. Other users may have chosen the
-// key names in a table, and pressing TAB makes a shell evaluate the names.
+// plainWord matches words without special characters of bash, zsh, fish or PowerShell.
+// leasehold offers only such words as completions, because pressing TAB makes a shell
+// evaluate them, and other users may have chosen the key names in a table.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
 // offering returns a function that calls f and drops the completions that do not match

@@ -81,8 +81,8 @@ func TestCompletionDoesNotEvaluateCommandSubstitution(t *testing.T) {
 	}
 }
 
-// The fish completion script from the library cobra removes the quotes of all words before
-// the last one, and then evaluates these words as commands.
+// The original script of the library cobra for fish removes the quotes of all words before
+// the last one, and then evaluates the words.
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	lab.OK(t, Completion(tree(), "fish", &script))

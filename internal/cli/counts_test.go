@@ -20,7 +20,7 @@ func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
 		t.Fatal(err)
 	}
 	plural := regexp.MustCompile(`"[^"]*%(\[\d\])?d [a-z]+s\b[^"]*"`)
-	always := []string{ // messages whose number is a limit or is never 1, so the plural is right
+	always := []string{ // ends of messages whose number is a limit or is never 1, so the plural is right
 		`"-p %d: use 1 to %d permits"`, `"all %d permits of %s are held"`, ` at most %d bytes"`, `"%d bytes"`, `"%d bytes (see --data)"`, `" and %d holders"`,
 		`"hand-over among %d clients"`,
 	}

@@ -34,9 +34,9 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// As soon as CMD runs, it writes a new access key to the credentials file. CMD ends once a
+// As soon as CMD runs, it moves a new access key into the credentials file. CMD ends once a
 // renewal of the lock has been signed with that key.
-func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
+func TestRunReloadsCredentialsIfServerRejectsThem(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
 		t.Run(code, func(t *testing.T) {
@@ -143,9 +143,9 @@ func TestRunErrorNamesUnresponsiveCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
-	// The SDK requests credentials up to three times, with random pauses. So the report may
-	// come during the first request for credentials or later, and the command may end
-	// before or after the last one. The patterns accept each case.
+	// The SDK requests credentials up to three times, with random pauses. So leasehold may
+	// report the trouble during the first of these requests or later, and may end before or
+	// after the last one. The patterns accept each case.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

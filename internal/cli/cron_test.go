@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Three hosts have the same crontab line, and separate home directories. In the first
-// night, leasehold is killed on one of them while its CMD runs. In the next night, exactly
-// one host must run CMD.
+// Three hosts have the same crontab line and separate home directories. In the first night,
+// leasehold is killed on host a while its CMD runs. In the next night, exactly one host
+// must run CMD.
 func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -43,8 +43,8 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			// Each host has a new home directory. Its observations of the first night would
-			// be useless anyway, because host a renewed after them.
+			// Give each host a new home directory, without the observations that it stored in
+			// the first night. These would not help, because host a renewed after them.
 			var hosts []*process
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
@@ -77,9 +77,9 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	}
 }
 
-// Each run of the command waits for less than the lease, so no single run observes a whole
-// lease without a renewal.
-func TestRepeatedShortWaitsTakeOverDeadHolderOnAnyTable(t *testing.T) {
+// Each run of the command waits for less than the lease, so no single run can find that the
+// holder is dead. Together, the runs can.
+func TestRepeatedShortWaitsTakeOverLockOfDeadHolderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second
@@ -179,7 +179,7 @@ func TestCrontabLineSendsNoMailIfPreviousRunStillRuns(t *testing.T) {
 				t.Helper()
 				lab.OK(t, os.WriteFile(filepath.Join(dir, m[3]), []byte("#!/bin/sh\n"+program+"\n"), 0o700))
 			}
-			holds := strings.Replace(line, "-p 3", "-p 1", 1) // with one permit instead of three, one holder is enough to make the second run skip its turn
+			holds := strings.Replace(line, "-p 3", "-p 1", 1) // with one permit instead of three, one holder is enough to make the second run skip CMD
 			skips := strings.Replace(holds, "-w 4m", "-w 1s", 1)
 			write("echo $$ >pid; exec sleep 300")
 			held := startProgram(t, dir, env, "sh", "-c", "exec "+holds)

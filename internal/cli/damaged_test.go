@@ -75,8 +75,8 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	}
 }
 
-// If a suggested command lacked the flags --table and --layout, it would use the table in
-// LEASEHOLD_TABLE, which is a different table here.
+// The error message suggests a command. Without the flags --table and --layout, that
+// command would use the table in LEASEHOLD_TABLE, which is a different table here.
 func TestCommandSuggestedForDamagedRecordContainsTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
@@ -91,9 +91,9 @@ func TestCommandSuggestedForDamagedRecordContainsTable(t *testing.T) {
 	}
 }
 
-// troubled starts a server and returns the path of a file, ended, which CMD touches when it
-// ends. From then on, for the duration d, the server answers every request with the error
-// code.
+// troubled starts a server, and returns the path of a file that the test's CMD creates when
+// it ends. From then on, for the duration d, the server answers every request with the
+// given error code.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
@@ -125,7 +125,7 @@ func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
 	}
 }
 
-func TestRunOnceExitsWith123IfMarkIsPerhapsNotStored(t *testing.T) {
+func TestRunOnceExitsWith123IfDoneMarkMayNotBeStored(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)
@@ -134,7 +134,7 @@ func TestRunOnceExitsWith123IfMarkIsPerhapsNotStored(t *testing.T) {
 	}
 }
 
-func TestSignalEndsWaitForRelease(t *testing.T) {
+func TestSignalEndsRetriesOfFailedRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string

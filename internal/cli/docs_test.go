@@ -26,8 +26,8 @@ type fence struct {
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// documents returns the text of each document that a pattern matches, by the document's
-// path from the module's root.
+// documents returns the texts of the documents that match one of the patterns. The key of a
+// text is the document's path from the module's root.
 func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -73,9 +73,9 @@ var guides = []string{"README.md", "CONTRIBUTING.md", ".github/*.md", "docs/*.md
 type place int
 
 const (
-	inTable place = iota // runs with a new table on a server of the DynamoDB API
-	inFile               // runs with a local store and without AWS settings
-	inClone              // runs in a clone of the repository
+	inTable place = iota // a new table on a server of the DynamoDB API
+	inFile               // a local store, without AWS settings
+	inClone              // a clone of the repository
 )
 
 // A treatment is a rule for shell blocks that the test cannot run as printed. It contains
@@ -91,8 +91,8 @@ type treatment struct {
 // ofProof is the reason to skip the blocks that run tests of the module proof.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
-// treatments lists the shell blocks that cannot run as printed with a new table. The test
-// runs all other blocks as printed.
+// treatments contains the rules for the shell blocks that cannot run as printed with a new
+// table. The test runs all other blocks as printed.
 var treatments = []treatment{
 	{path: "README.md", has: "go install ", why: "it downloads a release"},
 	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
@@ -128,8 +128,8 @@ var treatments = []treatment{
 	{path: "proof/interop/README.md", has: "LEASEHOLD_DYNAMOLOCK=", why: "it builds a program with a checkout of dynamolock"},
 }
 
-// theStore is a script that checks that leasehold uses the store in the directory
-// TEST_MACHINE_DIR.
+// theStore is a script that checks that leasehold uses the directory TEST_MACHINE_DIR as
+// the store for all users of the machine.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
 // treated returns the treatment of the block, and the script that the test runs for it.
@@ -155,8 +155,8 @@ func (f fence) treated(t *testing.T) (treatment, string) {
 	return found[0], strings.NewReplacer(found[0].instead...).Replace(f.text) + found[0].then
 }
 
-// programs lists the programs that shell blocks of the guides start, and that the test must
-// create.
+// programs lists the programs that shell blocks of the guides run as CMD. The test creates
+// them.
 var programs = []string{"report.sh", "deploy.sh", "sync.sh", "index.sh", "thumbnails.sh", "hourly.sh", "test.sh"}
 
 // serves is a script that starts a server command, waits until the command has printed its
@@ -168,9 +168,8 @@ until test -s served; do kill -0 $pid || exit; sleep 0.01; done
 kill $pid; wait $pid
 `
 
-// aReader prepares a machine for a reader of the guides. It returns a directory with the
-// programs that the guides call, and an environment whose PATH contains these programs and
-// leasehold.
+// aReader prepares the working directory of a reader who types the commands of the guides.
+// It contains the programs that these commands call, and PATH in env leads to them.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -190,8 +189,8 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// goCaches returns the settings of GOCACHE and GOMODCACHE, so that go reuses its builds and
-// downloads although HOME differs.
+// goCaches returns the variables GOCACHE and GOMODCACHE of this process. With them, the
+// command go reuses builds and downloads although the test sets another HOME.
 func goCaches(t *testing.T) []string {
 	t.Helper()
 	paths := strings.Fields(string(lab.Must(exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output())(t)))
@@ -240,7 +239,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestTreatmentsOfShellBlocksEachMatchBlockInGuides(t *testing.T) {
+func TestEachExceptionForShellBlocksMatchesBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range treatments {
@@ -263,11 +262,12 @@ func TestGuideBlocksWithCommandsAreMarkedAsShell(t *testing.T) {
 	}
 }
 
-// theClone contains the lines of the walkthrough that make a clone and enter it.
+// theClone contains the lines of docs/getting-started.md that clone the repository and
+// enter the clone.
 const theClone = "git clone https://github.com/leasehold-go/leasehold\ncd leasehold\n"
 
-// theShell is the line of the walkthrough that starts a shell. All later lines are typed
-// into that shell.
+// theShell is the line of docs/getting-started.md that starts a shell. The reader types all
+// later lines into that shell.
 const theShell = "leasehold local -- sh\n"
 
 func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
@@ -286,8 +286,8 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the test uses this repository instead of a clone
 	goes := lab.Must(exec.LookPath("go"))(t)
-	// PATH must lead to the leasehold that the walkthrough installs (by go install), not to
-	// the leasehold that this test has built.
+	// PATH must lead to the leasehold that the document installs with go install. It must
+	// not lead to the leasehold of this test.
 	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -413,8 +413,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. It replaces a variable or placeholder by a number, since almost every flag
-// accepts a number. The exceptions are flags with a fixed list of values.
+// comment. It replaces each variable and placeholder by the number 1: all flags accept it,
+// except those with a fixed list of values.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {

@@ -64,8 +64,8 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 	return lines
 }
 
-// is fails the test unless doctor printed a line for the given check, with the given state
-// and with each of the texts.
+// is fails the test unless doctor printed a line for the given check that has the given
+// state and contains each text in says.
 func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
 	t.Helper()
 	l := lines[check]
@@ -257,7 +257,7 @@ func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('}') // reads the whole request: a reply before the end of the request would cause a different error
+			_, _ = bufio.NewReader(conn).ReadString('}') // read the whole request, because a reply before its end would cause another error
 			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
 			_ = conn.Close()
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// When the process loses its term, elect stops CMD. When the process wins its next term,
-// elect starts CMD again.
+// When elect loses the lock, its term as leader ends, and it stops CMD. When it acquires
+// the lock again, its next term begins, and it starts CMD again.
 func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -42,8 +42,8 @@ func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	}
 }
 
-// A signal asks elect to end. After the signal, elect must not start CMD again, even if CMD
-// ignored the signal until the term was lost.
+// After a signal to end, elect must not start CMD in another term. That holds even if CMD
+// ignores the signal, and elect then loses its term.
 func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -70,16 +70,16 @@ func TestElectWatchShowsSentencesOnTerminalOnAnyTable(t *testing.T) {
 	s.ends(128 + int(syscall.SIGINT))
 }
 
-// The leader dies ten times in a row. Each time another process is elected, with a higher
-// term, and two CMDs never run at the same time.
+// The test kills ten leaders in a row. After each, another process must be elected with a
+// higher term, and two CMDs must never run at the same time.
 func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
 	const candidates, deaths = 3, 10
-	// CMD writes its process id to the file leads and never removes the file. The CMD of
-	// the next leader reads the file. If the process named there still runs, two CMDs run
-	// at the same time, and the test fails.
+	// CMD writes its process id to the file leads. The CMD of the next leader reads it
+	// there. If the process with that id still runs, two CMDs run at the same time, and the
+	// test fails.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -141,8 +141,8 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 }
 
 // After the request to step down, the CMD of the first leader continues for longer than the
-// grace period. leasehold must not kill it, because the last line that CMD writes would be
-// lost.
+// grace period. leasehold must wait for CMD instead of killing it. Otherwise, the last line
+// that CMD writes would be lost.
 func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -34,7 +34,7 @@ import (
 type twoRegions struct {
 	env    []string
 	isDark [2]atomic.Bool
-	scans  [2]atomic.Int32 // number of Scan requests that each Region has answered
+	scans  [2]atomic.Int32 // number of Scan requests that each Region has received while not dark
 }
 
 func newTwoRegions(t *testing.T, consistency string) *twoRegions {
@@ -256,15 +256,15 @@ func TestDoctorChecksTableInEachRegion(t *testing.T) {
 	p.printed("fatal\ttable\tDescribeTable in us-east-1: ")
 }
 
-// terms returns the number of lines in the file. CMD appends a line in each term in which
-// it runs.
+// terms returns the number of terms in which CMD has run. This is the number of lines in
+// the file, because CMD appends one line in each term.
 func terms(file string) int {
 	b, _ := os.ReadFile(file)
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still shows the grant of the process's own previous term. The
-// process must not wait for itself as if it were another holder.
+// After an outage, the record still shows elect's own grant of its previous term. elect
+// must not wait for that grant to expire, as for the grant of another holder.
 func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
@@ -304,8 +304,8 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	}
 }
 
-// While a process waits for a held key, the server refuses all requests for a short time.
-// The process must continue to wait.
+// While a command waits for a held key, the server refuses all requests for a short time.
+// The command must continue to wait.
 func TestWaitContinuesAfterTemporaryRefusalByAWS(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{

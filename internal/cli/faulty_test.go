@@ -28,8 +28,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// faulty is an HTTP server that imitates DynamoDB with faults. A localdynamo engine with a
-// table named locks answers the requests that no fault answers.
+// faulty is an HTTP server that imitates a faulty DynamoDB. A fault may answer a request. A
+// localdynamo engine, which has a table named locks, answers all other requests.
 type faulty struct {
 	t      *testing.T
 	engine *localdynamo.Engine
@@ -133,9 +133,9 @@ func refusing(code string) fault {
 	}
 }
 
-// denies returns a fault that answers the given operations with IAM's
-// AccessDeniedException. The prefix of this error type differs from the prefix of
-// DynamoDB's own error types.
+// denies returns a fault that answers the given operations with the AccessDeniedException
+// of IAM. The prefix of its error type differs from the prefix that the function refuse
+// uses for DynamoDB's own errors.
 func denies(denied ...string) fault {
 	return when(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -168,9 +168,9 @@ type liar struct {
 	after int              // number of requests that the engine answers before the server lies
 }
 
-// says sets the hostile reply. From now on the engine answers the next requests, as many as
-// after says, and lie answers all later ones. If lie is nil, the engine answers all
-// requests.
+// says lets the engine answer the next requests, as many as after says. From then on, the
+// hostile reply lie answers all requests. If lie is nil, the engine answers these requests,
+// too.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +192,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies that the client does not retry. Each part of an error
-// reply that can contain a text contains the given text in one of them.
+// refusals returns error replies after which a client does not retry its request. For each
+// part of an error reply that can contain free text, one of them has the given text there.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)
@@ -222,8 +222,8 @@ func refusals(text string) []http.HandlerFunc {
 	}
 }
 
-// lies returns replies as from malicious servers and from servers that are not DynamoDB.
-// Each reply contains the given text wherever a client may quote the reply.
+// lies returns replies like those of malicious servers and of servers that are not
+// DynamoDB. The given text is in each part of a reply that a client may quote.
 func lies(text string) map[string]http.HandlerFunc {
 	const dynamoDBs = "application/x-amz-json-1.0"
 	write := func(contentType string, body func(op string) string) http.HandlerFunc {
@@ -296,8 +296,8 @@ func fetch() {
 
 var filtered = regexp.MustCompile(`\.(\w+)`)
 
-// fields is a program that replaces jq -r. It fails unless its input is JSON and each field
-// that the jq filter names is in one of the input's objects.
+// fields is a program that replaces jq -r. It fails unless its input is a sequence of JSON
+// objects, and each field in the jq filter is a field of one of these objects.
 func fields() {
 	missing := map[string]bool{}
 	for _, m := range filtered.FindAllStringSubmatch(os.Args[2], -1) {

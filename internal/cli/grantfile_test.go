@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// The commands run with -v, which prints each request. The output must contain no request.
+// With -v, a command logs each request. Its output must be the error message alone.
 func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
@@ -42,8 +42,8 @@ func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	}
 }
 
-// The signal ends leasehold renew after DynamoDB has applied the renewal and before
-// leasehold has received the reply. A later renew must still accept the grant in the file.
+// The signal ends leasehold renew after the server has applied the renewal, but before
+// leasehold has received the reply. Later commands must still accept the grant in the file.
 func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// tree returns the root command with all its subcommands, as it is before it parses
-// arguments.
+// tree returns the root command with all its subcommands. It has not parsed any arguments
+// yet.
 func tree() *cobra.Command { return newRoot(invocation.New(envOf(nil))) }
 
 // everyCommand calls fn for each command and topic that a user can get help for.
@@ -129,8 +129,8 @@ func TestHelpListsEveryFieldOfEvents(t *testing.T) {
 	}
 }
 
-// internals matches names of packages and internals of the source. An error message must
-// not contain them, because they mean nothing to a user.
+// internals matches names of packages, and messages of libraries, that mean nothing to a
+// user. An error message of leasehold must not contain them.
 var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
 
 func envOf(vars map[string]string) invocation.Env {
@@ -154,8 +154,8 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 	return out.String(), errs.String(), code
 }
 
-// typedWord matches one word, in single quotes or not, of a command line in
-// testdata/usage.txt.
+// typedWord matches one word of a command line in testdata/usage.txt. The word may be in
+// single quotes.
 var typedWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 // Each block of testdata/usage.txt contains a command line, and below it a part of the

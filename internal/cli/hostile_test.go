@@ -38,8 +38,8 @@ const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2
 // client of the table can choose its content.
 const freeText = "FREE"
 
-// hostileTables contains a table in each layout, and benign rows of each kind. Tests put
-// hostile text into these rows.
+// hostileTables is a server with one table for each layout. Tests put hostile text into
+// copies of its benign rows and store these copies.
 type hostileTables struct {
 	url     string
 	db      *dynamodb.Client
@@ -47,7 +47,7 @@ type hostileTables struct {
 	rows    map[string][]map[string]types.AttributeValue // benign rows by layout name
 	dir     string
 	liar    *liar
-	alone   bool // true if no other test has started processes that still run
+	alone   bool // true if no processes of other tests can be running
 }
 
 func newHostileTables(t testing.TB) *hostileTables {
@@ -69,8 +69,8 @@ func newHostileTables(t testing.TB) *hostileTables {
 	return h
 }
 
-// benign returns one row of each kind of record in the layout, with freeText in the free
-// fields.
+// benign returns one row for each kind of record in the layout. Its free fields contain
+// freeText.
 func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types.AttributeValue {
 	t.Helper()
 	ctx := context.Background()
@@ -109,8 +109,8 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a copy of v that contains text in each string with freeText or, if all is
-// true, in each string, number and map.
+// spoilt returns a copy of v with the hostile text in each string that contains freeText. If
+// all is true, the text is in each string, number and map instead.
 func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -153,8 +153,8 @@ func withFree(row map[string]types.AttributeValue, text string) map[string]types
 	return free
 }
 
-// spoiltRows returns several hostile rows for each benign row of the layout. In the first,
-// all free fields contain text. In each further row, another attribute contains text.
+// spoiltRows returns several hostile rows for each benign row of the layout. In the first of
+// them, all free fields contain text. In each of the others, one attribute contains text.
 func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
 	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
 	var out []map[string]types.AttributeValue
@@ -206,9 +206,9 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command line in this process, except leasehold run while other tests run.
-// That command is started as a separate process. In this process, it would kill processes
-// of other tests, because it cannot tell them from processes that CMD has left running.
+// runs runs a command line in this process. Only leasehold run gets a process of its own
+// unless h.alone is true: here it could not tell processes that other tests have started
+// from processes that its CMD has left running, and would kill them.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {
@@ -230,7 +230,7 @@ func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []s
 	})
 }
 
-// looksAt returns the command lines that read the row of the key once.
+// looksAt returns the command lines that read the record of the key once.
 func looksAt(key string) [][]string {
 	return [][]string{
 		{"ls"}, {"ls", "--all"}, {"ls", "--json", "--all"}, {"get", "--", key}, {"get", "--json", "--", key},
@@ -238,7 +238,7 @@ func looksAt(key string) [][]string {
 	}
 }
 
-// watches returns the command lines that read the row of the key repeatedly.
+// watches returns the command lines that read the record of the key repeatedly.
 func watches(key string) [][]string {
 	return [][]string{
 		{"ls", "--check=1ms"}, {"ls", "--check=1ms", "--json"}, {"get", "--check=1ms", "--", key},
@@ -246,14 +246,14 @@ func watches(key string) [][]string {
 	}
 }
 
-// endless returns the command lines that run until the server answers with an error.
+// endless returns command lines that observe a leader until the server returns an error.
 func endless(key string) [][]string {
 	return [][]string{
 		{"elect", "--watch", "--", key}, {"elect", "--watch", "--json", "--", key},
 	}
 }
 
-// changes returns the command lines that would change the row of the key.
+// changes returns the command lines that may change the record of the key.
 func changes(key string) [][]string {
 	return [][]string{
 		{"acquire", "-n", "-f", "-", "--", key}, {"acquire", "-n", "--json", "-v", "-f", "-", "--", key},

@@ -38,8 +38,8 @@ type spoiltRow struct {
 }
 
 // spoiltFor returns the rows with hostile text that the server accepts in the layout. Only
-// a row with text in its free fields comes with command lines that would change the row. In
-// such a row no holder appears dead, so no command waits.
+// rows with text in nothing but their free fields come with command lines that may change
+// the row: their holders do not appear dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	n := 0
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
@@ -85,9 +85,9 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 	}
 }
 
-// longestLine is longer than every line that leasehold may print, in bytes. The longest
-// such line contains several names of the greatest length and a suggested command with a
-// key.
+// longestLine is the limit for the length of a line that leasehold prints, in characters.
+// The longest lines contain several names of the greatest length, and a suggested command
+// with a key.
 const longestLine = 8 << 10
 
 func TestTextWrittenByOtherUsersIsShortened(t *testing.T) {

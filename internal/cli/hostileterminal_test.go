@@ -30,14 +30,14 @@ var ownSequences = []string{
 	"\x1b[31m", "\x1b[33m", "\x1b[0m", // sequences for colours
 }
 
-// meet is a command line that reads text that other users may have written.
+// meet is a run of a command that reads text that other users may have written.
 type meet struct {
 	args    []string
 	stdin   string
 	endless bool
 }
 
-// meetings returns all command lines that read text that other users may have written.
+// meetings returns a run of each command that reads text that other users may have written.
 func meetings(dir, table, key string) []meet {
 	var all []meet
 	add := func(stdin string, endless bool, lines [][]string) {
@@ -78,9 +78,9 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
-	// The commands other than break read their input to its end. leasehold break asks for
-	// confirmation: at once if the record is damaged, otherwise after it has observed the
-	// holder for a lease.
+	// leasehold break asks for confirmation at the terminal: at once if the record is
+	// damaged, otherwise only after it has observed the holder for a lease. All other
+	// commands read stdin to its end.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		lab.Must(ours.WriteString(m.stdin))(t)
@@ -116,8 +116,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 		onlyShows(t, "--events", b)
 		isJSON(t, "--events", b)
 		lab.OK(t, os.Remove(events))
-		// The labels in the metrics file contain the key and the table literally. This is
-		// safe, because the user who runs the command chose both.
+		// The labels in the metrics file contain the key literally. This is safe, because
+		// the user of the command chose the key. So skip the file if the key is hostile.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		b = lab.Must(os.ReadFile(metrics))(t)
 		if visible.Line(key) == key {
@@ -149,9 +149,9 @@ func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 	}
 }
 
-// FuzzTextOfOthersNeverActsOnTerminal runs each command with pipes and on a terminal. The
-// command reads a row in which one field contains the fuzzed text, as if another user had
-// written it. In some runs, replies of the server contain the text, too.
+// FuzzTextOfOthersNeverActsOnTerminal runs commands with pipes and on a terminal. A command
+// reads a row that contains the fuzzed text, as if another user had written the row. In
+// some runs, error replies of the server contain the text, too.
 func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
@@ -179,8 +179,8 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	})
 }
 
-// This test starts the command as a process on a pseudo-terminal. The kernel then writes
-// the line ends.
+// This test starts the command as a process on a pseudo-terminal whose line ends the kernel
+// translates, as on the terminal of a user.
 func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
@@ -197,8 +197,8 @@ func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 }
 
 // Each command that ends by itself must also end when the server's reply is hostile, and
-// must print the text of the reply. Commands retry for ten seconds or more, so the test
-// runs all of them at once.
+// must not let text of the reply control the terminal. Commands retry for ten seconds or
+// more, so the test runs all of them at once.
 func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
@@ -208,7 +208,7 @@ func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 		h.liar.says(lie, 0)
 		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
 			// A trickle is a reply that the server sends so slowly that a command waits
-			// long and then retries. So only three commands get one here.
+			// long and then retries. Only three commands get one here, to save time.
 			// TestCallsEndWithinTimeLimitsUnderEveryFault tests trickles for every call of
 			// the library, in virtual time.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {

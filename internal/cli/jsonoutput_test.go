@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// published is the JSON schema that leasehold help json prints.
+// published is the JSON schema that leasehold help json --json prints.
 type published struct {
 	Defs map[string]map[string]any `json:"$defs"`
 }
@@ -29,8 +29,8 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check returns the differences between a value and the schema. Unlike a JSON Schema
-// validator, it also reports a field that the schema does not describe.
+// check returns the differences between the value v and the schema want. at is the path of
+// the value. Unlike a JSON Schema validator, check also reports fields that are not in want.
 func (s published) check(at string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {
 		return s.check(at, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)

@@ -34,8 +34,8 @@ type schemaField struct {
 	} `json:"items"`
 }
 
-// kind returns the name of the field's type, which is a JSON type or an object of the
-// schema.
+// kind returns the name of the field's type for the help topic: a JSON type, time, base64,
+// or the name of an object of the schema.
 func (f schemaField) kind() string {
 	switch {
 	case f.Type == "array":
@@ -46,7 +46,7 @@ func (f schemaField) kind() string {
 	return cmp.Or(f.Encoding, strings.TrimPrefix(f.Ref, "#/$defs/"), f.Type)
 }
 
-// schemaForPeople returns the JSON schema as readable text whose lines fit a terminal.
+// schemaForPeople returns the JSON schema as text for the help. Its lines fit a terminal.
 func schemaForPeople(t *testing.T) string {
 	t.Helper()
 	const width = 80

@@ -132,9 +132,9 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 }
 
-// The commands must not use the native layout for a record of dynamolock. In that layout, a
-// renewal would write a lease that dynamolock cannot read, and a release would add an
-// expiry time for DynamoDB's TTL.
+// renew and release must use the layout in the grant file, even if the settings name the
+// native layout. In the native layout, a renewal would write a lease that dynamolock cannot
+// read, and a release would add an expiry time for DynamoDB's TTL.
 func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {

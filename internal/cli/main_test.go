@@ -1,5 +1,5 @@
-// The tests start the command as users do, as processes. Tests whose names end in
-// OnAnyTable run with any kind of table. They use a local store or, if
+// The tests run the command in processes of its own, as users do. Tests whose names end in
+// OnAnyTable can run with any kind of table. They use a local store or, if
 // LEASEHOLD_TEST_ENDPOINT is set, a table on the DynamoDB server with that URL:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyTable$'
@@ -54,10 +54,10 @@ func main(env invocation.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS returns the environment of a command on a machine that is not an EC2 instance. The
-// machine has a store for all users only if the test has created the directory in
-// TEST_MACHINE_DIR. The variable TEST_FILE_SYSTEM sets the type of file system that the
-// command sees.
+// fromOS returns the environment of a command on a machine that is not an EC2 instance.
+// TEST_MACHINE_DIR names the directory of the store for all users of the machine. There is
+// such a store only if the test has created the directory. TEST_FILE_SYSTEM sets the type
+// of file system that the command sees.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -68,8 +68,8 @@ func fromOS() invocation.Env {
 	return env
 }
 
-// alone returns an environment in which leasehold cannot start its own program, as it does
-// for the gate and the watchdog.
+// alone returns an environment in which leasehold cannot find the path of its own program.
+// So it cannot start the gate and the watchdog, which are processes of that program.
 func alone() invocation.Env {
 	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
@@ -82,8 +82,8 @@ func alone() invocation.Env {
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
-	// The AWS SDK reads the variables of this process, even if a test runs the command here
-	// with another environment. So TestMain removes the AWS_ variables.
+	// Some tests run the command in this process, with another environment. The AWS SDK
+	// reads the variables of this process even then. So remove the AWS_ variables.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)
@@ -114,9 +114,9 @@ func manyAtATime() {
 
 var installedIn string // directory with the program that installed has built; empty before that
 
-// installed builds the command as users install it, and returns its path. It builds only
-// once, for all tests that start the command very often. With the race detector, these
-// tests would take minutes.
+// installed builds the command without the race detector, as users install it, and returns
+// its path. It builds only once. Tests that start the command very often use it: with the
+// race detector, they would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -163,8 +163,8 @@ func newStoreFile(path string) error {
 	return store.Close()
 }
 
-// withTable creates a lock table. It returns the environment of bare, with added variables
-// that select this table.
+// withTable creates a lock table. It returns the variables of bare and those that select
+// this table.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
@@ -244,9 +244,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// table NAME selects another table in the same store. For a local store it also sets
-	// LEASEHOLD_HELD, as leasehold run does. Without it, a command would refuse to run,
-	// because both LEASEHOLD_TABLE and LEASEHOLD_FILE are set.
+	// The script command table NAME selects another table in the same store. For a local
+	// store it also sets LEASEHOLD_HELD, as leasehold run does. Otherwise a command would
+	// refuse to run, because both LEASEHOLD_TABLE and LEASEHOLD_FILE are set.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
@@ -277,8 +277,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls is repeatedly until it returns true. It fails the test with the message
-// what if that takes longer than patience.
+// eventually calls the function is repeatedly until it returns true. If that takes longer
+// than patience, eventually fails the test. what describes the awaited event.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {

@@ -11,7 +11,7 @@ import (
 )
 
 // servedToTheDead starts a server, and returns the environment of a command that uses it.
-// In the table, a client that used MaxSkew and died an hour ago holds the key job.
+// The key job is held by a client that used MaxSkew and has been dead for an hour.
 func servedToTheDead(t *testing.T) (env []string) {
 	t.Helper()
 	db, env := served(t)
@@ -23,7 +23,7 @@ func servedToTheDead(t *testing.T) (env []string) {
 	return env
 }
 
-func TestDeadHolderIsTakenOverAtFirstReadWithMaxSkew(t *testing.T) {
+func TestLockOfDeadHolderIsTakenOverAtFirstReadWithMaxSkew(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, skew string
@@ -47,7 +47,7 @@ func TestDeadHolderIsTakenOverAtFirstReadWithMaxSkew(t *testing.T) {
 	}
 }
 
-func TestLockUnderSharedLeaseShowsLeaseOfSession(t *testing.T) {
+func TestGetAndListShowSessionOfLockUnderSharedLease(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	_, lock := sharedLock(t, db)

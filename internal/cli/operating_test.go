@@ -29,8 +29,8 @@ var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|de
 // value of a flag, and each of their messages contains its own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
-// messagesOf returns the position in the source of each message of the command, by the
-// format of the message. In a format, "…" replaces each formatting verb, such as %s.
+// messagesOf returns the messages in the source of the command. The keys are their formats,
+// with "…" in place of each formatting verb, such as %s. The values are their positions.
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths := lab.Must(filepath.Glob("*.go"))(t)
@@ -70,13 +70,13 @@ func messagesOf(t *testing.T) map[string]string {
 	return found
 }
 
-// partOfAnother matches a text that begins with a value and a letter, such as "…s". Such a
-// text is only a part of a message.
+// partOfAnother matches a text in which a letter follows a value at the beginning, as in
+// "…s". Such a text is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself returns true if the page for operators need not list the message. An error
-// that begins with a flag's name contains its own advice. A text of fewer than five words,
-// or one that partOfAnother matches, is only a part of a message.
+// explainsItself reports whether docs/operating.md need not list the message. An error that
+// begins with a flag's name contains its own advice. A text of fewer than five words, or
+// one that partOfAnother matches, is only a part of a message.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {
@@ -87,7 +87,7 @@ func explainsItself(message string) bool {
 	return strings.HasPrefix(message, "--") || partOfAnother.MatchString(message) || words < 5
 }
 
-// literal returns the value of e if e is a constant string, and "" otherwise.
+// literal returns the value of e if e consists of string literals, and "" otherwise.
 func literal(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// planting is a set of directories for an attack test: another user of the machine puts
-// files and links there, before root runs the command.
+// planting is a set of directories for a test of an attack: another user of the machine
+// puts files and links there, and then root runs the command.
 type planting struct {
 	t         *testing.T
 	dir       string // directory of the store that all users of the machine share
@@ -28,8 +28,8 @@ type planting struct {
 	env       []string
 }
 
-// newPlanting creates the directories. The directory of the machine's store has the given
-// mode and group.
+// newPlanting creates the directories. mode and group are those of the directory dir, which
+// is for the store that all users share.
 func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -123,8 +123,9 @@ func TestMemberOfStoreGroupCannotRedirectRootToAnotherStore(t *testing.T) {
 	}
 }
 
-// A directory may give a user the permission to search it (x) but not to read it (r). The
-// command cannot use os.Root there, because os.Root opens the directory for reading.
+// A user may have the permission to search a directory (x) but not to read it (r). The
+// command must open a store there, too. So it cannot use os.Root, which opens the directory
+// for reading.
 func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
@@ -133,8 +134,8 @@ func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-// Root must not use another user's file, because its owner can read and change what root
-// writes. Root must not follow another user's link either.
+// leasehold as root must not write to another user's file: that user can read and change
+// the content. Nor may it follow another user's link.
 func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
@@ -182,8 +183,8 @@ func inDir(dir string, args []string) []string {
 func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	// In another user's home directory, root may write the files that the command line
-	// names. This happens when that user runs leasehold with sudo.
+	// Root may write to the files that the command line names even in another user's home
+	// directory, because that user may run leasehold with sudo.
 	home := filepath.Join(filepath.Dir(p.home), "theirs")
 	lab.OK(t, errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)))
 	group := filepath.Join(filepath.Dir(p.home), "group")
@@ -229,8 +230,8 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The store file belongs to the user nobody, who runs the command first. Root must use
-	// this file and not change its owner.
+	// The user nobody runs the command first, so the store file belongs to that user. Root
+	// must use this file and not change its owner.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}

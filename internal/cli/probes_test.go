@@ -60,9 +60,9 @@ func answers(t *testing.T, url string, code int, want string) {
 	}
 }
 
-// The test disconnects the leader from the server. The leader's probes first report that it
-// is not live, and then that it does not lead. Only after that may its successor report
-// that it leads.
+// The test disconnects the leader from the server. The leader must first fail its liveness
+// probe, and then its probe /leader. Only after that may its successor pass the probe
+// /leader.
 func TestDisconnectedLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
@@ -135,8 +135,8 @@ var (
 	manifestProbe   = regexp.MustCompile(`(?m)^ *(readiness|liveness)Probe:\n *httpGet: \{path: ([^,]+), port: ([0-9]+)\}$`)
 )
 
-// The test runs the command from the Kubernetes manifest in the docs, but with a local
-// address and with the test's own CMD.
+// The test runs the command from the Kubernetes manifest in docs/kubernetes.md, but with a
+// local address and with the test's own CMD.
 func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]

@@ -47,7 +47,7 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestDieWithParentEndsWaitOnAnyTable(t *testing.T) {
+func TestDieWithParentEndsWaitForKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestCommandLinesContainNoSecrets(t *testing.T) {
 	}
 }
 
-// In a container that docker run -t starts, leasehold is process 1 and has a terminal, but
-// no shell could resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
+// In a container started with docker run -t, leasehold is process 1 and has a terminal, but
+// there is no shell to resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
 // continue, and KEY would stay held.
 func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Parallel()

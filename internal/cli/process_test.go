@@ -73,11 +73,11 @@ func startProgram(t *testing.T, dir string, env []string, program string, args .
 func processOf(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(program, args...)}
 	p.cmd.Dir, p.cmd.Env = dir, env
-	p.cmd.WaitDelay = patience // limits the wait for pipes that processes started by CMD keep open
+	p.cmd.WaitDelay = patience // limits the wait for pipes that leftover processes keep open
 	return p
 }
 
-// start starts the process, which is killed when the test ends.
+// start starts the process. A cleanup function kills it when the test ends.
 func (p *process) start() {
 	p.t.Helper()
 	lab.OK(p.t, p.cmd.Start())
@@ -162,8 +162,8 @@ func fileNumber(t *testing.T, path string) int {
 	return lab.Must(strconv.Atoi(strings.TrimSpace(string(lab.Must(os.ReadFile(path))(t)))))(t)
 }
 
-// atWork starts the command with the CMD in the constant works. It returns the process ids
-// of CMD and of CMD's child.
+// atWork starts the command with the script works as its CMD. It returns the process ids of
+// CMD and of CMD's child.
 func atWork(t *testing.T, dir string, env []string, args ...string) (p *process, cmd, child int) {
 	t.Helper()
 	p = start(t, dir, env, append(args, "--", "sh", "-c", works)...)
@@ -200,8 +200,8 @@ func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }
 
-// works is a CMD that writes its process id to a file and runs until a signal ends it. It
-// starts sleep as a second process in its process group.
+// works is a shell script for CMD. It starts sleep as a second process in its process
+// group, writes both process ids to files, and runs until a signal ends it.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
@@ -257,7 +257,7 @@ func TestSuggestedCommandQuotesEscapeSequencesOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestSignalEndsReadOfDataOnAnyTable(t *testing.T) {
+func TestSignalEndsReadOfDataFileOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	p.endsBy(syscall.SIGUSR1) // leasehold must keep SIGUSR1 until CMD runs, because the process that waits at the gate for CMD's start ignores it
 }
 
-// The test compares a CMD with the same program started directly, without leasehold.
+// The test compares what a CMD of leasehold and the same program without leasehold inherit.
 func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -317,8 +317,9 @@ func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
 	lab.Want(t, "under leasehold", tell("leasehold", "run", "k", "--"), want)
 }
 
-// The test uses a server, not a local store. A process suspended (SIGSTOP) during a request
-// to a local store would keep the file locked, so no other process could acquire a key.
+// The test uses a server instead of a local store. A process that is suspended (SIGSTOP)
+// while it uses a local store may keep the file locked, so that no other process could
+// acquire the key.
 func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
@@ -381,8 +382,8 @@ func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
 			t.Fatalf("no %q among %v", kind, seen)
 		}
 	}
-	// The lock is trusted until 3.6 s after the last answered request was sent. leasehold
-	// sends the stop signal 1 s before that time. The first answered request was sent
+	// leasehold trusts the lock until 3.6 s after it sent the last answered request, and
+	// sends CMD the stop signal 1 s before that time. The first answered request was sent
 	// before CMD started, and the last before the server hung.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
@@ -421,7 +422,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
+func TestKillOfLeaseholdEndsCMDDespiteSuspendedWatchdogOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a signal at the parent's death is Linux's")
@@ -429,8 +430,8 @@ func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p, cmd, child := atWork(t, dir, env, "run", "k")
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
-	// The test suspends leasehold (SIGSTOP) before the watchdog. The threads of leasehold
-	// stop one after the other, and one that still ran would replace a suspended watchdog.
+	// Suspend leasehold (SIGSTOP) first, and wait until all its threads have stopped. A
+	// thread that still ran would replace the suspended watchdog.
 	p.signal(syscall.SIGSTOP)
 	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
 	lab.OK(t, syscall.Kill(watchdog, syscall.SIGSTOP))
@@ -454,7 +455,7 @@ func TestCMDIsStoppedInTimeAfterWatchdogIsKilled(t *testing.T) {
 
 // If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new one. When
 // leasehold is then killed, the new watchdog kills CMD and its children.
-func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
+func TestDeadOrSuspendedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
@@ -517,8 +518,8 @@ func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 	if testing.Short() {
 		each = 4
 	}
-	// The critical section creates a file, and fails if the file exists. So it fails if it
-	// starts while another process is in its critical section.
+	// The critical section creates a file and removes it at the end. It fails if the file
+	// exists, that is, if another process is in its critical section.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	var wg sync.WaitGroup
 	for range processes {

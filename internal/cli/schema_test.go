@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// fieldsOf returns the JSON names of a struct's fields.
+// fieldsOf returns the JSON names of the fields of a struct and of its embedded structs.
 func fieldsOf(v any) []string {
 	var names []string
 	t := reflect.TypeOf(v)

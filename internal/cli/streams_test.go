@@ -19,7 +19,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
 	f := lab.Must(parser.ParseFile(files, name, source, 0))(t)
-	forCMD := map[ast.Expr]bool{} // streams that the code passes to an exec.Cmd for CMD, as in Stdout: a.Env.Stdout
+	forCMD := map[ast.Expr]bool{} // allowed uses: streams that the code passes to CMD, as in Stdout: a.Env.Stdout, or only examines
 	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
 	ast.Inspect(f, func(n ast.Node) bool {
 		at := func(what string) { found = append(found, files.Position(n.Pos()).String()+": "+what) }

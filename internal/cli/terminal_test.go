@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is a process on its own pseudo-terminal, together with all the text that it has
-// written there.
+// screen is a process on a pseudo-terminal of its own. It collects all the text that the
+// process writes there.
 type screen struct {
 	*process
 	tty  *os.File
@@ -70,7 +70,7 @@ func (s *screen) shown() string {
 	return s.text
 }
 
-// shows waits until the screen matches the pattern.
+// shows waits until the text on the screen matches the pattern.
 func (s *screen) shows(pattern string) {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -131,8 +131,9 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-// leasehold has a terminal but no shell with job control, as with ssh -t HOST leasehold
-// run. If Ctrl-Z suspended CMD, nothing could resume it, and KEY would stay held.
+// leasehold has a terminal here, but no shell with job control has started it, as with
+// ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume it, and KEY
+// would stay held.
 func TestCtrlZIsIgnoredWithoutJobControlOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -210,7 +211,7 @@ func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestCtrlCPrintsCheckResultsSoFarOnAnyTable(t *testing.T) {
+func TestListCheckPrintsResultsSoFarAfterCtrlCOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -316,7 +317,7 @@ func TestForgetAtTerminalAsksForConfirmationOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestBreakOfLiveLockSuggestsRenamingAttributeOnAnyTable(t *testing.T) {
+func TestBreakSuggestsRenamingAttributeThatHidesLockOnAnyTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{
@@ -326,5 +327,5 @@ func TestBreakOfLiveLockSuggestsRenamingAttributeOnAnyTable(t *testing.T) {
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // break fails here: the record still exists, and without a terminal break cannot ask for confirmation
+	start(t, t.TempDir(), env, "break", "live").ends(2) // exit code 2: the record still exists, and without a terminal break cannot ask for confirmation
 }

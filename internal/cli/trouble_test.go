@@ -86,8 +86,8 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 	<-r.Context().Done()
 }
 
-// If leasehold run treated the timeout as a held key, it would exit with the code in -E. A
-// cron job with -E 0 would then look as if another host had run it.
+// If leasehold run treated the timeout as a held key, it would exit with the code given by
+// -E. A cron job with -E 0 would then look as if another host had run it.
 func TestRunDoesNotReportKeyHeldIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -206,9 +206,9 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// The command checks every second, and reports trouble once it has had no reply for three
-// seconds. On a busy machine the report may come in the fourth second or later.
-func TestRequestTroubleIsReportedAsTextAndJSON(t *testing.T) {
+// Once a second, the command checks whether it has had no useful reply for three seconds,
+// and if so reports the trouble. On a busy machine the report may come later than that.
+func TestRunReportsFailingRequestsAsTextAndJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
@@ -258,12 +258,12 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 	}
 }
 
-// CMD ends at the stop signal, which comes before trust in the lock ends. So the lock is
-// never lost.
+// leasehold sends the stop signal shortly before it stops trusting the lock. CMD ends at
+// the signal, so the lock is not lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	// The test uses the program from installed, which has no race detector. With the race
-	// detector, the watchdog would take a second to exit, longer than the grace period.
+	// Use the program without the race detector. With the race detector, the watchdog would
+	// take a second to exit, which is as long as the grace period.
 	program := lab.Must(installed())(t)
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },

@@ -1,8 +1,7 @@
 // Package invocation represents one run of the command leasehold: its arguments, its
-// environment and its output. It also has the functions that all commands share. They open
-// the lock table that the flags name, and print output as text or JSON. They also ask
-// questions at the terminal and complete keys in a shell. The package does not depend on
-// any command.
+// environment and its output. Its methods do what all commands need: they open the lock
+// table that the flags name, print output as text or JSON, ask questions at the terminal,
+// and complete keys in a shell. The package does not depend on any command.
 package invocation
 
 import (
@@ -72,8 +71,8 @@ type Invocation struct {
 	JSON, Quiet, Verbose bool
 
 	Metrics    textfile.Run // metrics that "leasehold run --metrics" writes
-	PlaceShown bool         // true if the command prints which store it uses, so that no note about the store is needed
-	completing bool         // true while leasehold completes a word for a shell; then it must not create a store
+	PlaceShown bool         // true if the command itself prints which store it uses, so that sayUnnamed need not
+	completing bool         // true if leasehold runs only to complete a word for a shell, and must not create a store
 }
 
 // New returns an Invocation for env. Cobra sets its flags later.
@@ -88,8 +87,8 @@ func New(env Env) *Invocation {
 	return in
 }
 
-// Open opens the lock table that flags and environment name. Until the table is closed, it
-// reports when requests to it fail for some time.
+// Open opens the lock table that flags and environment name. Until the table is closed, the
+// user is told when requests to it have been failing for some time.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)
 	o.Unnamed, o.Made = in.sayUnnamed, in.sayMade
@@ -104,9 +103,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble prints that requests have been failing, or that they succeed again. leasehold
-// repeats failed requests for a long time, and would otherwise be silent meanwhile. With
-// -q, sayTrouble prints only failures that will probably not end by themselves.
+// sayTrouble prints n: requests have been failing, or succeed again. leasehold repeats
+// failed requests for a long time, and would otherwise be silent meanwhile. With -q,
+// sayTrouble prints only failures that will probably not end by themselves.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -115,8 +114,8 @@ func (in *Invocation) sayTrouble(n requests.News) {
 	}
 }
 
-// sayUnnamed prints which store leasehold uses because the user named none. With -q it
-// prints nothing.
+// sayUnnamed prints which store leasehold uses by default because the user named none. With
+// -q it prints nothing.
 func (in *Invocation) sayUnnamed(p store.Place) {
 	if in.Quiet || in.PlaceShown {
 		return
@@ -180,7 +179,7 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 // eventRequest is the kind of the event that reports one request (with -v).
 const eventRequest = "request"
 
-// logRequests returns a function that prints a line and emits an event for a request to s.
+// logRequests returns a function that reports one request to s, as an event and as a line.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {
@@ -216,10 +215,9 @@ func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete stri
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns the keys in the table that begin with prefix and for whose record wanted
-// returns true. It returns at most completionKeys keys, and reads for at most
-// completionTime. It returns no keys if the table cannot be opened. It prints nothing and
-// does not create a store.
+// key returns the keys that begin with prefix, if wanted returns true for their records. It
+// returns at most completionKeys keys, and reads for at most completionTime. It returns no
+// keys if the table cannot be opened. It prints nothing and does not create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault

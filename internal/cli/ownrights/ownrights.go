@@ -6,8 +6,8 @@ package ownrights
 
 import "os"
 
-// NotRun is leasehold's exit code if it did not run CMD. The child process that should
-// become CMD (package atgate) also exits with this code if it fails to do so. In both
+// NotRun is leasehold's exit code if it did not run CMD. It is also the exit code of the
+// child process that should become CMD (package atgate) if it fails to do so. In both
 // cases, no code of CMD has run.
 const NotRun = 125
 

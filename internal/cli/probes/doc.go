@@ -1,11 +1,12 @@
-// Package probes answers the HTTP probes of "leasehold elect --http": readiness and
-// liveness probes, load balancers and people.
+// Package probes answers the HTTP requests to "leasehold elect --http". They come from
+// readiness and liveness probes, load balancers and people.
 //
 //	GET /leader   200 while this process leads, else 503; the body names the leader
 //	GET /live     503 while CMD runs and renewals are overdue, else 200
 //
-// GET /leader depends on trust in the lease. Trust ends a margin before another process can
-// be elected. So at most one process at a time answers 200, whatever the network does:
+// GET /leader answers 200 only until trust in the lease ends, which is a margin before
+// another process can be elected. So at most one process at a time answers 200, whatever
+// the network does:
 //
 //	             term      CMD             /leader            /live
 //	campaigns    none      –               503, the leader    200
@@ -14,14 +15,14 @@
 //	has lost     over      is stopped      503, nobody        503
 //	resigns      over      has ended       503, nobody        200
 //
-// Renewals are overdue when so little trust is left that a renewal may not arrive in time.
-// This is computed at each probe rather than by a timer. So a process that was suspended
-// answers correctly at once.
+// Renewals are overdue when trust ends so soon that a renewal may not arrive in time. This
+// is computed at each probe rather than by a timer. So a process that was suspended answers
+// correctly as soon as it continues.
 //
 // Answering a probe sends no request to the table. While this process campaigns, the body
 // names the leader that it saw last. That leader's term may have ended since. The leader is
 // unknown until the campaign has read the record.
 //
-// The function standingAt implements the table above. A Seat knows whether this process
+// The function standingAt implements the table above. A Seat records whether this process
 // leads, and answers the probes. Package serve chooses the address.
 package probes

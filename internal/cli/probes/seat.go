@@ -35,7 +35,7 @@ func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 }
 
 // Saw records leader as the current leader while this process campaigns. While this process
-// leads, Saw does nothing: the call then concerns the time before this process was elected.
+// leads, Saw does nothing: the caller then reports a leader from before this term.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Seat) Won(term Term, as election.Leader) {
 // Left records that the term of this process has ended, so that the leader is unknown.
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
-// stands returns the answers to the probes now, and the current leader.
+// stands returns the current answers to the probes, and the leader to name.
 func (s *Seat) stands() (standing, election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader

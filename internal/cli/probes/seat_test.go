@@ -19,8 +19,8 @@ type term struct {
 func (t *term) TrustedUntil() time.Time { return t.until }
 func (t *term) Running() bool           { return t.running }
 
-// asked returns a Seat whose clock always shows now, and a function that checks how the
-// Seat answers a probe.
+// asked returns a Seat whose clock always shows now. The function says sends a probe to the
+// Seat and checks the answer.
 func asked(t *testing.T, now time.Time) (s *Seat, says func(path string, code int, text string)) {
 	s = NewSeat(func() time.Time { return now }, 6*time.Second)
 	return s, func(path string, code int, text string) {

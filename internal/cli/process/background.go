@@ -16,9 +16,8 @@ import (
 )
 
 // Values of --background. They determine what leasehold does about processes that CMD has
-// started and that still run after CMD has ended. Such a process should not continue
-// unnoticed without the lock. By default, leasehold holds the lock until all have ended, as
-// flock(1) does.
+// started and that outlive CMD. Such a process should not continue unnoticed without the
+// lock. By default, leasehold holds the lock until all of them have ended, as flock(1) does.
 const (
 	BackgroundWait = "wait" // hold the lock until these processes have ended
 	BackgroundStop = "stop" // stop these processes, then release the lock
@@ -52,12 +51,12 @@ type background struct {
 
 	since    time.Time // when CMD ended; zero while CMD runs
 	saidAt   time.Time // when the processes were last reported; zero if never
-	signaled bool
-	blind    bool // true if leasehold cannot list the processes
+	signaled bool      // true if the stop signal was sent to the processes (BackgroundStop)
+	blind    bool      // true if leasehold cannot list the processes
 }
 
-// newBackground returns a background that receives the signals about ended children. It
-// must be called before CMD runs.
+// newBackground returns a background whose channel deaths receives SIGCHLD. It must be
+// called before CMD runs.
 func newBackground(mode string) *background {
 	b := &background{mode: mode, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
 	b.look.Stop()
@@ -92,8 +91,8 @@ func (b *background) began(c *Child, byUser bool) {
 }
 
 // stopBackground forwards sig to the processes that outlive CMD, and switches to
-// BackgroundStop, if sig ends leasehold. Forwarding alone may not stop them: many ignore
-// Ctrl-C, because a shell starts background processes that way.
+// BackgroundStop. It does nothing if sig is no signal that ends leasehold. Forwarding alone
+// may not stop these processes: a shell makes background processes ignore Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return
@@ -149,8 +148,8 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	return false
 }
 
-// outliving returns the running processes that CMD has started. If an orphan among them has
-// ended, outliving reaps it.
+// outliving returns the processes of CMD that still run. Of those that have ended, it reaps
+// the orphans.
 func (s *supervision) outliving(c *Child) []watchdog.Process {
 	all, err := s.descent.All(c.group())
 	if err != nil && !s.background.blind {

@@ -24,8 +24,8 @@ type Child struct {
 	status   *syscall.WaitStatus // exit status of CMD, set before Exited is closed; nil on Linux, where await does not reap CMD
 }
 
-// Start starts CMD. On Linux, CMD is killed when the operating system thread that started
-// it ends. So Start locks a goroutine to that thread until CMD has ended.
+// Start starts CMD. On Linux, the kernel kills CMD when the operating system thread that
+// started it ends. So Start locks a goroutine to that thread until CMD was reaped.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	c := &Child{cmd: cmd, Stops: make(chan syscall.Signal), Exited: make(chan struct{}), reaped: make(chan struct{})}
 	cmd.SysProcAttr = ownGroup()
@@ -118,14 +118,14 @@ func StartError(name string, err error) error {
 // The child process first runs leasehold itself (package atgate). It waits at the gate and
 // then replaces itself by CMD through execve(2). It stays the same process in the same
 // group. The supervisor, which is the parent, sends the group to the watchdog through a
-// pipe, and then opens the gate. If the supervisor dies after that, the watchdog reads the
-// group before it reads the end of file that indicates the death. If the supervisor dies
-// earlier, the gate never opens. So the watchdog need not confirm that it has read the
-// group.
+// pipe, and then opens the gate. If the supervisor dies before it opens the gate, CMD never
+// runs. If the supervisor dies later, the pipe contains the group before the end of file
+// that tells the watchdog of the death. So the watchdog need not confirm that it has read
+// the group.
 //
 // A simpler way does not work: let another process create the group, and CMD join it. CMD
-// could then easily leave that group, because it would not be the group's leader. A shell
-// with job control creates a new group, and setsid(2) creates a new session.
+// would not be the leader of that group, and could easily leave it: a shell with job control
+// creates a new group, and setsid(2) creates a new session.
 type gate struct {
 	conn   *os.File      // the supervisor's end of the socket to the child; nil if there is no gate
 	passed chan struct{} // closed when CMD runs, or when it is certain that CMD will never run

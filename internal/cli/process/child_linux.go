@@ -31,8 +31,8 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 		case err != nil || info.Code != cldStopped:
 			return false, 0
 		}
-		// Consume this report, so that the next call does not return it again. The report
-		// that CMD has ended is consumed by Reap.
+		// Consume this report of waitid(2), so that the next call does not return it again.
+		// The report that CMD has ended is consumed by Reap.
 		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 		return true, stopSignal(&info)
 	}
@@ -55,7 +55,7 @@ func stopSignal(info *unix.Siginfo) syscall.Signal {
 	return syscall.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+pidAndUID))) //nolint:gosec // this is inside the struct, which package unix pads to the kernel's size
 }
 
-// ThisProgram returns a path of the running executable. The path works even if the file was
+// ThisProgram returns a path that leads to the running executable even after its file was
 // replaced by a newer version.
 func ThisProgram() (string, error) { return "/proc/self/exe", nil }
 

@@ -45,9 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as leasehold run does, but hangs when it sends CMD's process group
-// to the watchdog. It prints the order that it should send, and waits until the test kills
-// it.
+// standAtGate starts CMD as leasehold run does, but hangs when it should send CMD's process
+// group to the watchdog: it prints that order instead, and waits until the test kills it.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

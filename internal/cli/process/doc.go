@@ -1,6 +1,7 @@
 // Package process runs CMD under a lock. It starts CMD, stops CMD before trust in the lock
-// ends, and determines leasehold's exit code. It reads no flags, opens no store and sends
-// no requests. The caller's Lock reports when trust ends, and that a lock was lost.
+// ends, and determines leasehold's exit code. Trust ends at Lock.TrustedUntil, before
+// another client may acquire the lock. The package reads no flags, opens no store and sends
+// no requests. Its caller implements Lock.
 //
 //	Run ── gate ──► CMD, in a process group of its own, and its descendants
 //	    └─ orders ► the watchdog (internal/cli/watchdog), which stops the group in time
@@ -12,13 +13,13 @@
 //
 //   - The lock is lost, or is not renewed in time: the watchdog stops CMD, and kills it one grace
 //     period later. Both happen before trust ends.
-//   - This process is killed: the watchdog kills CMD. If the watchdog did not know CMD yet, CMD is
-//     still waiting at the gate (internal/cli/atgate) and exits there.
+//   - This process is killed: the watchdog kills CMD. If the watchdog did not know CMD yet, the
+//     child that should become CMD still waits at the gate (internal/cli/atgate) and exits there.
 //   - This process is suspended: the watchdog continues.
 //   - The watchdog dies or is suspended: this process reports that and starts a new one. If it
 //     cannot, it runs the watchdog in a goroutine.
 //   - This process and the watchdog die or are suspended at the same time: CMD is not stopped in
-//     time. If this process has died, the Linux kernel kills CMD, but not CMD's children.
+//     time. But if this process dies, the Linux kernel kills CMD, though not CMD's children.
 //   - The parent of this process ends: by default nothing happens. With --die-with-parent, the
 //     watchdog stops CMD, and kills it one grace period later. While this process is suspended,
 //     CMD is stopped only when trust ends.
@@ -27,7 +28,7 @@
 //     instead.
 //   - CMD ends before processes that it has started: the lock stays held (BackgroundWait).
 //
-// The program at the gate and the watchdog are this executable, started again. Both run in
-// init functions, before the slow initialization of other packages. So both are separate
-// packages.
+// The child at the gate and the watchdog run this executable again. Both do their work in
+// init functions, before the slow initialization of other packages. That is why each is in
+// a package of its own.
 package process

@@ -74,8 +74,10 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 //
 // The child inherits its end under the same number. The number was free in this process, so
 // CMD inherits no other file under it. With exec.Cmd.ExtraFiles the number would be 3,
-// which may be in use. At this moment the SDK may start a process to get credentials, which
-// then inherits the child's end. This only delays signals to CMD until that process ends.
+// which may be in use.
+//
+// If the SDK starts a process to get credentials just then, that process also inherits the
+// child's end. This only delays signals to CMD until that process ends.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // no other process may start meanwhile, because it would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -87,8 +89,8 @@ func gateEnds() (here, there int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// await reads what the child writes to the gate. This is an error number if execve(2)
-// failed. It is nothing if the child became CMD, or ended before that.
+// await reads what the child writes to the gate: an error number if execve(2) failed, or
+// nothing if the child became CMD, or ended before that.
 func (g *gate) await() {
 	defer close(g.passed)
 	defer g.conn.Close()
@@ -98,9 +100,9 @@ func (g *gate) await() {
 	}
 }
 
-// terminal is the controlling terminal. It belongs to one process group at a time: normally
-// to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD then reads from
-// the terminal, the kernel suspends CMD (termios(3), SIGTTIN). Only then does the
+// terminal is the controlling terminal. It belongs to one process group at a time: at first
+// to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD reads from the
+// terminal then, the kernel suspends CMD (termios(3), SIGTTIN). Only in that case does the
 // supervisor give the terminal to CMD's group.
 type terminal struct {
 	f     *os.File
@@ -174,9 +176,9 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 	}
 }
 
-// parent is the id of the process that started this one. It is read when this program
-// starts. When the parent ends, os.Getppid returns the id of the process that adopts this
-// one.
+// parent is the id of the process that started this one, as os.Getppid returned it at the
+// start of this program. After the parent has ended, os.Getppid returns the id of the
+// process that has adopted this one.
 var parent = os.Getppid()
 
 // parentEvery is the interval at which this process checks whether its parent still runs.
@@ -187,8 +189,8 @@ const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the parent, the process that started this
 // one, has ended. It returns an error if this process is a child of init, because then its
-// parent may have ended already. If another process adopted this one before this program
-// began, the channel is closed when that process ends.
+// parent may have ended already. If the parent ended before this program began, and not
+// init but another process adopted this one, the channel is closed when that process ends.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -268,7 +270,7 @@ const (
 // sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// overtakes is how much earlier a later signal may arrive than an earlier one.
+// overtakes is how long a signal may be delayed after a signal that was sent later.
 const overtakes = 5 * time.Millisecond
 
 // awaitSent returns after this process has received all signals that were sent to it before

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// gatedCMD returns a CMD that creates a file, and a function that reports whether this file
-// exists.
+// gatedCMD returns a CMD that creates a file, and a function that reports by that file
+// whether CMD has run.
 func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	cmd = &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", `: >"$1"`, "sh", ran}, Stderr: os.Stderr}
@@ -93,8 +93,8 @@ func TestGateReportsWhyCMDCannotStart(t *testing.T) {
 	}
 }
 
-// orderTaker stands for the pipe to a watchdog. It calls itself, a function, when the
-// supervisor writes the order with CMD's process group.
+// orderTaker replaces the pipe to a watchdog. It is a function, and is called when the
+// supervisor writes the order that contains CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {
@@ -106,7 +106,7 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestWatchdogKnowsGroupBeforeGateOpens(t *testing.T) {
+func TestWatchdogKnowsProcessGroupOfCMDBeforeGateOpens(t *testing.T) {
 	self := lab.Must(ThisProgram())(t)
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{Job: Job{Cmd: cmd}, self: self}
@@ -127,8 +127,8 @@ func TestWatchForParentExitFailsForChildOfInit(t *testing.T) {
 	}
 }
 
-// A signal is sent to CMD and to leasehold at once. On a busy machine it may reach
-// leasehold only after CMD has ended because of it.
+// A signal may be sent to CMD and to leasehold at once. On a busy machine, it may reach
+// leasehold only after it has ended CMD.
 func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

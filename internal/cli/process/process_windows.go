@@ -54,8 +54,7 @@ func ownSession() *syscall.SysProcAttr {
 func ownGroup() *syscall.SysProcAttr { return ownSession() }
 
 // startAtGate starts CMD directly, because a Windows process cannot become another program.
-// So CMD survives if leasehold is killed before it has sent CMD's process group to the
-// watchdog.
+// If leasehold is killed before it has sent CMD's process id to the watchdog, CMD survives.
 func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 	c, err := Start(cmd)
 	return c, noGate(), err

@@ -19,9 +19,9 @@ type Job struct {
 	Stop       syscall.Signal // signal that asks CMD to exit; sent before trust ends, or when the lock is lost
 	Grace      time.Duration  // time between Stop and SIGKILL; both are sent before trust ends
 	Background string         // value of --background, such as BackgroundWait
-	Held       string         // NAME=VALUE: the beginning of a variable that only CMD and its descendants have; may be empty
+	Held       string         // beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has; may be empty
 
-	Resign <-chan struct{} // the caller closes it to stop CMD although the lock is still held; may be nil
+	Resign <-chan struct{} // closed by the caller to stop CMD although the lock is still held; may be nil
 }
 
 // Lock is the lock, or several locks, that must be held while CMD runs.
@@ -99,8 +99,8 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		s.sayStopping()
 	}
 	if s.stopping {
-		// Other processes of CMD's group may still run, but must not do so without the
-		// lock. CMD was not reaped yet, so no other group can have this id.
+		// Kill the processes of CMD's group that still run, because they must not do so
+		// without the lock. No other group can have this id, because CMD was not reaped yet.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
@@ -112,9 +112,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. Before CMD runs, the watchdog receives CMD's process group. If this
-// executable cannot be started again, the watchdog runs in this process and dies with it.
-// Then a gate would be useless, so start uses none.
+// start starts CMD. Before CMD runs, it sends CMD's process group to the watchdog. If this
+// executable cannot be started again, start uses no gate: the watchdog then runs in this
+// process and dies with it, so it need not know the group before CMD runs.
 func (s *supervision) start() (*Child, error) {
 	var c *Child
 	var err error
@@ -160,9 +160,9 @@ func (s *supervision) supervise(c *Child) {
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 				s.Signal = sig.(syscall.Signal)
 			}
-			// This process may have been suspended and continued. If the lock was lost
-			// meanwhile, the watchdog kills CMD. Do not forward signals then, because one
-			// of them might continue CMD.
+			// Forward no signals once the lock is lost. It may have been lost while this
+			// process was suspended, and a signal such as SIGCONT might continue CMD
+			// before the watchdog kills it.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
 				s.passOn(c, sig, exited == nil || c.hasEnded()) // once CMD has ended, passOn sends the signal to the processes that outlive it
@@ -197,10 +197,10 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign stops CMD so that the lock can be released, because a client has asked this leader
-// to step down. If CMD has already ended by itself, resign stops only the processes that
-// outlive CMD, and leasehold exits with CMD's exit code. The client waits until all of them
-// have ended.
+// resign stops CMD so that the lock can be released, because a client, such as "elect
+// --step-down", has asked this leader to step down. If CMD has already ended by itself,
+// resign stops only the processes that outlive CMD, and leasehold exits with CMD's exit
+// code. The asking client waits until all of them have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// Signals receives the signals that are sent to this process. It does so from before the
-// wait for KEY until CMD has ended.
+// Signals receives the signals that are sent to this process, from before the wait for KEY
+// until CMD has ended.
 type Signals struct {
 	C chan os.Signal
 
@@ -52,8 +52,8 @@ func (s *Signals) Release() { signal.Stop(s.C) }
 
 // Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal
 // arrives that would end this process. The caller must call the returned function, which
-// puts that signal back into C. If KEY was granted at the same moment, CMD must still
-// receive the signal.
+// puts that signal back into C: if KEY was granted although the signal had come, CMD must
+// still receive it.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -71,7 +71,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 				if stopsJob(sig) { // the signal of Ctrl-Z
 					stopSelf()
 				}
-			case <-s.Orphaned: // if CMD is started nevertheless, Run also finds Orphaned closed, and stops CMD
+			case <-s.Orphaned: // if KEY is granted nevertheless, Run also finds Orphaned closed, and stops CMD
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():
@@ -93,10 +93,10 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end reports whether C contains a signal that asks a program to end and that leasehold has
-// not forwarded to CMD. CMD may have received the same signal directly. This process may
-// then notice CMD's end before it reads the signal. end leaves the signal in C for the next
-// wait.
+// end is called after CMD has ended. It reports whether C contains a signal that asks a
+// program to end. The same signal may have been sent to CMD directly, and this process may
+// notice CMD's end before it reads the signal. end leaves the signal in C for the next wait
+// for KEY.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSignalAfterGrantStaysInChannel(t *testing.T) {
+func TestSignalThatArrivesWithGrantIsKeptForCMD(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -26,8 +26,8 @@ func TestSignalAfterGrantStaysInChannel(t *testing.T) {
 	lab.Want(t, "signal left", <-s.C, os.Signal(syscall.SIGTERM))
 }
 
-// A service manager sends its signals to CMD and to leasehold at the same moment.
-func TestSignalDuringExitOfCMDIsKeptForNextWait(t *testing.T) {
+// A service manager may send a signal to CMD and to leasehold at the same moment.
+func TestSignalDuringExitOfCMDIsKeptForNextWaitForKey(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool
@@ -60,8 +60,8 @@ func TestSignalNamesAndNumbersAreParsed(t *testing.T) {
 	}
 }
 
-// Orphaned child processes may end at any rate. Their exits must not delay the reading of
-// the process list, by which leasehold reaps each soon.
+// Orphans may end one after another without a pause. Their exits must not postpone the next
+// read of the process list, at which leasehold reaps them.
 func TestProcessListIsReadOnTimeDespiteFrequentChildExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestProcessListIsReadOnTimeDespiteFrequentChildExits(t *testing.T) {
 	})
 }
 
-// several is a Lock that stands for locks on several keys. until is the earliest
-// trusted-until time of these locks, lost ones included.
+// several is a Lock that represents the locks on two keys, a and b. until is the earlier
+// time at which trust in one of them ends, even if that lock is lost.
 type several struct {
 	until time.Time
 	lost  error
@@ -97,7 +97,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestRenewalDoesNotExtendGraceAfterLossOfAnotherLock(t *testing.T) {
+func TestRenewalDoesNotChangeEndOfTrustAfterLossOfAnotherLock(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}
@@ -109,8 +109,7 @@ func TestRenewalDoesNotExtendGraceAfterLossOfAnotherLock(t *testing.T) {
 	}
 }
 
-// textOf stands for the pipe to a watchdog. It copies the supervisor's orders to its
-// Writer.
+// textOf replaces the pipe to a watchdog. It copies the supervisor's orders to its Writer.
 type textOf struct{ io.Writer }
 
 func (textOf) Close() error { return nil }

@@ -32,8 +32,8 @@ func (s *supervision) orderStopNow() {
 }
 
 // sendTrust sends the time at which trust ends to the watchdog, by the clock of package
-// boottime. sendTrust reads that clock first and the usual clock second. So a delay between
-// the two makes the end earlier, never later. If one of several locks is lost, sendTrust
+// boottime. It reads that clock before the usual clock: a delay between the two readings
+// then makes the end earlier, never later. Once one of several locks is lost, sendTrust
 // repeats the time sent before, although the remaining locks are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
@@ -44,8 +44,8 @@ func (s *supervision) sendTrust() {
 	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
 }
 
-// sayStopping prints, once only, that CMD and the processes that it has started are being
-// stopped.
+// sayStopping reports that CMD and the processes that it has started are being stopped. It
+// does so only once.
 func (s *supervision) sayStopping() {
 	if s.stopping {
 		return
@@ -68,9 +68,9 @@ type watchdogHandle struct {
 	wait    func()        // returns when the watchdog has ended
 }
 
-// startWatchdog starts self, the path of this executable, as a watchdog process. A watchdog
-// that is suspended (SIGSTOP) is useless. So this process kills it, and then replaces it
-// like a watchdog that has died.
+// startWatchdog starts self, the path of this executable, as a watchdog process. If the
+// watchdog is suspended (SIGSTOP), it is useless: startWatchdog's goroutine then kills it,
+// and the supervisor replaces it like a watchdog that has died.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	cmd := exec.Cmd{Path: self, Args: watchdog.Args(sig, grace, d), Env: []string{}, SysProcAttr: ownSession()}
 	orders, err := cmd.StdinPipe()
@@ -158,9 +158,9 @@ func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end orders the watchdog to exit, and waits for that. After that the watchdog sends no
-// signals. end returns true if the watchdog had sent a report that was not read yet. It
-// sends one when it has sent a signal to CMD.
+// end orders the watchdog to exit, and waits until it has. After that the watchdog sends no
+// signals. end returns true if a report of the watchdog was not read yet. A report means
+// that the watchdog has sent a signal to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

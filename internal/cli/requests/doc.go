@@ -7,10 +7,10 @@
 //	                    ├─ Metered  how many requests there were, and what they used
 //	                    └─ checks   for doctor: the connections, the clock, how long each request took
 //
-// If the SDK retries an operation, each attempt is one request. An observer receives a
+// If the SDK retries an operation, each attempt is one request. The types above receive a
 // request when it has ended. Health must also notice a request that hangs. So it is called
-// when an operation begins, and again when its request is sent. In between, the SDK may
-// wait for credentials.
+// when an operation begins, and again when its first request is sent. In between, the SDK
+// may wait for credentials.
 //
 // leasehold repeats failed requests for a long time. So that it is not silent meanwhile, it
 // reports Trouble to the user as News. A request counts as answered if DynamoDB executed or

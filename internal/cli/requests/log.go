@@ -35,9 +35,9 @@ type Entry struct {
 	Outcome string // "ok", an error code, or the reason why there is no reply
 }
 
-// Entry returns the Entry for the ended request r. Entry.Attempt counts the requests of the
-// same operation on the same keys since one of them was last answered. It is often above 1,
-// because package leasehold and the SDK both retry.
+// Entry returns the Entry for the request r, which has ended. Entry.Attempt counts the
+// requests of the same operation on the same keys since one of them was last answered. It
+// counts retries of package leasehold as well as those of the SDK.
 func (l *Log) Entry(r Request, from Server) Entry {
 	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
 	l.mu.Lock()
@@ -100,8 +100,8 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Metered returns a copy of db that counts its requests. The returned function returns how
-// many requests were answered so far, and how many read units they consumed.
+// Metered returns a copy of db that counts its requests, and a function that returns the
+// counts: how many requests were answered so far, and how many read units they consumed.
 func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads float64)) {
 	var mu sync.Mutex
 	var requests int

@@ -14,12 +14,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Trouble describes that requests fail, or that no reply arrives. If lasts is zero,
-// requests succeed.
+// Trouble describes how long and why requests have failed, or have got no reply.
 type Trouble struct {
 	server    Server
-	lasts     time.Duration
-	why       string // error of the last failed request; empty if no request has failed
+	lasts     time.Duration // how long requests have failed or got no reply; zero if requests succeed
+	why       string        // error of the last failed request; empty if no request has failed
 	throttled bool
 	unsent    bool // true if no request could be sent, for example for lack of credentials
 	nowhere   bool // true if DNS knows no host of the server's name, and no request was ever answered
@@ -76,11 +75,11 @@ const (
 
 // News is a report for the user that requests fail, or that they are answered again.
 type News struct {
-	Kind           string
-	Lasts          time.Duration
-	Reason, Advice string // why requests fail, and what the user can do
-	Line           string // the report as one line of text
-	Lasting        bool   // true if the failures will probably not end by themselves
+	Kind           string        // Throttled, NoAnswer or Answered
+	Lasts          time.Duration // how long requests have failed
+	Reason, Advice string        // why requests fail, and what the user can do
+	Line           string        // the report as one line of text
+	Lasting        bool          // true if the failures will probably not end by themselves
 }
 
 // Telling decides when to report trouble with requests: after newsAfter, or at once if the
@@ -95,7 +94,7 @@ type Telling struct {
 	stop   func()
 }
 
-// news returns the report that is due now. due is false if none is.
+// news returns the report about the trouble seen, if one is due now. Otherwise due is false.
 func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
@@ -110,8 +109,8 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	return seen.News(), true
 }
 
-// Tell starts to check h every second for trouble with the server, and calls tell for each
-// report. It returns the Telling that pauses or ends the reports.
+// Tell starts to check h for trouble every second, and calls tell for each report. server
+// returns the server to name in the reports. The returned Telling pauses or ends them.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
 	t.stop = seconds.Each(func() {
@@ -139,15 +138,15 @@ func (t *Telling) Pause(begin bool) {
 // End stops the reports. It waits until a report in progress is complete.
 func (t *Telling) End() { t.stop() }
 
-// Health records how long no request has been answered. It is safe for concurrent use. Its
-// zero value is ready to use.
+// Health records since when requests have failed or hung. It is safe for concurrent use.
+// Its zero value is ready to use.
 type Health struct {
 	mu     sync.Mutex
 	failed *Request  // the last request if it failed; nil if it was answered
 	since  time.Time // when the first of the failed requests began, counted since the last answered one
 
-	open       map[*Pending]struct{}
-	answeredAt time.Time // when a request was last answered; zero if never
+	open       map[*Pending]struct{} // waits in progress
+	answeredAt time.Time             // when a request was last answered; zero if never
 	answers    int
 }
 
@@ -159,7 +158,8 @@ type Pending struct {
 	isSent bool // false until the first request is sent: the SDK may still be loading credentials
 }
 
-// Begin records that leasehold waits for a reply or a file, until End is called.
+// Begin records that a wait for a reply or for a locked file begins. The wait lasts until
+// End of the returned Pending is called.
 func (h *Health) Begin() *Pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,8 +207,7 @@ func (h *Health) Answers() int {
 	return h.answers
 }
 
-// Trouble returns how long no request has been answered, and why. of is the server to name
-// in reports.
+// Trouble returns the current trouble with requests. of is the server to name in reports.
 func (h *Health) Trouble(of Server) Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -35,8 +35,8 @@ func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 	lab.Want(t, "at last", h.Trouble(region), (Trouble{server: region, answers: 1}))
 }
 
-// If the configured Region does not exist in AWS, its DynamoDB endpoint has no DNS entry,
-// so the first lookup already fails.
+// If the configured Region does not exist in AWS, its DynamoDB endpoint has no DNS entry.
+// The first lookup then fails at once.
 func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
@@ -61,7 +61,7 @@ func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-func TestIntermittentRequestTroubleIsReportedOnceAMinute(t *testing.T) {
+func TestRepeatedTroubleWithRequestsIsReportedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, told := &Health{}, &Telling{}
 		var said []string

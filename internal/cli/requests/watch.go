@@ -44,10 +44,9 @@ func (w Watch) Client(o *dynamodb.Options) {
 
 const middlewareID = "leasehold: watch requests"
 
-// operation is one call of a client method, such as UpdateItem. It sends one request, or
-// several if the SDK retries. An operation is also the SDK middleware that observes these
-// requests: the SDK makes new middleware for each call, so it can hold the state of that
-// call.
+// operation is the SDK middleware that observes the requests of one call of a client
+// method, such as UpdateItem. There are several requests if the SDK retries. The SDK makes
+// a new middleware for each call, so operation also contains the state of that call.
 type operation struct {
 	name    string
 	watches []Watch

@@ -3,8 +3,8 @@
 // control the terminal, because everything passes through Output. The package reads no
 // flags, runs no commands and opens no store: its callers pass what to print.
 //
-//	output.go      the standard streams, with colours and sequences of our own; messages on
-//	               stderr: notes, errors, one line that is rewritten
+//	output.go      the standard streams, with leasehold's own colours and control sequences;
+//	               messages on stderr: notes, errors, and a progress line that is rewritten
 //	record.go      a record as JSON and for people, an item as DynamoDB JSON, and the JSON Schema of --json
 //	listing.go     many records and their liveness; how long the holders are observed, and the cost
 //	event.go       the events of --json and --events

@@ -86,9 +86,9 @@ func Millis(d time.Duration) *int64 {
 	return &ms
 }
 
-// ClientEvent writes an event of the lock client, if its kind concerns users. holdersSeen
-// is how many holders the client has waited for; only waiting and granted events contain
-// it.
+// ClientEvent writes e, an event of the lock client, if its kind concerns users.
+// holdersSeen is the number of holders for which the client has waited. Only waiting and
+// granted events contain it.
 func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int) {
 	m.mu.Lock()
 	table, where := m.table, m.where
@@ -121,8 +121,8 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 }
 
 const (
-	// eventsKept is how many events are buffered for a slow reader. More events are
-	// dropped, because neither the lock nor CMD may wait for the reader.
+	// eventsKept is the number of events that are buffered for a slow reader. Further
+	// events are dropped, because neither the lock nor CMD may wait for the reader.
 	eventsKept = 1024
 
 	// eventsPatience limits how long leasehold waits for the reader of the events. It waits
@@ -134,8 +134,8 @@ const (
 	readerPatience = 3 * time.Second
 )
 
-// eventStream writes the events for --events, one JSON object a line. A goroutine does the
-// writes. So code that sends an event never waits for a write, and gets no error from it.
+// eventStream writes the events for --events, one JSON object a line. It writes in a
+// goroutine, so send never waits for the reader and returns no error.
 type eventStream struct {
 	name    string // file name or descriptor number as the user gave it
 	lines   chan []byte

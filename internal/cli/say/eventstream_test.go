@@ -28,7 +28,7 @@ func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("it took %v", took)
 	}
-	if unwritten < events-eventsKept-100 { // the kernel's pipe buffer holds some events: at most 100 are allowed for it
+	if unwritten < events-eventsKept-100 { // 100 for the events that are in the kernel's pipe buffer
 		t.Errorf("%d of %d events are said to be unwritten", unwritten, events)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// openInherited returns the file with the descriptor number that this process has
-// inherited. CMD does not inherit it from leasehold, except descriptors 1 and 2, which are
-// also CMD's output.
+// openInherited returns the file that this process has inherited with the given descriptor
+// number. CMD does not inherit this descriptor, unless it is 1 or 2: those are also CMD's
+// output.
 func openInherited(number string) (*os.File, error) {
 	fd, err := strconv.Atoi(number)
 	flags, closed := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
@@ -37,9 +37,9 @@ func openInherited(number string) (*os.File, error) {
 }
 
 // IsClosed reports whether stream, a standard stream, was closed when this process started.
-// The Go runtime then opens the null device instead, for reading and writing, and output
-// would be lost without an error. If a user redirects output to the null device, the shell
-// opens it only for writing. Then IsClosed returns false.
+// The Go runtime then opens the null device instead, so that output would be lost without an
+// error. It opens the device for reading and writing. If a user redirects output to the null
+// device, the shell opens it only for writing, and IsClosed returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestFIFOReaderMayOpenLater(t *testing.T) {
+func TestEventStreamWaitsForReaderOfFIFO(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestFIFOReaderMayOpenLater(t *testing.T) {
 	})
 }
 
-func TestFIFOWithoutReaderReturnsError(t *testing.T) {
+func TestEventStreamFailsIfFIFOHasNoReader(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {

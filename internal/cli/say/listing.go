@@ -26,19 +26,19 @@ import (
 // tab-separated values in a pipe, or as one JSON object a line.
 type Listing struct {
 	JSON     bool
-	Terminal bool // true to print an aligned table
-	Columns  int  // width of the terminal in characters
-	SortKeys bool // true if the table has a sort key, so that the column is shown
-	Expiry   layout.Expiry
-	States   bool // true if released records are printed too, so that the state is shown
-	Checked  bool // true with --check, so that the holder's state is shown
+	Terminal bool          // true to print an aligned table
+	Columns  int           // width of the terminal in characters
+	SortKeys bool          // true if the table has a sort key, so that the column is shown
+	Expiry   layout.Expiry // how the layout's records expire; decides between the columns LEASE and EXPIRES
+	States   bool          // true if released records are printed too, so that the state is shown
+	Checked  bool          // true with --check, so that the holder's state is shown
 }
 
 // cell is one column of one record.
 type cell struct {
 	column, text string
 	shown        bool
-	long         bool // true for names and text of other users; a narrow terminal shows only the beginning and end
+	long         bool // true for names and text of other users, of which a narrow terminal shows only the beginning and end
 }
 
 // cells returns the columns of a record. For a terminal, a time is shown as an age, such as
@@ -92,8 +92,8 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	return nil
 }
 
-// Rows prints records one by one. On a terminal, the columns are wide enough for the
-// records that were passed to Listing.Rows.
+// Rows prints records one by one. On a terminal, the widths of its columns fit the records
+// that were passed to Listing.Rows.
 type Rows struct {
 	Listing
 	w      io.Writer
@@ -101,8 +101,8 @@ type Rows struct {
 	begun  bool
 }
 
-// Rows returns a Rows that prints to w. likely are the records that will probably be
-// printed. Their longest values determine the widths of the columns.
+// Rows returns a Rows that prints to w. The columns are as wide as the longest values in
+// likely, the records that will probably be printed.
 func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
@@ -174,8 +174,8 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe calls Observer.Observe, which observes whether the holders of records renew. It
-// also prints how long that may take and what it costs. what names the holders in this
+// Observe observes whether the holders of records renew, and returns an Observation for
+// each. It prints how long that may take and what it costs. what names the holders in this
 // text. If what is "", nothing is printed.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
@@ -186,9 +186,9 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch calls Observer.Watch, and prints messages as Observe does. It calls settled for
-// each record, never concurrently. It stops at the first error of settled, and returns that
-// error.
+// watch observes holders and prints messages as Observe does. It calls settled as soon as
+// the result for record i is known, never concurrently. It stops at the first error of
+// settled, and returns that error.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -228,7 +228,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 }
 
 // Check observes whether the holders of records renew. It calls settled for each record as
-// soon as its holder is known to be live or dead, or will clearly stay unknown. It omits
+// soon as its holder is known to be live or dead, or is sure to stay unknown. It omits
 // released records unless all is true. If a record turns out to be damaged, Check prints
 // the error at once and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
@@ -266,8 +266,8 @@ type progress struct {
 // beginProgress prints how long the observation may take and what it costs.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// Print the cost on its own line. For a single holder, a terminal shows the countdown
-	// instead, because observing one holder costs little.
+	// Print the time and the cost on a line of their own. A terminal shows only the
+	// progress line for a single holder, because observing one holder costs little.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}

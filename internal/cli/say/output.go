@@ -18,8 +18,9 @@ import (
 )
 
 // Output is a standard stream of this process. All output of leasehold itself passes
-// through an Output, text and JSON alike. So text of other users is shown, but cannot
-// control the terminal. CMD writes to the stream directly.
+// through an Output, text and JSON alike. An Output shows text of other users, but makes
+// control characters in it visible, so that it cannot control the terminal. CMD writes to
+// the stream directly.
 type Output struct {
 	To       io.Writer
 	Terminal bool
@@ -161,8 +162,8 @@ func (m *Messages) Configure(quiet, json bool) {
 	m.quiet, m.json = quiet, json
 }
 
-// SetTable sets the lock table that later messages mention. table is its name, where is its
-// name in a sentence, and flags are the flags that choose it.
+// SetTable sets the lock table that later messages mention: its name, where it is, and the
+// flags that choose it.
 func (m *Messages) SetTable(table, where, flags string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,7 +177,7 @@ func (m *Messages) Rewrites() bool {
 	return m.w.Terminal && !m.quiet && !m.json
 }
 
-// Note prints a message that is not an error. With -q it prints nothing.
+// Note prints a message that is not an error, as text or as JSON. With -q it prints nothing.
 func (m *Messages) Note(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), false, true)
 }
@@ -186,8 +187,8 @@ func (m *Messages) Always(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), true, true)
 }
 
-// Text prints a message that is not an error. With -q or --json it prints nothing: with
-// --json an event reports the same.
+// Text prints a message that is not an error. With -q it prints nothing. Nor does it with
+// --json, because an event reports the same.
 func (m *Messages) Text(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), false, false)
 }

@@ -71,8 +71,8 @@ func Observed(table, region string, o holders.Observation) Record {
 	return r
 }
 
-// Joined returns one JSON object with the fields of first and then of second. Both must
-// have at least one field.
+// Joined returns one JSON object with the fields of first, followed by those of second.
+// Both must have at least one field.
 func Joined(first, second any) ([]byte, error) {
 	head, err := json.Marshal(first)
 	tail, failed := json.Marshal(second)
@@ -82,7 +82,7 @@ func Joined(first, second any) ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
-// Records returns the Records that print lock records whose holders were not observed.
+// Records returns the output Records for lock records whose holders were not observed.
 func Records(table, region string, records []leasehold.Record) []Record {
 	rows := make([]Record, len(records))
 	for i, r := range records {
@@ -104,8 +104,8 @@ func Item(item protocol.Item) ([]byte, error) {
 	return json.Marshal(attributes)
 }
 
-// Schema is the JSON Schema of the output of --json. Its description promises what will not
-// change.
+// Schema is the JSON Schema of the output of --json. Its description says what later
+// versions will not change.
 //
 //go:embed schema.json
 var Schema []byte
@@ -207,7 +207,7 @@ func heldFor(r Record, now time.Time) string {
 	return wording.Age(r.heldFor(now))
 }
 
-// leaseFixed returns the lease in a record as text; "" if the record contains none.
+// leaseFixed returns the lease in a record as text, or "" if the record contains none.
 func leaseFixed(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return ""
@@ -228,7 +228,7 @@ func Lease(r leasehold.Record, now time.Time) string {
 	return "in " + wording.Age(left)
 }
 
-// localMoment formats t in the local time zone; "" for the zero time.
+// localMoment formats t in the local time zone. It returns "" for the zero time.
 func localMoment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -236,7 +236,7 @@ func localMoment(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// moment formats t in RFC 3339 and UTC; "" for the zero time.
+// moment formats t in RFC 3339 and UTC. It returns "" for the zero time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -255,7 +255,7 @@ func waitingText(r leasehold.Record, at func(time.Time) string) string {
 }
 
 // doneText describes the work that was last completed under the lock: its label or period,
-// its owner and the time. It returns "" if d is nil.
+// its owner, the time and the token. It returns "" if d is nil.
 func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	if d == nil {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// pipes is a listener whose connections are net.Pipe connections in memory. Unlike network
-// connections, these work in a synctest bubble.
+// pipes is a listener for connections in memory (net.Pipe). Unlike network connections,
+// these work in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -168,8 +168,8 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 }
 
 // The server must listen on all addresses of its host name. Otherwise another user could
-// listen on a free one and receive requests of the page.
-func TestUIPageListensOnAllAddressesOfItsHostName(t *testing.T) {
+// listen on the remaining one and receive requests of the page.
+func TestUIListensOnAllAddressesOfItsHostName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}

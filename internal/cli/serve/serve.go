@@ -1,8 +1,8 @@
-// Package serve opens the listeners of the commands "local", "ui" and "elect --http". By
-// default, only programs on this machine can connect. The package determines the addresses,
-// the host name of the page that "ui" serves, and the address for probes. For the DynamoDB
-// engine that "local" serves, it determines the accepted host names and the access key. It
-// does not depend on the handlers that answer the requests.
+// Package serve opens the listeners of the commands "local", "ui" and "elect --http", and
+// chooses their addresses. By default, only programs on this machine can connect. For "ui",
+// it also chooses the host name of the page. For "local", it also determines the accepted
+// host names and the access key of the DynamoDB engine. The package does not depend on the
+// handlers that answer the requests.
 package serve
 
 import (
@@ -56,7 +56,7 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 type Page struct {
 	Listeners []net.Listener
 	Name      string // "host:port" with a random host name, which only this server has
-	Host      string // "host:port" in the page's URL: Name or, if browsers cannot resolve Name to the listener, its address
+	Host      string // "host:port" in the page's URL: Name or, if browsers cannot reach the listener by Name, the listener's address
 }
 
 // Close closes the listeners.
@@ -78,7 +78,7 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	}
 	at, err := listenByName(ctx, addr)
 	for tries := 1; err != nil && port == "0" && tries < 10; tries++ {
-		at, err = listenByName(ctx, addr) // another port: the one that was free at the first loopback address may be in use at the second
+		at, err = listenByName(ctx, addr) // try another port: the last one was free at the first loopback address but perhaps not at the second
 	}
 	return at, err
 }
@@ -177,9 +177,9 @@ func refuseOtherNames(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnName reports whether the Host header hostPort can only mean this machine: a loopback
-// address or a name for one. It also returns true for "", because HTTP/1.0 clients may send
-// no Host.
+// isOwnName reports whether the Host header hostPort can only mean this machine, because it
+// is a loopback address or a name for one. It also returns true for "", because HTTP/1.0
+// clients may send no Host.
 func isOwnName(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -214,7 +214,7 @@ func KeyIn(get func(string) string) Key {
 }
 
 // Variables returns the environment variables that a program needs to reach the engine at
-// url. It omits the variables that get already returns.
+// url. It omits the Region and the access key if get, the environment, already has them.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

@@ -29,15 +29,15 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// idleConnections is how many idle HTTP connections are kept. A client of package leasehold
-// may have as many renewals in flight.
+// idleConnections is the number of idle HTTP connections that are kept. A client of package
+// leasehold may have as many renewals in flight.
 const idleConnections = 128
 
 // replyTimeout limits the wait for the reply to one request. Package leasehold may set a
 // shorter limit. The SDK sends a request up to three times.
 const replyTimeout = 10 * time.Second
 
-// Placeholder is the Region, and the access key, for a server on loopback that accepts any.
+// Placeholder is the Region and the access key for servers on loopback, which accept any.
 const Placeholder = "local"
 
 func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) error {
@@ -99,7 +99,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	return nil
 }
 
-// checkAWS checks the Region and the endpoint that flags, variables and profile result in.
+// checkAWS checks the Region and the endpoint that result from flags, variables and profile.
 // It returns an error if no request to them can succeed.
 func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	server, region, by := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region, settings.regionBy(cfg)
@@ -150,7 +150,7 @@ const (
 )
 
 // hasForm reports whether s matches the regular expression form. It compiles form at each
-// call, because one run of leasehold uses each form at most once, and most of them never.
+// call, because one run of leasehold needs few of the forms, and each of them rarely twice.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
 // checkRegion returns an error if region cannot be an AWS Region. If otherServer is true,
@@ -258,9 +258,9 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	return seen[1:], nil
 }
 
-// RefuseFailover returns an error if --failover is given while "table create" creates a
-// table. That command creates a table in one Region, and enables TTL. A table in several
-// Regions must not have TTL.
+// RefuseFailover is called if "table create" has to create a table. It returns an error if
+// --failover is given: the command creates a table in one Region, and enables TTL, which a
+// table in several Regions must not have.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil

@@ -24,8 +24,8 @@ import (
 const reloadPause = time.Second
 
 // credentialSource provides AWS credentials. If DynamoDB rejects the credentials, it loads
-// the AWS configuration again. The SDK does not do that. It reads a credentials file only
-// once. It also keeps the output of a credential_process until the expiry stated there.
+// the AWS configuration again. The SDK does not do that: it reads a credentials file only
+// once, and keeps the output of a credential_process until the expiry stated there.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
 	metadata bool // true if this machine should have an EC2 metadata service
@@ -47,9 +47,9 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. On every machine, the SDK's last source is
-// the EC2 metadata service. If all sources fail, the error makes the SDK retry only if this
-// machine should have such a service.
+// Retrieve returns credentials for a request. The last source that the SDK tries is the EC2
+// metadata service, on every machine. If all sources fail, the error makes the SDK retry
+// only if this machine should have such a service.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {
@@ -63,9 +63,8 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 }
 
 // retrieve returns credentials for a request. If DynamoDB has rejected the current
-// credentials, it tries to load new ones. If that fails, it returns the current ones, for
-// two reasons. DynamoDB may have rejected them by mistake. The credentials file may have
-// been deleted since.
+// credentials, it tries to load new ones. If that fails, for example because the credentials
+// file was deleted, it returns the current ones: DynamoDB may have rejected them by mistake.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	c.mu.Lock()
 	current := c.current

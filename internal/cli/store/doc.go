@@ -1,6 +1,6 @@
 // Package store chooses the lock table of a command, opens it, and names it in messages.
 //
-// Settings come from three sources. A flag comes first, then an environment variable
+// A setting comes from a flag or, if the flag is not given, from an environment variable
 // LEASEHOLD_*. If neither names a store, there may be a default store. From the settings,
 // the package derives a Target: the table, its location and the layout of its records
 // (target.go).
@@ -13,9 +13,11 @@
 // an Opening.
 //
 // Wherever it can, the package fails before any request. It refuses a setting that is
-// empty, contradictory or cannot work (failure.MisuseError). A guess could lead to another
-// store than the user expects. For the same reason, a named file must exist, unless the
-// command creates it. There is no default store if a setting points to AWS. If the machine
-// has a shared store, only that store can be the default. Open refuses a table of another
-// layout, unless the command checks or creates tables.
+// empty, contradictory or cannot work (failure.MisuseError). It does not guess, because a
+// guess could lead to another store than the user expects:
+//
+//   - A named file must exist, unless the command creates it.
+//   - There is no default store if a setting points to AWS.
+//   - If the machine has a store for all its users, only that store can be the default.
+//   - Open refuses a table of another layout, unless the command checks or creates tables.
 package store

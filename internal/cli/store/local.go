@@ -37,12 +37,15 @@ func MachineDir() string {
 	return "/var/lib/leasehold"
 }
 
-// defaultFile returns the file of the default local store. If the machine's directory
-// exists, this is the machine's store, even if this user cannot use it. Then
-// openMachineStore fails. Otherwise two users with different default stores could both hold
-// the same key. If the directory does not exist, the default is the user's own store. For
-// root, defaultFile returns an error if the directory of that store belongs to another
-// user, who could replace the file.
+// defaultFile returns the file of the default local store.
+//
+// If MachineDir exists, the default is the machine's store, even if this user cannot use it
+// and openMachineStore will fail. With another store instead, two users could both hold the
+// same key.
+//
+// If MachineDir does not exist, the default is the user's own store. For root, defaultFile
+// returns an error if the directory of that store belongs to another user, who could
+// replace the file.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" && !missing(s.MachineDir) {
 		return filepath.Join(s.MachineDir, DefaultFile), true, nil
@@ -91,9 +94,8 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 }
 
 // makeShared creates the file of the machine's store, unless it exists. Every user who may
-// create files in its directory may then write to the file. The umask does not affect its
-// mode. The file has this mode as soon as it appears, because other processes may open it
-// immediately.
+// create files in its directory may write to the file. Its mode does not depend on the
+// umask, and is set before the file appears, because other processes may open it at once.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -137,8 +139,8 @@ func (s *Settings) AWSFlag() string {
 // applies only to DynamoDB. It returns "" if none is set.
 func (s *Settings) asksForDynamoDB() string { return cmp.Or(s.AWSFlag(), s.firstSet(AWSVariables...)) }
 
-// signOfAWS returns text that names a flag, variable or file which suggests that the user
-// uses AWS. It returns "" if there is none.
+// signOfAWS returns a clause about a flag, variable or file which suggests that the user
+// uses AWS, such as "AWS_REGION is set". It returns "" if there is none.
 func (s *Settings) signOfAWS() string {
 	set := cmp.Or(s.asksForDynamoDB(), s.firstSet(
 		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
@@ -218,9 +220,9 @@ func missing(path string) bool {
 // MakeFile creates the file of a local store at path, unless it exists. It returns true if
 // it has created the file.
 //
-// MakeFile does not create the directory. Otherwise a process with a mistyped path would
-// use a store of its own, and would exclude no other process. The only exception is the
-// directory of the default store.
+// MakeFile does not create the directory, except that of the default store. Otherwise a
+// process with a mistyped path would use a store of its own, and its locks would exclude no
+// other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.isMachines(path) && missing(path) && !missing(dir) {

@@ -34,7 +34,7 @@ type Settings struct {
 	Failover                  string // value of --failover: further Regions of the table, separated by commas
 	OfGrant                   bool   // true if Table, Region and Endpoint come from a grant rather than from flags
 
-	byVariable []string // those AWSVariables that readAWSVariables has used because their flags were not given
+	byVariable []string // the AWSVariables that readAWSVariables has used because their flags were not given
 
 	LookupEnv  func(name string) (string, bool)
 	SetByRun   func(table, file string) bool // reports whether this process runs under a "leasehold run" that set LEASEHOLD_TABLE and LEASEHOLD_FILE to these values
@@ -145,8 +145,7 @@ func (s *Settings) Getenv(name string) string {
 	return v
 }
 
-// firstSet returns the first of names that is an environment variable with a value. It
-// returns "" if none is.
+// firstSet returns the first of names that is an environment variable with a value, or "".
 func (s *Settings) firstSet(names ...string) string {
 	for _, name := range names {
 		if s.Getenv(name) != "" {
@@ -159,10 +158,10 @@ func (s *Settings) firstSet(names ...string) string {
 // awsFlags lists the flags that apply only to tables in DynamoDB.
 var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
 
-// AWSVariables lists the variables that are used if the awsFlags are not given, in the same
-// order. "leasehold run" also sets them for CMD, so that a leasehold in CMD uses the same
-// table. It does not set AWS_ variables, because those would affect everything that CMD
-// does with AWS.
+// AWSVariables lists the variables that replace the awsFlags if these are not given, in the
+// same order. "leasehold run" also sets them for CMD, so that a leasehold in CMD uses the
+// same table. It does not set AWS_ variables, because those would affect everything that
+// CMD does with AWS.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
 // ForAWS returns pointers to the values of awsFlags, in the same order.
@@ -217,8 +216,8 @@ func (s *Settings) regionBy(cfg aws.Config) string {
 	return ""
 }
 
-// endpoint returns the endpoint URL, and the flag or variable that set it. Both are empty
-// if none did.
+// endpoint returns the endpoint URL, and the flag or variable that contains it. Both are
+// empty if no endpoint is set.
 func (s *Settings) endpoint() (endpoint, by string) {
 	if s.Endpoint != "" {
 		return s.Endpoint, s.by("--endpoint-url")

@@ -67,8 +67,8 @@ const usualWait = 10 * time.Second
 
 // Open opens the lock table that settings choose. It returns an error if the table has
 // another layout. It also returns an error if the named file of a local store does not
-// exist. If Open created that file, a mistyped name would look like a store without held
-// keys.
+// exist, unless o.Make is true. If Open created the file for every command, a mistyped name
+// would look like a store without held keys.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {
@@ -182,8 +182,8 @@ func (s *Store) watch(o Opening) requests.Watch {
 // client.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	// Without a lease, the client only reads, or resumes a grant with its own lease. The
-	// default must still be long enough for any MaxSkew.
+	// If the caller sets no lease, its client only reads, or resumes a grant, which has its
+	// own lease. Still set one, because the default may be too short for MaxSkew.
 	if cfg.Lease == 0 {
 		cfg.Lease = max(protocol.DefaultLease, s.ShortestLease())
 	}
@@ -224,7 +224,7 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 }
 
 // Observer returns an Observer, which finds out whether holders are live. It observes for
-// limit at most. Zero means until the state of every holder is known.
+// limit at most. If limit is zero, it observes until the state of every holder is known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
 	by := holders.New(t.Requests(), t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
 	by.Limit, by.Unpaid = limit, t.File != ""
@@ -252,8 +252,8 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 // commands "doctor" and "demo" use such keys.
 func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 
-// TrialKey returns a key for a trial of the table, by "doctor" or "demo". It contains sort
-// only if the table has a sort key without a default.
+// TrialKey returns a key with which "doctor" or "demo" tries out the table. It contains sort
+// only if the table has a sort key, and the layout no default for it.
 func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	key := s.Key(partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {
@@ -262,8 +262,9 @@ func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	return key
 }
 
-// Delete deletes the records of keys from TrialKey, even if another client holds these
-// locks. If a deletion fails, the record stays in the table, and affects no other lock.
+// Delete deletes the records of keys that TrialKey has returned, even if another client
+// holds these locks. If a deletion fails, the record stays in the table, but no other lock
+// is affected.
 func (s *Store) Delete(ctx context.Context, keys ...leasehold.Key) error {
 	var failed error
 	for _, key := range keys {

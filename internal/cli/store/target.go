@@ -31,7 +31,7 @@ type Target struct {
 	Location string // Region, endpoint URL or file path, as messages show it
 }
 
-// Server returns the description of the table's server that reports about requests use.
+// Server describes the table's server for reports about requests.
 func (t Target) Server() requests.Server {
 	return requests.Server{Location: t.Location, IsFile: t.File != ""}
 }
@@ -72,7 +72,7 @@ type Place struct {
 	File    string // path of the local store's file; empty for DynamoDB
 	Unnamed bool   // true for a default store, because the user named none
 	Machine bool   // true for the machine's store, which all users of the machine share
-	Despite string // setting that suggests AWS but is ignored in a trial of leasehold; otherwise empty
+	Despite string // setting that suggests AWS but was ignored, because this is a trial of leasehold; otherwise empty
 }
 
 // Scope returns text that says which processes share the locks of a default store.
@@ -98,13 +98,13 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }
 
-// ShortestLease returns the shortest lease that is advisable.
+// ShortestLease returns the shortest lease that is advisable for these records.
 func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
 
 // shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by
-// skew. Of that lease, a tenth of the skew is trusted, but at least lease.ShortestTrust and
-// at most two seconds. With less trust, a machine that is busy for a moment would lose the
-// lock.
+// skew. A holder trusts such a lease for a tenth of the skew, but for at least
+// lease.ShortestTrust and at most two seconds. If it trusted the lease for a shorter time, a
+// machine that is busy for a moment would lose the lock.
 func shortestLease(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
@@ -113,8 +113,9 @@ func shortestLease(skew time.Duration) time.Duration {
 }
 
 // RefuseShortLease returns an error if a lease of the given length is too short for the
-// layout. A layout that relies on clocks subtracts their possible difference from the
-// lease. A short lease would then be trusted for almost no time.
+// layout. In a layout that relies on clocks, their possible difference is subtracted from
+// the time for which a holder trusts its lease. A short lease would then be trusted for
+// almost no time.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {
@@ -131,9 +132,9 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles lists the roles in --attr ROLE=NAME. For each role, it names the field of
-// a layout that contains the attribute's name. If a layout lacks the field, users cannot
-// choose that name.
+// attributeRoles lists the roles in --attr ROLE=NAME and, for each, the field of a layout's
+// Go type that contains the attribute's name. If a type lacks the field, users cannot choose
+// that name.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
 // Attributes is the value of the flag --attr: attribute names by role.
@@ -186,7 +187,7 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 		case !given:
 		case field.IsValid():
 			field.SetString(name)
-		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // --attr sort=- means that a table of dynamo-dlm 1.x has no sort key
+		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // --attr sort=- is for tables of dynamo-dlm 1.x, which have no sort key
 			noSlots.SetBool(true)
 		default:
 			return nil, failure.Misusef("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())

@@ -1,7 +1,7 @@
 // Package textfile writes the file of "leasehold run --metrics", which the textfile
-// collector of Prometheus's node exporter reads. The file contains metrics of the last run.
-// It also contains results of earlier runs, such as how many lost their locks. If the file
-// has any other content, leasehold refuses it before the run begins.
+// collector of Prometheus's node exporter reads. The file contains metrics of the last run,
+// and results of earlier runs, such as how many lost their locks. If the file has any other
+// content, leasehold refuses it before the run begins.
 package textfile
 
 import (
@@ -29,8 +29,8 @@ type Run struct {
 	labels string // labels of each metric, such as key="NAME"
 	began  time.Time
 
-	Granted time.Time // when the lock was granted; zero if it was not
-	Ended   time.Time // when CMD had ended and the lock was released; zero before that
+	Granted time.Time // time of the grant; zero if the lock was not granted
+	Ended   time.Time // time at which CMD had ended and the lock was released; zero before that
 }
 
 const metricPrefix = "leasehold_run_"
@@ -81,8 +81,8 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 }
 
 // before returns the content of the file, and the metrics in it by name. If the file does
-// not exist, content is nil. before returns an error if anything but a run of the same key
-// wrote the file.
+// not exist, content is nil. before returns an error if the file contains anything but
+// metrics of the same key and table.
 func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return failure.Misusef("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
@@ -135,7 +135,7 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 // change updates values, which contains the metrics from the file, with the result of this
 // run.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
-	values["lost_total"] += 0 // the first run creates this metric, so that Prometheus sees an increase when a lock is first lost
+	values["lost_total"] += 0 // create this metric in the first run, so that Prometheus sees an increase when a lock is first lost
 	values["last_exit_code"] = float64(code)
 	values["last_wait_seconds"] = cmp.Or(r.Granted, now).Sub(r.began).Seconds()
 	if !r.Granted.IsZero() {

@@ -14,9 +14,9 @@ import (
 // CMD's process group. The kernel also sends a signal when one of them ends.
 const SeesDescent = true
 
-// kill kills the process p. It never kills a later process that has got the same process
-// id. It opens a handle to the process with this id (pidfd_open(2)). It then checks that
-// this is still p, and only then uses the handle.
+// kill kills the process p, but never a later process with the same process id. It opens a
+// handle to the process that has this id now (pidfd_open(2)), and uses the handle only after
+// it has checked that this process is p.
 func (p Process) kill() {
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {
@@ -29,8 +29,8 @@ func (p Process) kill() {
 }
 
 // Began returns when the process pid began, in clock ticks since the boot. It returns zero
-// if no such process exists. Two processes that have the same id one after the other began
-// at different times.
+// if no such process exists. This time distinguishes the process from a later one with the
+// same id.
 func Began(pid int) int64 {
 	p, _ := readProcess(pid)
 	return p.began
@@ -112,9 +112,9 @@ func childrenOf(pid int) ([]int, error) {
 	return children, err
 }
 
-// readProcess reads /proc/PID/stat (proc(5)). Its content is PID (NAME) STATE PARENT GROUP.
-// Later fields contain the number of threads and the start time. It returns false if the
-// process does not exist.
+// readProcess reads a Process from /proc/PID/stat (proc(5)). The file begins with PID (NAME)
+// STATE PARENT GROUP. Later fields contain the number of threads and the start time.
+// readProcess returns false if the process does not exist.
 func readProcess(pid int) (Process, bool) {
 	b, _ := os.ReadFile(procDir(pid) + "stat") // if this fails, b is empty, and i is below 0
 	_, rest, _ := strings.Cut(string(b), "(")
@@ -145,8 +145,8 @@ func withEnvironment(begins string) []Process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// Read this before the environment. If another process gets the id in between, its
-		// start time differs from p.began, and p.kill does not kill it.
+		// Read the start time before the environment. If another process gets the id in
+		// between, its start time differs from p.began, and p.kill does not kill it.
 		p, ok := readProcess(pid)
 		if !ok {
 			continue

@@ -14,8 +14,8 @@ func (Process) kill() {}
 // system.
 func Began(int) int64 { return 0 }
 
-// All returns one Process that stands for all processes of CMD's group, or nothing if the
-// group has none. CMD itself does not count after its end, because it was reaped. On
+// All returns one Process that represents all processes of CMD's group, or nothing if the
+// group has none. CMD does not count once it has ended, because it is reaped then. On
 // Windows, All returns nothing, because a process group cannot receive signals there.
 func (d Descent) All(group int) ([]Process, error) {
 	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {

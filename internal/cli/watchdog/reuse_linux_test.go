@@ -33,16 +33,15 @@ func startEcho(t *testing.T, command ...string) *echo {
 	return e
 }
 
-// lives reports whether the process repeats a line. It returns false if SIGKILL was sent to
-// the process before the call, since the signal takes effect before the process reads the
-// line.
+// lives reports whether the process repeats a line. It returns false if SIGKILL was sent
+// before the call, because the process then dies before it reads the line.
 func (e *echo) lives() bool {
 	_, _ = io.WriteString(e.in, "x\n") // fails if the process has ended
 	line, _ := e.out.ReadString('\n')
 	return line == "x\n"
 }
 
-func TestSignalIsNotSentToGroupWithReusedID(t *testing.T) {
+func TestWatchdogSendsNoSignalToGroupWithReusedID(t *testing.T) {
 	another := startEcho(t, "cat")
 	pid := another.cmd.Process.Pid
 	began := Began(pid)
@@ -63,7 +62,7 @@ func TestSignalIsNotSentToGroupWithReusedID(t *testing.T) {
 	}
 }
 
-func TestKillIsNotSentToProcessWithReusedPID(t *testing.T) {
+func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	another := startEcho(t, "cat")
 	found, ok := readProcess(another.cmd.Process.Pid)
 	if !ok {
@@ -81,9 +80,8 @@ func TestKillIsNotSentToProcessWithReusedPID(t *testing.T) {
 	}
 }
 
-func TestDescendantsExcludeChildrenOfReusedSupervisorPID(t *testing.T) {
-	// This process is unrelated to the supervisor, but its process id is the one that the
-	// supervisor had.
+func TestDescendantsExcludeChildrenOfProcessWithReusedPID(t *testing.T) {
+	// This process represents one that has got the process id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
 	// If the process answers, it has started its child, which is in another process group.
 	if !another.lives() {

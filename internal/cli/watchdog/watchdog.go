@@ -21,17 +21,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// A watchdog stops CMD's process group before trust in the lock ends. This is done by a
-// process of its own, so that it works even if the supervisor (leasehold run) is suspended,
-// killed or stuck.
+// A watchdog stops CMD's process group before trust in the lock ends. It is a process of its
+// own, so that it works even if the supervisor (leasehold run) is suspended, killed or stuck.
 //
 // For each signal that it has sent to CMD, the watchdog writes one line to the supervisor.
 // The supervisor writes orders to the watchdog, one per line:
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
-//	held TEXT      prefix NAME=VALUE of a variable that only CMD's environment has
-//	trust NS       trust ends at NS of boottime
+//	held TEXT      beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has
+//	trust NS       trust ends at NS nanoseconds on the clock of package boottime
 //	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
@@ -68,8 +67,8 @@ const (
 // stop but the clock boottime continues. So the watchdog must read boottime often.
 const longestSleep = 250 * time.Millisecond
 
-// longestOrder is the maximum length of an order in bytes. No environment variable is so
-// long.
+// longestOrder is the maximum length of an order in bytes. It is longer than any entry of an
+// environment, for the order OrderHeld.
 const longestOrder = 1 << 20
 
 // Run runs a watchdog. It reads orders until the order "done" arrives or the input ends.
@@ -211,7 +210,7 @@ func init() {
 type Descent struct {
 	Supervisor int    // process id of the supervisor, the parent of CMD, of the watchdog and of orphans
 	Watchdog   int    // process id of the watchdog; zero if it runs in the supervisor
-	Held       string // NAME=VALUE: the beginning of a variable that only CMD and its descendants have; empty if unknown
+	Held       string // beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has; empty if unknown
 	Began      int64  // when CMD began, as returned by the function Began; zero if unknown
 	GroupOnly  bool   // if true, only CMD's group is signalled, and other descendants may continue without the lock
 }
@@ -222,7 +221,7 @@ type Process struct {
 	Name     string // name of the program; empty if unknown
 	Direct   bool   // true for a child of the supervisor: CMD, or an orphan
 	Dead     bool   // true for a zombie
-	Whole    bool   // true if this stands for all processes of CMD's group, which cannot be listed
+	Whole    bool   // true if this represents all processes of CMD's group, because they cannot be listed
 	group    int
 	began    int64 // when the process began, as returned by the function Began
 	headless bool  // true if the first thread has ended but other threads run
@@ -236,10 +235,10 @@ const (
 	killTries = 100
 )
 
-// Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also sends sig to
-// the groups of orphans, and SIGKILL to every descendant. Other signals are left to the
-// leaders of the remaining groups: a "leasehold run" inside CMD, for example, forwards them
-// to its own CMD.
+// Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
+// descendants outside that group. SIGKILL goes to all of them. Any other signal goes only to
+// the groups of orphans, because the leaders of other groups may forward it. For example, a
+// "leasehold run" inside CMD forwards it to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // fails if the group has no processes, which needs no signal then

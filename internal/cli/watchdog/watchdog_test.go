@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// recordedWatchdog runs a watchdog that uses the clock of a synctest bubble. It records the
-// signals that the watchdog sends, and their times.
+// recordedWatchdog is a watchdog that uses the clock of a synctest bubble. The field did
+// lists the signals that it would have sent, with their times.
 type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string

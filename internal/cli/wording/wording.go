@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// mostNamed is how many things List names. It only counts the others.
+// mostNamed is the greatest number of things that List names. It only counts the others.
 const mostNamed = 5
 
 // List returns the text of up to five things, and how many more there are. Examples: "a",
@@ -50,8 +50,8 @@ func Key(k leasehold.Key) string { return k.String() }
 // Name returns the text of a key without a sort key, for messages.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 
-// Owner returns an owner name for a sentence, with its client id shortened. It returns
-// "somebody" for "".
+// Owner returns an owner name for a sentence, with its client id shortened. If the name is
+// empty, Owner returns "somebody".
 func Owner(owner string) string {
 	if owner == "" {
 		return "somebody"
@@ -68,7 +68,7 @@ func OwnerWithoutID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// Cell returns name for a cell of a table: "" if name is empty.
+// Cell returns name as text for a cell of a printed table. An empty name stays empty.
 func Cell(name string) string {
 	if name == "" {
 		return ""
@@ -101,9 +101,8 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// dollarQuoted returns s in the form $'...'. In this form, octal numbers replace
-// unprintable characters (POSIX.1-2024, XCU 2.2.4). The shells bash, zsh and BusyBox
-// support it.
+// dollarQuoted returns s in the form $'...', in which octal numbers can replace unprintable
+// characters (POSIX.1-2024, XCU 2.2.4). The shells bash, zsh and BusyBox support this form.
 func dollarQuoted(s string) string {
 	var b strings.Builder
 	b.WriteString("$'")
@@ -234,7 +233,7 @@ func words(text string) []string {
 	return out
 }
 
-// leastCell is the width below which Narrow does not narrow a column.
+// leastCell is the smallest width, in characters, to which Narrow narrows a column.
 const leastCell = 8
 
 // Narrow narrows columns until a line has at most the given number of characters, and

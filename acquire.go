@@ -17,15 +17,15 @@ import (
 // given.
 //
 // In the native layout all waiting calls are in one queue, in the key's record. The write
-// that releases the key grants it to the first of them, so TryAcquire is refused while
-// others wait. Such a grant has half of the former holder's lease (3 s to 10 s) until its
-// first renewal: call Lock.Renew first if the work plans by Lock.TrustedUntil. In
+// that releases the key grants it to the first of them, so TryAcquire fails while other
+// calls wait. Until its first renewal, such a grant has half of the former holder's lease,
+// within 3 s to 10 s: call Lock.Renew before work that relies on Lock.TrustedUntil. In
 // other layouts waiters poll the record (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
-// Refused credentials are retried if DynamoDB has accepted this client before, and denied
-// requests if DynamoDB has answered a request of this call before. Any other refusal is an
-// *OpError.
+// Refused credentials are retried only if DynamoDB has accepted this client before. Denied
+// requests are retried only if DynamoDB has answered a request of this call before. Any
+// other refusal is an *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(ctx, key, opts)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched runs search and emits the events of its outcome. Close waits until searched
-// returns.
+// returns. The error on a closed client names the key first.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)

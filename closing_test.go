@@ -41,9 +41,9 @@ func TestLocksReturnErrClosedAfterClose(t *testing.T) {
 	}
 }
 
-// meetsClose runs call. It closes the client while the first request for which fits returns
-// true is in flight. The fault answer replies to this request and to all later ones that
-// fit.
+// meetsClose runs call, and returns its error. While the first request for which fits returns
+// true is in flight, meetsClose closes the client. The fault answer replies to this request,
+// and to all later ones for which fits returns true.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -89,8 +89,8 @@ func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends in two steps: its lease ends, and then the contexts of its handles end. On a
-// busy machine, other goroutines may read the lock for a while between these steps.
+// A lock ends in two steps: first its lease ends, and then the contexts of its handles. On a
+// busy machine, another goroutine may read the lock between the two steps.
 func TestLockReportsItsEndAsSoonAsItsLeaseHasEnded(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

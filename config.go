@@ -67,25 +67,25 @@ type Config struct {
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong; the command
 	// "leasehold doctor" measures it. If holder and waiter set it, the waiter takes over
 	// without observing a lease first, once its clock is MaxSkew past the lease's end; the
-	// holder trusts its lock for MaxSkew less. If a clock is wrong by more, two clients may
-	// hold one lock: fence what must not happen twice. Native layout only; layouts with an
+	// holder's trust ends MaxSkew earlier. If a clock is wrong by more, two clients may hold
+	// one lock: fence writes that must not happen twice. Native layout only; layouts with an
 	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a
-	// queue or while the queue is suspended. A young grant's record is read every 25 ms at
-	// first. Each pause differs at random from the mean by up to half. Default 500 ms.
+	// queue or while the queue is suspended. Pauses are shorter while a grant is young, at
+	// first 25 ms. Each pause differs at random from the mean by up to half. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default it is kept and marked
-	// released, if the layout can: data stays, and tokens continue to grow. A lock of Once
-	// or Every always keeps its record, with the done mark; a lock of the same key without
-	// Once or Every deletes record and mark.
+	// released, if the layout can: data stays, and tokens continue to grow. A lock acquired
+	// with Once or Every always keeps its record, with the done mark; a lock of the same key
+	// without Once or Every deletes record and mark.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
 	// Default 7 days, and Forever for a record with data or attributes. A record that may
-	// have the mark of Once or Every is always kept. New refuses it with DeleteOnRelease.
+	// have the mark of Once or Every is always kept. With DeleteOnRelease it is an error.
 	Retention time.Duration
 
 	// ReleaseGrace is how long a release, Do and Close may continue after their context has
@@ -98,8 +98,8 @@ type Config struct {
 	//
 	// Each lock's own record has a lease of an hour, for libraries that do not know
 	// sessions, and is renewed every twenty minutes. Close frees all locks by one write to
-	// the session. A late request of a cancelled Acquire may block a key for two minutes at
-	// most.
+	// the session. If a request of a cancelled Acquire reaches DynamoDB late, it may block
+	// the key, for two minutes at most.
 	SharedLease bool
 
 	// Logger receives lost locks and failing renewals as Warn, renewals that succeed again
@@ -244,9 +244,9 @@ type connections struct {
 	said sync.Once
 }
 
-// locksPerConnection is the number of locks for which one idle connection is enough. The
-// pool must suffice for the end of a pause of the process, when all locks are renewed at
-// once.
+// locksPerConnection is the number of locks for which one idle connection is enough. When
+// the process resumes after a pause, it renews all locks at once: the pool must be large
+// enough for that.
 const locksPerConnection = 10
 
 // idleConnections returns the number of idle connections that the HTTP client of db keeps.

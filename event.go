@@ -23,7 +23,7 @@ const (
 
 // Event reports one thing that has happened. Fields that do not apply are zero. To sum
 // Requests over events, leave out EventThrottled: the event that ends the call counts the
-// same requests. A sum of Held counts nothing twice.
+// same requests. Sums of Held count each grant once.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock

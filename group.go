@@ -124,9 +124,9 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // an error no key is held: AcquireAll releases them before it returns, within
 // Config.ReleaseGrace.
 //
-// The error is ErrDeadlock if ctx belongs to a lock of one of the keys (unless Reentrant is
-// given) or to a Group with a key that sorts above one of them (unless NoWait is given):
-// acquire them all in one call.
+// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of the keys.
+// Without NoWait, it also does if ctx belongs to a Group with a key that sorts above one of
+// them: acquire them all in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

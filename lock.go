@@ -76,9 +76,9 @@ func (l *Lock) TookOver() (Record, bool) {
 // lock has ended it is in the past.
 func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 
-// Do calls fn with Bind(ctx), and releases when fn returns, panics or exits. A panic
-// continues once the release is answered, or Config.ReleaseGrace has passed. If the lock
-// has already ended, Do does not call fn, and the error matches ErrNotRun.
+// Do calls fn with Bind(ctx), and releases the lock when fn returns, panics or calls
+// runtime.Goexit. A panic continues once the release is answered, or Config.ReleaseGrace has
+// passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
 //
 // Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A
 // failed release is only logged and reported as an event: the work is done, and a retry
@@ -89,7 +89,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 }
 
 // newLock returns a Lock for a request that has no grant yet. It also returns the request's
-// expiry warnings, which will pass the Lock to the caller's functions.
+// expiry warnings. Each warning calls a function of the user with the Lock.
 func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
 	l := &Lock{c: c}
 	l.h.Of, l.h.Once = l, !r.Once.None()
@@ -227,13 +227,13 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
 // GuardError takes err, the result of a transaction that contained all of Guards from index
-// first on. If a guard failed, its lock's context ends, or all contexts under the shared
-// lease, and GuardError returns a *LostError of the first lost lock, which wraps err.
-// Otherwise it returns err.
+// first on. If a guard failed, its lock's context ends. If the shared lease's guard
+// failed, all contexts end. It then returns a *LostError of the first lost lock, which wraps
+// err; otherwise err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that
-// succeeds only while this grant is current, and so sees everything that earlier holders
+// succeeds only while this grant is current. So it sees everything that earlier holders
 // committed; a plain read may miss a commit that is still being carried out. The items are
 // in the order of gets, nil for a missing one. If the grant has ended, the error is ErrLost
 // and the lock's context ends. Failures are retried until ctx or the trust ends.

@@ -111,8 +111,8 @@ type Sighting struct {
 // nothing changes; Watch may miss changes between reads.
 //
 // A holder is dead once its record (under Config.SharedLease its session) has not changed
-// for one lease, by this process's monotonic clock, or its expiry time has passed in
-// layouts that store one. A dead holder that renews, because clocks run apart, is live
+// for one lease, by this process's monotonic clock. In layouts that store an expiry time, it
+// is dead once that has passed. A dead holder that renews, as clocks run apart, is live
 // again.
 //
 // Failed requests are retried as in Acquire; EventWaitError and the log report them. Other

@@ -72,9 +72,9 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // over unless it renews: bound that wait by ctx. With several keys, all must appear dead.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is NoWait, but refuses at once if the holder appears dead. It takes over
-// only a holder that earlier calls of this client have observed for a lease; a process that
-// calls once, as under cron, never does.
+// NoWaitEvenIfDead is NoWait, but does not observe a holder that appears dead. It takes over
+// only from a holder that earlier calls of this client have observed for a lease. A process
+// that calls once, as under cron, never does.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
@@ -175,8 +175,8 @@ type BreakOptions struct {
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
 // Release with MarkDone. The record keeps the mark until other work is done. If the
 // function fails, or its process dies or loses the lock before the mark is stored, the next
-// call does the work again. The writes of CommitAndRelease are applied once, while their
-// mark stays.
+// call does the work again. The writes of CommitAndRelease are applied once while their
+// mark is stored.
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),

@@ -43,7 +43,7 @@ type Record struct {
 	Data       []byte                          // set by WithData or WithInitialData; nil if there is none
 	Attributes map[string]types.AttributeValue // set by WithAttributes, and other attributes that the layout does not use; nil if there are none
 
-	Session string // id of the shared lease, which is renewed instead of the record; empty if none. If it is set, Lease applies only for clients that do not know shared leases
+	Session string // id of the shared lease, which is renewed instead of the record; empty if none; if set, Lease is only for clients that do not know shared leases
 
 	Former *End  // last grant of a free key, or grant before the current one; nil if the record does not contain it
 	Broken *End  // last grant of this key that a client broke, even if other grants were made since; nil if unknown
@@ -289,8 +289,8 @@ func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	return nil
 }
 
-// tookOver reports whether the record's grant is the one that took the key over as last
-// describes.
+// tookOver reports whether last, the record's last take-over, began the record's current
+// grant.
 func (r *Record) tookOver(last *protocol.TakenOver) bool {
 	if last == nil || last.Token == 0 {
 		return last != nil && last.At.Equal(r.GrantedAt)

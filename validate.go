@@ -97,8 +97,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply passes each option of a call to the function to, in order. If an option is nil, it
-// passes none and returns an error.
+// apply applies the options of a call to *call, in their order: it calls to with each of
+// them. If an option is nil, apply applies none and returns an error.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
@@ -205,8 +205,9 @@ func (c *Client) recordOverhead() int {
 	return size
 }
 
-// completeOnce sets the work that Once or Every allows only once. It returns an error if the
-// layout does not support that.
+// completeOnce sets r.Once to the label of Once, or to the current period of Every. It
+// returns an error if the label or period is invalid or contradicts another option, or if
+// the layout does not support Once and Every.
 func (c *Client) completeOnce(r *request) error {
 	var problem string
 	switch {

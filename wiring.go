@@ -84,8 +84,8 @@ func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 }
 
 // regionNews reports, as an event and in the log, that requests now go to another Region. If
-// requests will never leave the home Region, it only logs that fact. It does not delay the
-// request that noticed the change.
+// now.Stays says why requests will never leave the home Region, regionNews only logs that
+// reason. It works in the background, and so does not delay the request that caused it.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {

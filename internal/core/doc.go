@@ -7,6 +7,6 @@
 //	core.Env → liveness.Observer → lease.Leases → acquire.Keys → hold.Holds → acquire.Acquirer
 //
 // These types call the root package through two interfaces. [Listener] receives events.
-// [Errors] makes an error of a public type from an internal one. The function that finds out
-// why an operation failed calls Errors. All its callers return the public error unchanged.
+// [Errors] makes the errors whose types are public. The function that finds out why an
+// operation failed calls a method of Errors. Its callers return that error unchanged.
 package core

@@ -40,7 +40,7 @@ type Env struct {
 	Listener Listener
 }
 
-// Errors returns the errors whose types are part of the public API.
+// Errors makes the errors whose types are part of the public API.
 type Errors interface {
 	// Lost returns the error for a lost lock. The error matches ErrLost.
 	Lost(l Loss) error
@@ -53,7 +53,7 @@ type Errors interface {
 	// parameter by is the mark.
 	Done(key protocol.Key, by protocol.Done) error
 
-	// Missing returns the error of a call for a key without a record, if the call needs one.
+	// Missing returns the error of a call that needs a record of key, if the table has none.
 	Missing(key protocol.Key) error
 
 	// Changed returns the error of a call that expects a certain grant, if the record now
@@ -85,7 +85,7 @@ type Event struct {
 	Key       protocol.Key
 	Token     int64
 	Holder    *protocol.Record // record of the key's holder, for Waiting
-	Position  int              // position of the waiter in the queue of the record, for Waiting; 1 is the head, and 0 means that the waiter is not in the queue
+	Position  int              // position of the waiter in the record's queue, for Waiting; 1 is the head, and 0 means not in the queue
 	Took      time.Duration    // time that the requests took, from the start of the first to the end of the last
 	Held      time.Duration    // duration of the grant, from its start to its end; zero if an earlier event has reported it
 	Remaining time.Duration    // time for which the holder still trusts the lock
@@ -101,14 +101,14 @@ type Kind string
 // Kinds of events.
 const (
 	Waiting    Kind = "waiting" // a waiter has seen a new holder, or has a new position in the queue of the record
-	Kept       Kind = "kept"    // the client holds one more lock that has a lease of its own, and not a session's; no public event has this kind
+	Kept       Kind = "kept"    // the client holds one more lock without a session; no public event has this kind
 	Renewed    Kind = "renewed"
 	RenewError Kind = "renew_error"
 	Lost       Kind = "lost"
 	Released   Kind = "released"
 	Committed  Kind = "committed"
 	Throttled  Kind = "throttled"
-	WaitError  Kind = "wait_error" // requests of a waiter fail and are repeated, reported at most once a minute; or a wait has dropped one of its keys
+	WaitError  Kind = "wait_error" // requests of a waiter fail and are repeated; at most one event a minute. Or a waiter has given up a key, because its record is damaged
 )
 
 // ReportThrottled reports an event for a request that was throttled, or in conflict with a
@@ -150,7 +150,7 @@ const defaultRetention = 7 * 24 * time.Hour
 
 // keepDead is the time before TTL may delete the row of a dead session. Retention does not
 // change it, since the row contains no data of the caller. DynamoDB needs the row to reject
-// late requests of the session. Such requests are late by minutes at most. But if the
+// requests of the session that the network delivers late, by minutes at most. But if the
 // client's wall clock is days slow, TTL deletes the row days too early. A week is long
 // enough even then.
 const keepDead = 7 * 24 * time.Hour

@@ -83,8 +83,9 @@ const (
 )
 
 // Seen records in l that the client has read record r, which no longer shows the lost
-// grant. ours contains the ids of the lock's own grants. If r is held, or shows a released
-// grant that is not in ours, Seen sets the reason for the loss to Replaced.
+// grant. ours contains the id of that grant, and of grants that the lock's own hand-overs may
+// have made. If r is held, or shows a released grant that is not in ours, Seen sets the
+// reason for the loss to Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -92,8 +93,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the client has lost the lock because it read a record that no
-// longer showed the grant.
+// SeenGone reports whether a record that the client has read proved the loss, because it no
+// longer showed the grant. It returns false if the trust just expired.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf returns the error of a call that the client refuses before it sends a request. op
@@ -135,8 +136,8 @@ func withoutLoss(err error) error {
 	return rest
 }
 
-// lossless is an error with the text of an error that matches ErrLost. A lossless error
-// does not match ErrLost.
+// lossless replaces an error that matches ErrLost. It has the same text, but does not match
+// ErrLost.
 type lossless struct {
 	text  string
 	parts []error

@@ -20,7 +20,7 @@ type Running struct {
 	mu    sync.Mutex // held by Enter and BeginClose; never held across I/O
 
 	closing context.Context         // cancelled with ErrClosed when Close is called
-	close   context.CancelCauseFunc // cancels closing; the caller holds mu, so that a concurrent Enter sees the cancellation
+	close   context.CancelCauseFunc // cancels closing; called with mu locked, so that Enter counts no call after the cancellation
 	closed  context.Context         // cancelled with ErrClosed when Close ends; the client begins no request after that
 	end     context.CancelCauseFunc // cancels the context in the field closed
 }
@@ -68,8 +68,8 @@ func deepen() {
 }
 
 // IsClosing reports whether Close has been called. Close releases the locks that the client
-// holds at that time. A call that acquires a lock after that releases the lock itself. But
-// Resume does not release a lock that it resumes after that: the lease of the lock expires.
+// holds at that time. If a call acquires a lock later, the call itself must release it. If
+// Resume resumes a lock later, nothing releases the lock: its lease expires.
 func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
 
 // Closing returns a context that is cancelled with ErrClosed when Close is called.
@@ -177,8 +177,8 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 }
 
 // AtLeastGrace returns a context with the values of ctx but without its cancellation. The
-// new context ends when the context end has ended and ReleaseGrace has passed since the
-// call of AtLeastGrace.
+// new context ends once end has ended, but no earlier than ReleaseGrace after the call of
+// AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()

@@ -87,8 +87,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats notes whether the failed release of h is being retried. Close also frees the locks
-// whose release is being retried.
+// repeats records whether a timer repeats the failed release of h. Close also frees the locks
+// whose release a timer repeats.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func (c *Holds) Close(ctx context.Context) error {
 type closer struct {
 	c     *Holds
 	limit context.Context
-	slots ctxmutex.Mutex // has room for Renewals requests in flight; locked by each of them
+	slots ctxmutex.Mutex // semaphore with one slot for each request that may be in flight, Renewals in total
 	wg    sync.WaitGroup
 	busy  atomic.Bool // a function in Do did not return in time, and still runs
 
@@ -53,8 +53,8 @@ type closer struct {
 	errs []error
 }
 
-// byTrust returns the locks that callers have, sorted by the remaining time for which they
-// are trusted, shortest first.
+// byTrust returns the held locks, the lock with the least remaining trust first. It omits
+// locks that their callers have not received yet.
 func (c *Holds) byTrust() []*Lock {
 	held, now := c.Locks(), c.Now()
 	c.mu.Lock()
@@ -73,7 +73,7 @@ func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
-		// tells functions in Do to stop; the lease is renewed until they have stopped
+		// This tells functions in Do to stop. The lease is renewed until they have stopped.
 		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock

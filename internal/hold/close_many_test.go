@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// server processes a limited number of releases at a time, and lets the others wait. It
-// records the order of the releases, and how many were in flight at most.
+// server simulates a DynamoDB that processes a limited number of releases at a time, and lets
+// the others wait. It records their order, and the largest number in flight at a time.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -138,7 +138,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 	}
 }
 
-func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
+func TestCloseErrorPrefersErrorOfAnsweredRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -152,7 +152,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 			case !sent.Swap(true):
 				return nil, lab.ErrReset
 			}
-			return lab.Refusal(400, "AccessDeniedException"), nil // the release of this key ends here, while the throttled releases are still repeated
+			return lab.Refusal(400, "AccessDeniedException"), nil // the release of this key ends here, with an unknown outcome; the throttled releases are still repeated
 		})
 		err := c.Close(w.Within(6 * time.Second))
 		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "3 of 3 locks") || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {

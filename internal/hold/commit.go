@@ -75,8 +75,8 @@ func notDone(rs []*release) {
 // the commit. The result matches ErrUnknownOutcome only if err does, even if a release has
 // no answer. If err reports the loss of a lock, the result contains that loss only once.
 //
-// A commit that may have been applied may have freed the keys itself. The state maybeFreed
-// of freeing records that, so a release that finds another client's grant returns no loss.
+// A commit of unknown outcome may have freed the keys itself, and freeing.left is then at
+// least maybeFreed. A release that finds another client's grant then reports no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -93,8 +93,8 @@ func withReleases(err error, released []error) error {
 }
 
 // afterCommitError is the error of a release that had no answer, after a commit that wrote
-// nothing. It matches the errors that it wraps, except ErrUnknownOutcome: callers would
-// think that the outcome of the commit is unknown.
+// nothing. It matches the errors that it wraps, except ErrUnknownOutcome: if it did, callers
+// would think that the outcome of the commit is unknown.
 type afterCommitError struct{ error }
 
 func (e afterCommitError) Is(target error) bool {
@@ -153,9 +153,9 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	return withReleases(err, released)
 }
 
-// begin ends this handle, because a commit will release it. If no other handle shares the
-// grant, begin also begins r, the release of the grant. It returns an error if nothing can
-// be committed.
+// begin is called before a commit that releases this handle. It ends the handle. If no other
+// handle shares the grant, begin also begins r, the release of the grant. It returns an error
+// if nothing can be committed.
 func (l *Handle) begin(limit context.Context, r *release) error {
 	left, before := l.leave()
 	if !left && !before {
@@ -182,8 +182,8 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // commitWithReleases sends writes and releases in one transaction. If other handles share a
 // grant, the transaction contains the grant's guard in place of its release. If the
 // transaction was committed, commitWithReleases ends all the releases. Otherwise it ends
-// only the releases of locks that were lost. It tells the other releases what the
-// transaction may have written. It stores the transaction in progress in now.
+// only the releases of locks that were lost. If the outcome is unknown, it adds the attempt
+// to the other releases' freeing. It stores the transaction in progress in now.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

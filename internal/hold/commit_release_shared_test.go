@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// sharedGrant is a handle of "job". A second handle shares its grant. The handle is alone,
-// or in a group with "other", whose grant has only one handle.
+// sharedGrant is a grant of "job" with two handles, outer and inner. The handle inner commits
+// alone, or in a group with a lock of "other", whose grant has only one handle.
 type sharedGrant struct {
 	*lab.World
 	c            *leasehold.Client
@@ -45,12 +45,12 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.commits.CommitAndRelease(ctx, noted(value), opts...)
 }
 
-// grouped runs a test with a handle that is alone, and with a handle in a group.
+// grouped has the values of newSharedGrant's parameter grouped, by the name of the subtest.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
+func TestAppliedCommitAndReleaseOfSharedHandleReturnsNil(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
-	// Each function is called after the commit was applied and before its reply.
+	// Each function is called after the commit was applied, and before its reply arrives.
 	for name, between := range map[string]func(s *sharedGrant){
 		"nothing":                  func(*sharedGrant) {},
 		"granted to another":       func(s *sharedGrant) { s.Steal("job") },
@@ -85,7 +85,7 @@ func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseEndsContextOfSharedHandleFirst(t *testing.T) {
+func TestCommitAndReleaseEndsHandlesContextBeforeItSends(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -118,7 +118,7 @@ func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
 }
 
 // Two handles of a grant commit and release at the same time. The commit that is applied
-// first must not free the key, as it would reject the other handle's writes.
+// first must not free the key, because the other commit would then be rejected.
 func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
@@ -173,18 +173,18 @@ func TestFailedCommitAndReleaseReleasesSharedHandle(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
+func TestUnansweredCommitDoesNotDelayReleaseOfOtherHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
 		lab.WantErr(t, "commit and release", s.commitAndRelease(w.Within(2500*time.Millisecond), "1"), leasehold.ErrUnknownOutcome)
-		s.wire.SetFault(nil) // the request of the commit is still in flight, but later requests are answered
+		s.wire.SetFault(nil) // later requests are answered, but the commit never is
 		w.Release(s.outer)
 		w.WantReleased("job")
 	})
 }
 
-func TestCommitOfSharedHandleIsNotSentAfterLoss(t *testing.T) {
+func TestCommitOfSharedHandleIsNotRepeatedAfterLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -200,7 +200,7 @@ func TestCommitOfSharedHandleIsNotSentAfterLoss(t *testing.T) {
 	})
 }
 
-// appliedUnheard applies the next commit, calls then, and drops the reply to the commit.
+// appliedUnheard makes the wire apply the next commit, call then, and drop the reply.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

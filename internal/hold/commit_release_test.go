@@ -27,7 +27,7 @@ func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterCommitHandsOverKey(t *testing.T) {
+func TestReleaseAfterFailedCommitHandsOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -48,8 +48,8 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		lab.WantErr(t, "its reply lost", lock.CommitAndRelease(t.Context(), noted("1"), opts...), nil)
-		// The commit is repeated until the caller's context ends, and no request gets a
-		// reply.
+		// The next commit is repeated until the caller's context ends. None of its requests
+		// gets a reply.
 		lock = w.Acquire(c, "job")
 		wire.SetFault(lab.Script(lab.Unheard, lab.Unheard, lab.Unheard))
 		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...), leasehold.ErrUnknownOutcome)
@@ -58,7 +58,7 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestLockIsReleasedAfterAnyCommitOutcome(t *testing.T) {
+func TestLockIsReleasedIfCommitAndReleaseSendsNoCommit(t *testing.T) {
 	for name, commit := range map[string]func(w *lab.World, h held) error{
 		"an ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
 		"a bad write": func(_ *lab.World, h held) error {
@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseContinuesAfterItsOwnContextEnds(t *testing.T) {
+func TestCommitAndReleaseContinuesAfterEndingItsContext(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -216,7 +216,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestFailedCommitHasKnownOutcomeEvenIfReleaseHasNot(t *testing.T) {
+func TestFailedCommitHasKnownOutcomeDespiteUnansweredRelease(t *testing.T) {
 	says := func(what string) func(error) bool {
 		return func(err error) bool { return strings.Contains(err.Error(), what) }
 	}
@@ -277,7 +277,7 @@ func TestFailedCommitHasKnownOutcomeEvenIfReleaseHasNot(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenLockBoundToItsContextEnds(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenOuterLockIsReleased(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to another lock": false, "bound to its own too": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {
@@ -302,9 +302,9 @@ func TestCommitAndReleaseReturnsWhenLockBoundToItsContextEnds(t *testing.T) {
 	})
 }
 
-// No other client can be granted the key before this client's lease has ended, unless the
-// commit was applied and freed the key. So the grant of another client within the lease
-// proves that the commit was applied.
+// Within this client's lease, no other client can be granted the key unless the commit was
+// applied and freed the key. So the grant of another client within that time proves that
+// the commit was applied.
 func TestNextGrantProvesThatCommitAndReleaseWasApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

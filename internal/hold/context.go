@@ -21,7 +21,8 @@ type lockContext struct {
 	held   *heldKeys
 }
 
-// heldKeys is one lock that a context belongs to, with a link to the next outer one.
+// heldKeys is one lock that a context belongs to: the context was derived from the lock's own
+// context, or from a result of Bind. outer is the next lock that the context belongs to.
 type heldKeys struct {
 	by    *Lock
 	bound context.Context // the context from which Bind made this one; nil for the lock's own context
@@ -65,8 +66,8 @@ func newLockContext(ctx context.Context, held *heldKeys, over func() error) *loc
 	return &lockContext{Context: inner, cancel: cancel, over: over, held: held}
 }
 
-// readClock ends the context if one of its locks has ended. It reads the clock for that. The
-// goroutine that ended the lock may not have cancelled this context yet.
+// readClock reads the clock, and ends the context if one of its locks has ended by then. It
+// does not wait for a timer, or for the goroutine that ended the lock to cancel this context.
 func (c *lockContext) readClock() {
 	if cause := c.over(); cause != nil {
 		c.cancel(cause)
@@ -127,9 +128,9 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// besides returns a context that ends with ctx, unless ctx ends because a lock in holds is
-// released. The caller of a release may pass a ctx that is bound to the released lock. The
-// release ends that ctx, but its requests must still be sent.
+// besides returns a context that ends when ctx ends, unless ctx ends because a lock in holds
+// was released. The caller of a release may pass a ctx that is bound to the released lock.
+// The release ends that ctx, but its requests must still be sent.
 func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}

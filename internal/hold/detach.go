@@ -91,7 +91,7 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want,
 		return nil, err
 	}
 	c.mu.Lock()
-	h.unclaimed = c.IsClosing() // Close releases only locks that a caller has received; this one is detached again instead
+	h.unclaimed = c.IsClosing() // an unclaimed lock is detached again, and Close does not release it
 	c.mu.Unlock()
 	if h.unclaimed {
 		c.detachAgain(d, h)
@@ -111,8 +111,8 @@ func (c *Holds) detachAgain(d Detached, h *Lock) {
 }
 
 // beginResume waits until no other Resume of the grant is in progress, and blocks later ones
-// until end is called. It returns false if ctx ends first. If two ran at once, each could
-// name the other's attempt in its condition, and both would succeed.
+// until end is called. It returns false if ctx ends first. If two ran at once, the condition
+// of each could name the version of the other's attempt, and both would succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

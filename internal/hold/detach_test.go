@@ -41,7 +41,7 @@ func TestResumeSucceedsAfterHundredsOfUnansweredResumes(t *testing.T) {
 	})
 }
 
-func TestResumeRecognisesItsOwnEarlierAttempt(t *testing.T) {
+func TestResumeSucceedsIfItsUnansweredAttemptWasApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -99,8 +99,8 @@ func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
 	})
 }
 
-// After its request is answered, Resume logs that the client holds many locks. The log
-// handler blocks at that line, before Resume checks whether the client is closed.
+// When its request is answered, Resume logs that the client holds many locks. This test's log
+// handler blocks at that line until Close has begun. Only then can Resume notice Close.
 func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
@@ -193,9 +193,9 @@ func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, the first goroutine that waits in this client sends a grant
-// itself, instead of being handed the key.
-func TestReleaseOfResumedLockReachesSecondWaiterIfFirstLeaves(t *testing.T) {
+// While the record's queue is suspended, a release does not hand the key to a goroutine of
+// this client. Instead, the first waiting goroutine sends a grant itself.
+func TestReleaseOfResumedLockServesSecondWaiterIfFirstLeaves(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -215,7 +215,7 @@ func TestReleaseOfResumedLockReachesSecondWaiterIfFirstLeaves(t *testing.T) {
 	})
 }
 
-func TestThrottledResumeLeavesEarlierOutcomeUnknown(t *testing.T) {
+func TestThrottledResumeReturnsUnknownOutcomeAfterUnansweredOne(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

@@ -35,18 +35,19 @@
 //	                 until the lease has ended. Refused for good: the key is free once the lease
 //	                 expires
 //	release that     the same, but the caller waits until the mark is stored, the lease has
-//	stores a mark    ended or Close has given up. The record stays held until the lease ends, so
-//	                 no client does the work again before that, and each attempt names the grant.
-//	                 No renewal is sent: a table that accepts one accepts the mark
+//	stores a mark    ended or Close has given up. Until the lease ends, the record shows the
+//	                 grant, so no other client does the work again meanwhile. The lease is not
+//	                 renewed: if DynamoDB accepted a renewal, it would also accept this release
 //	hand-over        one write ends this grant and begins the next, for a goroutine of this
-//	                 client. Until it is applied, it counts as a release of this grant. If
-//	                 that goroutine has left by then, its grant is handed over in turn
+//	                 client. If its outcome is unknown, it is treated like a release. If that
+//	                 goroutine has left in the meantime, its grant is handed over in turn
 //	hand-over to     the same for another client, the head of the record's queue (handover.go).
 //	the head         No later attempt may replace it. Rejected: another waiter is the head now
 //	commit with      a transaction of writes and releases. If it is not known to have
-//	releases         been applied, each release follows alone
-//	resume           a renewal of a grant that some process has detached. Two at a time
-//	                 could each name the other's attempt, so only one runs at a time
+//	releases         been applied, each release is then sent alone
+//	resume           a renewal of a grant that some process has detached. Only one runs at a
+//	                 time: otherwise the condition of each could name the version of the other,
+//	                 and both would succeed
 //	mark a session   frees all its locks. No answer: repeated until the lease has expired
 //	dead
 //
@@ -60,9 +61,9 @@
 // the session's lease as parent, and is trusted only while the parent is. The methods Root,
 // Orphaned and Outlived of the lease handle this. The other differences are in one file each:
 //
-//   - guard.go and session.go: a commit also names the session's row, so commits take turns
+//   - guard.go and session.go: a commit also checks the session's row, so commits take turns
 //   - sessionbroken.go: a break leaves a notice in the row
-//   - sessionindoubt.go: abandoned attempts are checked while the session is renewed
+//   - sessionindoubt.go: keys of abandoned attempts are checked while the session is renewed
 //   - sessionend.go: one write ends the session and frees all its locks
 //
 // # What it does not know

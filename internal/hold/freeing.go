@@ -30,19 +30,19 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 // their writes may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free, or the grant of the goroutine that the key was handed to; tried has the versions of the attempts to free it
+	hold          protocol.Hold   // the grant to free: this lock's or, if a goroutine was handed the key but had left, that goroutine's; without the versions in tried
 	record        protocol.Record // the record after the last write that is known to have been applied
 	mayHaveStored bool            // a later write than the last applied one has no answer, and may have stored data or attributes
 	sentInLease   bool            // the first write was sent before the lease had expired
-	reportsDone   bool            // one release was to store the done mark, so releases that repeat it store the mark, too
+	reportsDone   bool            // some release was to store the done mark, so all later releases store it, too
 	marked        bool            // a release has stored the done mark, or a record has shown it
 	tried         attempts.Sequence[releaseAttempt]
 	left          left
 
 	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	// time when repetitions end, because the lease has then freed the key. Under a session
-	// each release sets the time again, as the session's lease is renewed.
+	// Time when repetitions end, because the lease of the grant has then expired. Under a
+	// session, each release sets the time again, because the session is still renewed.
 	until decide.Instant
 	sent  int // number of requests since the last event of a release
 
@@ -54,16 +54,16 @@ type left int
 
 // Values of left. A grant passes through them in this order.
 const (
-	stands     left = iota // the condition of every write so far names this grant
+	stands     left = iota // initial value: no release has failed, and no commit has an unknown outcome
 	takeable               // a release has failed, so another client may have acquired the key since
 	maybeFreed             // a commit of unknown outcome may have freed the key, and may have stored the done mark
-	handedOn               // a hand-over was applied: this lock has ended, although this client may have to release the next grant
+	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now that goroutine's
 )
 
 // freeing returns the lock's freeing, which this release uses from now on. It clears
-// sentInLease if the lease may have expired before the first write that may have been
-// applied, for example after an outage or a long commit. Another client may then have taken
-// the key over, so a record without the grant does not prove that the write freed the key.
+// sentInLease if the trust has expired and no earlier write can have been applied, for
+// example after an outage or a long commit. Another client may then take the key over, so a
+// record without the grant will not prove that a write of this client freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -182,9 +182,9 @@ func (f *freeing) end(err error) {
 }
 
 // repeat starts a timer that repeats a failed release, if the record may still show the
-// grant. It reports whether it has started one. This client itself needs no repetition: it
-// no longer treats the grant as held, and may take the key over at once. But other clients
-// respect the grant's lease, and a session's lease does not end.
+// grant. It reports whether it has started one. The repetition serves other clients: they
+// respect the grant's lease, and a session's lease is renewed on and on. This client itself
+// no longer treats the grant as held, and may take the key over at once.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -202,8 +202,8 @@ func (f *freeing) repeat(err error) bool {
 	if !repeats {
 		return false
 	}
-	// Repeat a release under a session rarely: its lease does not end, so the repetitions do
-	// not either, and a refused release would mostly be refused again.
+	// Repeat a release under a session rarely: the repetitions continue for as long as the
+	// session is renewed, and a refused release would mostly be refused again.
 	if h.session != nil {
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}

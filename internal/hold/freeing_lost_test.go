@@ -87,7 +87,7 @@ func TestReleaseAfterLeaseReportsLossIfAnotherClientHoldsKey(t *testing.T) {
 	})
 }
 
-func TestRefusedReleaseLeavesEarlierReleaseUnknown(t *testing.T) {
+func TestRefusedReleaseReturnsUnknownOutcomeAfterUnansweredOne(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -120,8 +120,8 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 				foreign := make(chan *leasehold.Lock)
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
-				// The outage lasts until the lease has ended and the other client was
-				// granted the key.
+				// No request of client a gets a reply until its lease has ended and client
+				// b was granted the key.
 				wire.SetFault(lab.Cut)
 				lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 				w.Release(<-foreign)
@@ -132,7 +132,7 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 }
 
 // Once the session of a lock is lost, another client may be granted the key while a release
-// is in flight. So its grant does not prove that the release was applied.
+// is in flight. So the grant of another client does not prove that the release was applied.
 func TestReleaseAfterLossOfSessionReportsLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())

@@ -164,8 +164,8 @@ func TestClientRepeatsFailedReleaseUnderSharedLease(t *testing.T) {
 	})
 }
 
-// touchingSoon is the longest pause between attempts to release a lock under a session. The
-// client renews the record of such a lock every twenty minutes.
+// touchingSoon is the longest pause between attempts to release a lock under a session. It is
+// also the time between renewals of such a lock's record.
 const touchingSoon = 20 * time.Minute
 
 func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
@@ -210,7 +210,7 @@ func TestReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestReleaseWithoutTimeLimitEndsAfterSharedLease(t *testing.T) {
+func TestReleaseUnderSharedLeaseGivesUpAfterOneLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))
@@ -223,7 +223,7 @@ func TestReleaseWithoutTimeLimitEndsAfterSharedLease(t *testing.T) {
 	})
 }
 
-func TestEventTimeHeldExcludesDurationOfRelease(t *testing.T) {
+func TestTimeHeldInEventExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)

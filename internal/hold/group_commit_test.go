@@ -71,7 +71,7 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestGroupIsReleasedAfterAnyCommitOutcome(t *testing.T) {
+func TestGroupIsReleasedAfterFailedOrUnansweredCommit(t *testing.T) {
 	type row struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error
@@ -125,7 +125,7 @@ func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	})
 }
 
-func TestGroupCommitWriteLimitShrinksWithEachLock(t *testing.T) {
+func TestGroupCommitAllowsOneWriteFewerPerLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -166,7 +166,7 @@ func TestReleaseOfGroupOrLockWaitsForCommitsInProgress(t *testing.T) {
 	}
 }
 
-func TestGroupCommitAndReleaseIsAppliedDespiteFailedRenewal(t *testing.T) {
+func TestGroupCommitAndReleaseIsAppliedDespiteUnansweredRenewal(t *testing.T) {
 	for name, renewal := range map[string]lab.Fault{
 		"landed unseen": lab.LoseReply, "never arrived": lab.Drop, "is under way": lab.Slow(time.Second), "under way, unseen": lab.Unheard,
 	} {
@@ -218,15 +218,15 @@ func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			// y is lost: from now on, both clocks show the true time, so that x can be
-			// released.
+			// The client has noticed that y is lost. From now on, both clocks show the true
+			// time, so that x can be released.
 			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			// x was released: from now on, the second clock is an hour ahead, so that y
-			// expires.
+			// The trust in x has ended for its release. From now on, the second clock is an
+			// hour ahead, so that y expires.
 			case <-xEnds:
 				return mono, mono + time.Hour
 			default:

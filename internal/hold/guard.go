@@ -29,8 +29,8 @@ func rowsOf(holds []*Lock) []*row {
 	return rows
 }
 
-// sessionOf returns the session of holds, or nil if they have none. They have at most one
-// session: a client begins another session only when it trusts no lock of the last one, and
+// sessionOf returns the session of the locks in holds, or nil if they have none. They have at
+// most one: a client begins another session only when the last one is no longer trusted, and
 // all locks of a group are trusted when the group is made.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
@@ -64,12 +64,12 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends every lock that depends on a row which no longer shows its grant. It returns
-// how each lock in holds was lost, or nil if the lock was not lost. The loss is final: a
-// guard that has failed once can never pass again. shown has the rows that were read, with
-// nil for a missing row. The error of a loss is err, joined with otherwise(lock), the error
-// with which this client had ended the lock before. All lost locks end before loseBy reports
-// the first of them.
+// loseBy ends every lock in holds that depends on a row in shown. These rows no longer show
+// their grants; the value in shown is the item that was read, or nil for a missing row. The
+// loss is final: a guard that has failed once can never pass again. loseBy returns one error
+// for each lock in holds, nil if the lock was not lost. A loss wraps err and otherwise(lock),
+// the error with which this client had ended the lock before. All lost locks end before
+// loseBy reports the first loss.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

@@ -237,7 +237,7 @@ func TestInvalidCommitIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestCommitNamesNewHolderIfRejectionOmitsRecord(t *testing.T) {
+func TestCommitErrorNamesNewHolderIfReplyOmitsRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

@@ -112,7 +112,7 @@ func (l *Handle) drop() (last bool) {
 }
 
 // leavesMark reports whether another open handle of the grant was acquired with Once or
-// Every. That handle, rather than this one, then decides whether the work is marked as done.
+// Every. The release of that handle may then store the done mark, in place of this one.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the release must serve the queue in the record. While the queue
-// is suspended, waiters poll, and the key is released as if the record had no queue.
+// hasQueue reports whether the release must hand the key to the head of the record's queue,
+// if any. While the queue is suspended, waiters poll instead, and the key is just released.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
 // mostHeads is the largest number of waiters to which one release tries to hand the key. The
@@ -24,8 +24,8 @@ const mostHeads = 3
 // the hand-over has ended the release. If the queue is empty, it returns false: the key must
 // still be handed to a goroutine of this client, or released.
 //
-// The head may trust its grant as soon as it reads the record. So no later write of this
-// client may replace an attempt that has no answer.
+// The head may trust its grant as soon as it reads the record. An attempt without an answer
+// may have made that grant, so no later write of this client may replace it.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -78,16 +78,16 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 }
 
 // handOver hands the key to the next goroutine in the local queue. One write ends this grant
-// and begins the goroutine's grant. handOver returns true if the hand-over has ended the
-// release. If no goroutine waits, it returns false: the grant in f.hold must still be
-// released. If the goroutine leaves while the write is in flight, handOver hands the new
-// grant to the next goroutine in the same way.
+// and begins the goroutine's grant. If the goroutine leaves while the write is in flight,
+// handOver hands the key on to the next waiter in the same way. It returns true if a
+// hand-over has ended the release. It returns false if no goroutine waits: the grant in
+// f.hold must then be released.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	// A hand-over needs a higher token. If no higher token exists, the key is released: the
-	// next call that acquires it returns the error. A lock without a session, such as a
-	// resumed one, is not handed over if this client shares a lease: the next lock must be
-	// under the session.
+	// A hand-over needs a higher token. If no higher token exists, the key is released, and
+	// the next call that tries to acquire it returns an error. A lock without a session, such
+	// as a resumed one, is not handed over if this client has a shared lease: the next lock
+	// must be under the session.
 	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
 		return false
 	}

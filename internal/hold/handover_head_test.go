@@ -17,7 +17,7 @@ const (
 	roundTrip    = 6 * time.Millisecond
 )
 
-// acquire is the way in which each goroutine of amongCrowd acquires its lock.
+// acquire is a function with which each goroutine of amongCrowd acquires its lock.
 type acquire func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error)
 
 func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
@@ -25,8 +25,8 @@ func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 }
 
 // amongCrowd starts several processes with several goroutines each, and then runs fn. Each
-// goroutine repeatedly acquires the lock for one section. When fn has returned, the
-// goroutines stop, and their waiters leave the queue.
+// goroutine repeatedly acquires a lock, holds it for sectionTakes and releases it. When fn
+// has returned, the goroutines stop, and their waiters leave the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -70,8 +70,8 @@ func TestTryAcquireReturnsErrHeldWhileWaitersTakeTurns(t *testing.T) {
 	}
 }
 
-// At least one goroutine of the first process waits at any time. The reply to each
-// hand-over shows the first process which other clients have joined the queue.
+// At any time, a goroutine of the first process waits for the key. The reply to each hand-over
+// shows the first process whether another client has joined the queue in the record.
 func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
 	})
 }
 
-// Both keys may be handed to the call at once. The call then releases one of them.
+// If both keys are handed to the call at the same time, the call releases one of them.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

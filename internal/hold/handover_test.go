@@ -59,9 +59,9 @@ func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds "job" and eight other locks. The function another
 // acquires one more lock. After that, the next hand-over of "job" logs a warning that the
-// client holds many locks. The log handler blocks the hand-over at this line until the
-// channel until is closed. The hand-over is applied then, but the client has not yet
-// checked whether the goroutine still waits.
+// client holds many locks. The log handler blocks at this line until the channel until is
+// closed. At that time the hand-over was applied, but the client has not yet checked whether
+// the goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -105,7 +105,7 @@ func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesGrantToCancelledGoroutineWithoutError(t *testing.T) {
+func TestCloseSucceedsDuringHandOverToCancelledGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
@@ -161,7 +161,7 @@ func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestHandOverOfKeyFreedByOperatorGrantsNothing(t *testing.T) {
+func TestWaiterAcquiresKeyThatOperatorFreedDuringHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -210,10 +210,10 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 	}
 }
 
-// The hand-over stores no mark. The goroutine that is handed the key has given up, and the
-// release of its grant is refused. Then the record changes: it no longer shows this grant,
-// and has no mark. The next Release returns an error, because its mark is not stored. But
-// it must not report a loss.
+// A hand-over stores no done mark. The goroutine that is handed the key has given up, and the
+// release of its grant is refused. Then the record is changed by hand: it has no mark, and no
+// longer shows this grant. The next Release with MarkDone must return an error, because the
+// mark is not stored. But it must not report a loss.
 func TestReleaseReportsThatHandOverStoredNoDoneMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
@@ -233,9 +233,9 @@ func TestReleaseReportsThatHandOverStoredNoDoneMark(t *testing.T) {
 	})
 }
 
-// leavesUnderHandOver applies the fault hand to the first hand-over, and refuses all
-// releases. While the hand-over is in flight, the goroutine that waits for the key gives
-// up.
+// leavesUnderHandOver returns a fault that applies hand to the first hand-over, and refuses
+// all releases. While that hand-over is in flight, it calls leave, so that the waiting
+// goroutine gives up.
 func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 		leave()
@@ -356,7 +356,7 @@ func TestHandOverAfterUnansweredRenewalsFitsConditionLimit(t *testing.T) {
 	})
 }
 
-func TestHandOverWorksUnderSharedLease(t *testing.T) {
+func TestLockHandedOverUnderSharedLeaseStaysInSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")

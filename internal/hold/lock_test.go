@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The documentation promises that a loss is returned as a *LostError, so callers may use a
-// type assertion.
+// Callers may check for a *LostError by a type assertion, because the documentation promises
+// this type. So no method may return an error that wraps it.
 func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	isLostError := func(t *testing.T, what string, err error) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	})
 }
 
-func TestLostLockErrorNamesNewHolder(t *testing.T) {
+func TestLostErrorHasReasonThatRecordShows(t *testing.T) {
 	type row struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason
@@ -100,8 +100,8 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 	})
 }
 
-// Close releases the lock while the call is waiting. The call returns the same error as the
-// lock's Err and the cause of its context.
+// Close releases the lock while a call of one of its methods waits. The call must return the
+// error that the lock's Err also returns.
 func TestCallInterruptedByCloseReturnsErrClosed(t *testing.T) {
 	renewsJob := func(c lab.Call) bool { return c.Renews() && slices.Contains(c.Keys(), "job") }
 	for name, tc := range map[string]struct {
@@ -138,7 +138,7 @@ type held interface {
 	Release(context.Context, ...leasehold.ReleaseOption) error
 }
 
-// lockOrGroup runs a test with the lock "job", and with a group of "job" and "other".
+// lockOrGroup has functions that acquire the lock "job", or a group of "job" and "other".
 var lockOrGroup = map[string]func(w *lab.World, c *leasehold.Client) held{
 	"a lock":  func(w *lab.World, c *leasehold.Client) held { return w.Acquire(c, "job") },
 	"a group": func(w *lab.World, c *leasehold.Client) held { return w.AcquireAll(c, leasehold.Keys("job", "other")) },
@@ -147,7 +147,7 @@ var lockOrGroup = map[string]func(w *lab.World, c *leasehold.Client) held{
 // noted returns the write of a commit. It appends value to the list in item "a".
 func noted(value string) []types.TransactWriteItem { return lab.Writes(lab.Note("a", value)) }
 
-// reentrant acquires keys under the context of lock, with Reentrant.
+// reentrant acquires keys with Reentrant, under the context of lock.
 func reentrant(w *lab.World, c *leasehold.Client, lock *leasehold.Lock, keys ...string) *leasehold.Group {
 	w.T.Helper()
 	return lab.Must(c.AcquireAll(lock.Context(), leasehold.Keys(keys...), leasehold.Reentrant()))(w.T)
@@ -206,7 +206,7 @@ func refuseReleases(code string) lab.Fault { return lab.On(lab.Call.Releases, la
 // isUpdate reports whether the request is an UpdateItem, and not a part of a transaction.
 func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
 
-// allOrOne returns the group, or its first lock, to commit with.
+// allOrOne has functions that return what a test commits with: a group, or its first lock.
 var allOrOne = map[string]func(g *leasehold.Group) held{
 	"of all":         func(g *leasehold.Group) held { return g },
 	"of one of them": func(g *leasehold.Group) held { return g.Locks()[0] },

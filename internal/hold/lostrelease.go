@@ -16,10 +16,10 @@ import (
 // attempts.
 
 // errorOf returns the error of a release or hand-over with the result r. It returns nil if
-// the key was freed, or if this client had already given the lock up.
+// the write freed the key, or if another write of this client did or may have done so.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
-	// After(true): DynamoDB has accepted this client before, when it answered the request
-	// for the grant.
+	// The argument is true because DynamoDB has accepted this client before: it answered the
+	// request for the grant.
 	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -35,8 +35,8 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 // isFreed reports whether one of the attempts in sent has freed the key. item is a record
 // that does not show the grant.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// If the first write was sent within the lease, no other client could be granted the key
-	// while that write was in flight, unless the write was applied.
+	// Suppose that the first write was sent within the lease, and was not applied. Then no
+	// other client could be granted the key while that write was in flight.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -52,9 +52,9 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	if _, ours := attempts.Find(sent, r.Version); ours && r.Released {
 		return true
 	}
-	// If an earlier release failed while the lock was trusted, any client may have acquired
-	// the key since. Then another grant in the record means that the key was freed, and not
-	// that the lock was lost.
+	// An earlier release that was sent within the lease has failed, so another client may
+	// have acquired the key since. Another grant in the record then means that the key was
+	// freed, not that the lock was lost.
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
 
@@ -64,9 +64,10 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked returns the error of a release whose record has neither the grant nor its done
-// mark, if one of its writes may have freed the key. It returns nil if the lock was lost
-// instead. The loss is certain if all writes were answered, because then none was applied.
+// unmarked is called if the record in item shows neither the grant nor its done mark. It
+// returns the error of the release if one of its writes may have freed the key. It returns
+// nil if the lock was lost instead. The loss is certain if all writes were answered, because
+// then none was applied.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

@@ -143,8 +143,8 @@ func TestCloseLimitsTimeToStoreDoneMark(t *testing.T) {
 	})
 }
 
-// longLease returns a configuration with a lease of 15 minutes. No call waits for so long,
-// so a failed release is repeated in the background.
+// longLease returns a configuration with a lease of 15 minutes. No call of Release waits for
+// so long. So a failed release is repeated in the background.
 func longLease() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = 15 * time.Minute

@@ -73,11 +73,11 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in the locks of all releases that have not ended yet, and frees
+// release ends the trust in the locks of all releases that have not begun yet, and frees
 // their keys. The call may take as long as ReleaseGrace even if ctx ends at once. A release
-// that stores the done mark may take until the lease has ended, or until Close gives up. Its
-// caller must know whether another client will repeat the work, and no other client can
-// begin the work before then. The errors are in the order of rs.
+// that stores the done mark may take until the lease has ended, or until Close gives up: its
+// caller must learn whether another client will repeat the work, and no other client can
+// begin the work before the lease has ended. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -116,14 +116,14 @@ type release struct {
 	again  bool           // this release repeats a failed one; it has no caller, and sends a single attempt
 	handle *Handle        // the handle to end if other handles share the grant; nil if the grant is to end
 
-	// Fields of a release that sends requests; method open sets them:
+	// The method open sets these fields, when the release begins:
 	limit context.Context    // context of the call; the release begins no request after limit has ended
 	ctx   context.Context    // context that the requests receive
-	cut   context.CancelFunc // cancels ctx, and so a request without an answer; called only to cut the release short
+	cut   context.CancelFunc // cancels ctx, and with it a request in flight; called only to cut the release short
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
 
-	// Fields of the release that may send requests now, which is freeing.r:
+	// These fields are used only while the release may send requests, as freeing.r:
 	started decide.Instant
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }
@@ -176,8 +176,8 @@ func (r *release) open(limit context.Context) {
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// isBegun reports whether this release has begun. If the lock had ended before, begin does
-// not begin the release, but the method repeat may begin it.
+// isBegun reports whether this release has begun. If the lock had ended before, the method
+// begin does not begin it, but the method repeat may do so later.
 func (r *release) isBegun() bool { return r.done != nil }
 
 // finish frees the key of a release that has begun, or drops its handle if the grant is
@@ -260,8 +260,8 @@ func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	return &attempts.Sequence[releaseAttempt]{}
 }
 
-// repeat frees the key of a lock that had ended before this call, if the key may still be
-// held. It waits for a release in progress, or begins one.
+// repeat is called if the lock had ended before this release. It frees the key if the record
+// may still show the grant: it waits for a release in progress, or begins this one.
 func (r *release) repeat(limit context.Context) error {
 	h := r.h
 	cause := h.Ended()

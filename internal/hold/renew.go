@@ -131,15 +131,15 @@ func (r *row) Failed(report lease.Report) {
 // logEvery is the least time between two log lines about failing renewals.
 const logEvery = 10 * time.Second
 
-// failing logs summaries of the failed renewals of a client: an outage causes only a few log
-// lines, however many locks are held. The mutex is not held while a line is written.
+// failing logs summaries of a client's failed renewals, so that an outage causes only a few
+// log lines, however many locks are held. The mutex is not locked while a line is written.
 type failing struct {
 	mu       sync.Mutex
 	locks    map[*row]error // rows whose last renewal failed, each with its error
 	attempts int            // number of failures since the last log line
 	logged   time.Time      // time when the last log line was written
-	// true after a log line about failing renewals, until a line says that renewals succeed
-	// again; false while locks is empty
+	// True from a log line about failing renewals until the log line that renewals succeed
+	// again. False while locks is empty.
 	inEpisode bool
 }
 

@@ -25,7 +25,7 @@ func collect(w *lab.World) {
 	}
 }
 
-func TestSessionRowIsKeptUntilLateRequestsHaveArrived(t *testing.T) {
+func TestRowOfDeadSessionIsKeptForOneWeek(t *testing.T) {
 	for _, retention := range []time.Duration{time.Second, 0, 365 * 24 * time.Hour, leasehold.Forever} {
 		for name, end := range map[string]func(w *lab.World, c *leasehold.Client, wire *lab.Wire){
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {
@@ -124,7 +124,7 @@ func TestRecordHasNoTTLIfDataMayHaveBeenStored(t *testing.T) {
 	})
 }
 
-func TestRecordHasNoTTLIfDepartedWaiterStoredData(t *testing.T) {
+func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))

@@ -49,11 +49,10 @@ func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow removes the versions that the next condition need not name, and removes their
-// attempts from tried. Usually there are none. If a condition cannot name all versions,
-// narrow reads the record to find out which attempts can no longer be applied. It gives up
-// when limit ends, or after a failed read once until has passed. It returns the number of
-// its requests.
+// narrow does nothing unless there are more versions than a condition can name. It then reads
+// the record to find out which attempts can no longer be applied. It removes their versions
+// from versions, and the attempts from tried. It gives up when limit ends, or after a failed
+// read once until has passed. It returns the number of its requests.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {
@@ -89,9 +88,9 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts that free the row, or resume its grant. It first calls narrow, because
-// the conditions name versions; reads is the number of requests that narrow has sent. If
-// once is set, send sends only one attempt. Otherwise it sends attempts until one is
+// send sends attempts that free the row, or resume its grant. It first calls narrow, as a
+// condition can name only so many versions; reads is the number of requests that narrow has
+// sent. If once is set, send sends only one attempt. Otherwise it sends attempts until one is
 // answered or limit ends. Only the first attempt may begin after until.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
@@ -161,14 +160,14 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 	switch {
 	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
 		return core.Replaced, &shown, nil
-	case shown.Released || shown.Token != r.token: // released; or broken, and then made again by a late copy of the request for the grant
+	case shown.Released || shown.Token != r.token: // released; or broken, and then granted anew by a copy of the grant's request that the network delivered late
 		return core.Broken, &shown, nil
 	}
 	return "", &shown, nil
 }
 
-// lossOf returns the error of a lock or session whose lease was lost. If this client has
-// given up the session of a lock, as Close does, the lock ends with the session's error.
+// lossOf returns the error of a lock or session whose lease was lost. If this client itself
+// has ended the session of a lock, as Close does, lossOf returns the session's error.
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Gone:
@@ -182,8 +181,8 @@ func (r *row) lossOf(why lease.Loss) error {
 	return r.lostError(why.Reason, nil, why.Err)
 }
 
-// lossShown returns the error of a lock whose record, in item, no longer shows the grant or
-// shows a version that this client did not write. The error also wraps err.
+// lossShown returns the error of a lost lock. item is its record, which does not show the
+// grant, or shows a version that this client did not write. The error also wraps err.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
 	if reason == "" { // the record shows the grant: another process has resumed and renewed it

@@ -38,15 +38,15 @@ func UnderSession(of lease.Timing) lease.Timing {
 // trusted. The id of a session is never used again.
 type session struct {
 	row
-	queue  ctxmutex.Mutex // locked by the transaction that will name the row next
-	naming ctxmutex.Mutex // locked by a transaction that names the row, or by a write of the row
+	queue  ctxmutex.Mutex // locked by the transaction that will check the row next
+	naming ctxmutex.Mutex // locked by a transaction that checks the row, or by a write of the row
 
 	marking ctxmutex.Mutex                    // locked while a request marks the row dead; guards the next two fields
 	marks   attempts.Sequence[releaseAttempt] // attempts to mark the session's row dead
 	dead    bool                              // the session's row is marked dead, is gone, or belongs to another session
 
 	mu      sync.Mutex      // guards the fields below; never held across I/O
-	heard   map[string]bool // ids of the break notices in the row; true if the notice needs no further check of its lock
+	heard   map[string]bool // the break notices in the row, by id; true if the lock of the notice needs no further check
 	heardAt decide.Instant  // when the last break notice arrived; zero before the first
 	inDoubt map[protocol.Key]*keyInDoubt
 }
@@ -121,8 +121,8 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 
 // join is called once the client holds h under the session. If the session has ended in the
 // meantime, join ends the lock as lost. A break notice for h may have arrived between the
-// grant and this call, when hear could not find the lock. If any notice arrived then, join
-// checks the lock.
+// grant and this call, when hear did not find h among the held locks. So if any notice has
+// arrived since the grant, join checks the lock.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
@@ -144,7 +144,7 @@ func (s *session) Locks() []*Lock {
 // transaction is sent, although it may conflict with the first; conflicts are retried.
 const turnAtMost = 500 * time.Millisecond
 
-// lockTransactions waits until no other transaction of this client names the session's row,
+// lockTransactions waits until no other transaction of this client checks the session's row,
 // and blocks others until leave is called. At most one transaction waits for the mutex
 // naming; all others wait for the mutex queue. A renewal of the row waits only for naming,
 // so at most two transactions are sent before it. With a nil session, lockTransactions

@@ -98,8 +98,8 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
-	// The commit's first request is unanswered, and its second is rejected by the write's
-	// condition. So the commit sends the guards alone, to use up the token of the first.
+	// The commit's first request is unanswered, and its second fails by the write's condition.
+	// So the commit sends the guards alone, to use up the idempotency token of the first.
 	lab.Each(t, map[string]bool{"it stands": false, "it is dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
@@ -215,8 +215,8 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// Two thousand commits of 10 ms each wait for one another, as they check the same
-		// session. The renewals of the session need not wait for them.
+		// Two thousand commits of 10 ms each are sent one after the other, as they all check
+		// the row of the session. A renewal of the session waits only for a few of them.
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}

@@ -40,8 +40,8 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 		}
 		c, wire := w.Client(cfg)
 		held := make([]*leasehold.Lock, locks)
-		// The channels are stored now, because a later call of Context would check the
-		// clock.
+		// The channels are stored now: a later call of Done would read the clock, and end the
+		// context itself.
 		ended := make([]<-chan struct{}, locks)
 		for i := range held {
 			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
@@ -174,7 +174,7 @@ func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 	})
 }
 
-func TestRenewalAfterSessionTakeoverDoesNotReportBreak(t *testing.T) {
+func TestSessionThatExpiresDuringRenewalIsNotReportedBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.SharedConfig(), k.Edit)

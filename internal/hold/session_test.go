@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
+func TestTenThousandLocksOfSessionCostOneRenewalPerPeriod(t *testing.T) {
 	locks := 10_000
 	if lab.IsQuick() {
 		locks = 1_000
@@ -161,8 +161,8 @@ func TestGrantRequestIsCancelledWhenSessionTrustEnds(t *testing.T) {
 	})
 }
 
-// noTouch is a fault: renewals of a lock's own record get no reply, but renewals of the
-// session do.
+// noTouch is a fault by which renewals of a lock's own record are not applied and get no reply.
+// All other requests, such as renewals of the session, are answered.
 func noTouch(r *lab.Request) (*http.Response, error) {
 	if r.Renews() && !r.RenewsSession() {
 		return lab.Cut(r)

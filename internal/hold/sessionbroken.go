@@ -18,10 +18,13 @@ import (
 //	                      └── a late copy has no effect          └──┘ no answer: checked again
 //	                                                                  at the next reply
 //
+// A late copy is a copy of the request with the notice that the network delivers late. It has
+// no effect, because a grant id is never used again.
+//
 // A notice proves nothing, as the break may not have been applied. The check is a renewal of
-// the record. It fails once the grant has ended, and otherwise changes nothing. A check
-// begins after its notice has arrived, and settles only that notice. A second break of the
-// same grant leaves another notice.
+// the record. It is rejected if the grant has ended, and otherwise has no effect on the lock.
+// A check begins after its notice has arrived, and resolves only that notice. A second break
+// of the same grant leaves another notice.
 
 const (
 	checksAtOnce = 16  // largest number of records that are checked at the same time

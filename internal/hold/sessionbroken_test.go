@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// told returns the number of break notices in the row of the session. The table has only
-// one session.
+// told returns the number of break notices in the row of the table's only session, or -1 if
+// the row has no attribute for notices.
 func told(w *lab.World) int {
 	m, _ := w.Item(w.Sessions()[0])["brokenGrants"].(*types.AttributeValueMemberM)
 	if m == nil {
@@ -84,7 +84,7 @@ func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
+func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		locks := w.AcquireMany(c, "lock", 200)

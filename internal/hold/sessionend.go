@@ -73,9 +73,9 @@ func (s *session) close(ctx context.Context) error {
 	})
 }
 
-// mark marks the row dead once no transaction of this client names the row. trusted is true
-// if the session was trusted until this client gave it up. If the session was lost instead,
-// mark sends only one attempt.
+// mark marks the row dead once no transaction of this client checks the row. trusted is true
+// if this client itself has ended the session, as Close does. If the session was lost
+// instead, mark sends only one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	if !s.marking.Lock(limit) { // another call was marking the row until limit ended
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))

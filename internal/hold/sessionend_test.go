@@ -117,8 +117,8 @@ func TestCloseReportsLossIfAnotherClientEndedSession(t *testing.T) {
 	}
 	lab.Each(t, map[string]row{
 		"deleted before Close": {false, false, remove, leasehold.ErrLost},
-		// No error: the row was still there, so the write of Close may have ended the
-		// session.
+		// No error: the row existed when Close began to write, so the write of Close may
+		// have ended the session.
 		"deleted behind Close's write, not answered": {true, true, remove, nil},
 		"marked dead before Close repeats its write": {false, true, func(w *lab.World) { w.MarkDead(w.Sessions()[0]) }, leasehold.ErrLost},
 	}, func(t *testing.T, w *lab.World, tc row) {
@@ -225,7 +225,7 @@ func TestLateUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestKeyWithManyUnansweredGrantsIsCheckedOnce(t *testing.T) {
+func TestManyUnansweredGrantsOfKeyAddNoFurtherChecks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. While
-// the session is renewed no lease expires, so such an attempt could block the key. Therefore
-// this client checks the key while it remembers one of the attempts. All attempts for a key
-// share one keyInDoubt.
+// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. If
+// such an attempt is applied, its grant blocks the key for as long as the session is renewed.
+// Therefore this client checks the key while it remembers one of the attempts. All attempts
+// for a key share one keyInDoubt.
 type keyInDoubt struct {
 	s     *session
 	key   protocol.Key
@@ -22,14 +22,15 @@ type keyInDoubt struct {
 }
 
 // Pauses between two checks of a key in doubt. They are short at first, because another
-// client may want the key. They grow, because few requests are late by minutes.
+// client may want the key. They grow, because few requests arrive minutes late.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = 2 * time.Minute
 )
 
-// CheckSoon starts checks of a key, so that attempts that this client has abandoned do not
-// block the key. The pauses between the checks grow.
+// CheckSoon is called after this client has abandoned an attempt to acquire the key. It
+// starts checks of the key, so that the attempt does not block it. The pauses between the
+// checks grow.
 func (c *Holds) CheckSoon(key protocol.Key) {
 	s := c.session.Load()
 	if s == nil {

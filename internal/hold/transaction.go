@@ -28,7 +28,7 @@ type transaction struct {
 	holds    []*Lock    // locks of the commit, sorted by key
 	rows     []*row     // rows that the guards check: the records of holds, and the row of their session
 	releases []*release // the releases of holds, for CommitAndRelease; nil for Commit
-	losses   []error    // one element for each lock in holds: how the commit found the lock lost, or nil
+	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
 
 // newTransaction prepares a commit. For CommitAndRelease, releases are the releases of the
@@ -44,7 +44,7 @@ func newTransaction(ctx context.Context, g *Group, writes, ends []types.Transact
 	return t
 }
 
-// run sends the transaction until its outcome is known, or can never be known. It then calls
+// run sends the transaction until its outcome is known, or the commit gives up. It then calls
 // leave, and emits the event of the commit. The caller must call run only once.
 func (t *transaction) run(leave func()) (fence.Result, error) {
 	defer t.stop()
@@ -113,8 +113,8 @@ func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
 		return t.group.handles[slices.IndexFunc(t.group.handles, func(l *Handle) bool { return l.h == h })].ended()
-	// CommitAndRelease itself has ended this lock. The commit may go on while the lock would
-	// still be trusted.
+	// CommitAndRelease itself has ended this lock. The commit may continue for as long as the
+	// lock would be trusted otherwise.
 	case t.releases[slices.Index(t.holds, h)].handle == nil:
 		if why, lost := h.lease.Outlived(); lost {
 			return core.Public(h.lossOf(why))
@@ -124,12 +124,12 @@ func (t *transaction) ended(h *Lock) error {
 	return h.Ended() // CommitAndRelease has ended only this handle: the grant, which other handles share, decides
 }
 
-// Trusted reports whether the commit may begin a request under all its locks.
+// Trusted reports whether the commit may still begin a request: none of its locks has ended.
 func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }
 
-// LockSession blocks other transactions that name the session's row until leave is called.
+// LockSession blocks other transactions that check the session's row until leave is called.
 // It does nothing if the locks have no session.
 func (t *transaction) LockSession(ctx context.Context) (leave func()) {
 	return sessionOf(t.holds).lockTransactions(ctx)

@@ -22,9 +22,10 @@
 // Holder.Lost, which makes the error and ends the lease with it:
 //
 //	expired        trustedUntil has passed
-//	paused         the same, and no renewal had started: the process or the
+//	paused         the same, and no renewal had begun: the process or the
 //	               machine was suspended
-//	gone           the record shows another grant, or a version that is not ours
+//	gone           the record shows another grant, or a version that another
+//	               client wrote
 //	unreadable     the record that a renewal wrote cannot be decoded
 //	with parent    the lease has a parent, which has ended
 //
@@ -45,25 +46,26 @@
 //	refused                 trust is unchanged, and renewals continue: permissions
 //	                        may be restored
 //
-// An attempt may ask for a shorter lease than the record shows. Once it is sent, it may
-// be applied although no answer says so. So trust is shortened when it is sent, until a
-// renewal is applied. The answer that it was refused or throttled does not restore the
-// trust: it may answer a second copy of the request, while the first copy was applied.
+// An attempt may write a shorter lease than the record has. Once the attempt is sent, it may
+// be applied although no answer says so. So trust is shortened when the attempt is sent,
+// until a renewal is applied. An answer that refuses or throttles the attempt does not
+// restore the trust: the network may have delivered the request twice. DynamoDB may then
+// have refused the second copy after it applied the first.
 //
-// An attempt may take a quarter of the remaining trust, which leaves time for further
-// attempts. Package renewals decides when the next one is sent: after the period or, if
-// attempts fail, after a part of the remaining trust.
+// An attempt waits for its answer for at most a quarter of the remaining trust, which
+// leaves time for further attempts. Package renewals decides when the next one is sent:
+// after the period or, if attempts fail, after a part of the remaining trust.
 //
-// A release has to name every version that the record may show. An attempt is added to
-// [Lease.Versions] while the lease is trusted, before it is sent. It stays there until
-// its answer is recorded. No attempt is added or removed once the lease has ended, so a
-// release names all versions that matter.
+// The condition of a release has to name every version that the record may show. The
+// version of an attempt is added to [Lease.Versions] while the lease is trusted, before the
+// attempt is sent. It stays there until the answer is recorded. No version is added or
+// removed once the lease has ended, so the condition of a release is complete.
 //
 // # Outages
 //
 // With Leases.ThroughOutage a lease is trusted beyond trustedUntil while DynamoDB answers
 // that it is unavailable: throttled, or a server error. Each such answer prolongs the
-// trust by one lease. A missing answer does not, as only this process may be cut off.
+// trust by one lease. A missing answer does not: perhaps only this process is cut off.
 //
 // # Parents
 //
@@ -74,6 +76,6 @@
 //
 // # What it does not know
 //
-// Package lease does not know the queues of keys, handles, the locks of a session, commits,
+// Package lease knows neither the queues of keys nor handles, commits, the locks of a session
 // or the texts of errors. The Holder makes the writes and decodes the records.
 package lease

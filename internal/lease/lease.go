@@ -37,7 +37,7 @@ type Terms struct {
 	Parent *Lease          // lease of the session; this lease is trusted only while the parent is; nil without a session
 	Key    protocol.Key    // key of the record
 	Values context.Context // context values for background renewals
-	Writes ctxmutex.Mutex  // locked by renewals, and by transactions that name the record
+	Writes ctxmutex.Mutex  // locked by renewals, and by transactions that check or write the record
 }
 
 // Holder is the lock or session that owns a lease. It makes the writes and decodes the
@@ -63,7 +63,7 @@ type Holder interface {
 	Extended()
 
 	// After an attempt to renew that did not end the lease, Renewed is called if the attempt
-	// was applied, and Failed otherwise. The next renewal may begin before the call.
+	// was applied, and Failed otherwise. The next renewal may begin before that call.
 	Renewed(r Report)
 	Failed(r Report)
 }
@@ -75,9 +75,9 @@ type Loss struct {
 	Err    error         // error of the last renewal (Expired, Paused), of the decoder (Unreadable), or of the parent (WithParent)
 }
 
-// Reasons for the loss of a lease. Expired, Paused and Unreadable are public reasons. In
-// place of Gone, the Holder reports a public reason that it derives from the record. In
-// place of WithParent, it reports the reason in the parent's error.
+// Reasons for the loss of a lease. Expired, Paused and Unreadable are also reasons in the
+// public API. For Gone, the Holder derives a public reason from the record. For WithParent,
+// it uses the reason in the parent's error.
 const (
 	Expired    = core.Expired               // the lease has expired
 	Paused     = core.Paused                // the lease has expired before any renewal began: the process did not run
@@ -130,8 +130,8 @@ func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Hold
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
 		over: make(chan struct{}), renews: ctxmutex.New(),
 	}
-	// The grant has the lease of attempt a, perhaps shorter than timing.Lease, which the
-	// first renewal writes.
+	// The record has the lease of attempt a, which may be shorter than timing.Lease, as
+	// after a hand-over. The first renewal writes timing.Lease.
 	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a)
 	if terms.Handed {
 		l.handed = a.Lease
@@ -237,14 +237,14 @@ func (l *Lease) Look() {
 
 // throughOutage reports whether the lease stays trusted after it has expired, because
 // DynamoDB answers that it is unavailable. DynamoDB is then unavailable to all clients, so
-// no other client can acquire the key. The trust ends one lease after the last answer that
-// it is unavailable. The caller must hold l.mu.
+// no other client can acquire the key. The trust ends one lease after the last of these
+// answers. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
 
-// hasRunOut reports whether the lease itself has expired; it ignores the parent. The caller
-// must hold l.mu.
+// hasRunOut reports whether the lease has expired, and no outage prolongs its trust. It
+// ignores the parent. The caller must hold l.mu.
 func (l *Lease) hasRunOut(now decide.Instant) bool {
 	return now.Past(l.until) && !l.throughOutage(now)
 }
@@ -274,8 +274,8 @@ func (l *Lease) Ended() error {
 	return l.Cause()
 }
 
-// Cause returns why the trust was ended, or nil if it was not. Unlike Ended, it does not
-// read the clocks.
+// Cause returns the error that was passed to End, or nil before that. Unlike Ended, it does
+// not read the clocks, so it may return nil although the lease has expired.
 func (l *Lease) Cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -288,11 +288,12 @@ func (l *Lease) Over() <-chan struct{} { return l.over }
 // IsOver reports whether the trust was ended. It does not read the clocks.
 func (l *Lease) IsOver() bool { return l.Cause() != nil }
 
-// Orphaned reports whether the lease has a parent whose trust has ended.
+// Orphaned reports whether the lease has a parent that is no longer trusted.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived is called for a lease that this client has given up. It returns how the lease
-// would have been lost since then, or false if it would still be trusted.
+// Outlived is called after this client itself has ended the lease, for example for a
+// release. It returns how the lease would have been lost by now if it had not been ended.
+// It returns false if it would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

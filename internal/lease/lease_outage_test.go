@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// inOutage begins an outage for a new client with HoldThroughOutage that holds the key
-// "job". It returns the client, its simulated network, and the lock. Other clients are not
-// in the outage.
+// inOutage makes a client with HoldThroughOutage that holds the key "job", and then begins
+// an outage for this client alone. It returns the client, its simulated network, and the
+// lock.
 func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire, lock := w.Holding(lab.OutageConfig())
@@ -42,7 +42,7 @@ func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has 
 	})
 }
 
-func TestLockGrantedToAnotherDuringOutageIsLost(t *testing.T) {
+func TestLockIsLostIfOtherClientAcquiresKeyDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
 		_, _, theirs := w.Holding(lab.OutageConfig())
@@ -68,7 +68,7 @@ func TestUnansweredRequestsDoNotCountAsOutage(t *testing.T) {
 	})
 }
 
-func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
+func TestReleaseOfLockTakenOverInOutageReturnsError(t *testing.T) {
 	type row struct {
 		commit  func(ctx context.Context, g *leasehold.Group) error // nil if no commit precedes the release
 		release func(ctx context.Context, g *leasehold.Group) error
@@ -125,7 +125,7 @@ func TestCommitAndReleaseSucceedsAfterOutageWithoutNewGrant(t *testing.T) {
 	})
 }
 
-func TestLockDetachedInOutageIsResumedOrLost(t *testing.T) {
+func TestResumeOfLockDetachedInOutageFailsOnlyIfTakenOver(t *testing.T) {
 	lab.Each(t, map[string]bool{"resumed": false, "lost": true}, func(t *testing.T, w *lab.World, taken bool) {
 		_, _, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
@@ -301,7 +301,7 @@ func TestCallbackOfImmediateWarningMayUseLock(t *testing.T) {
 	})
 }
 
-func TestLockReleasedInWarningCallbackIsForgotten(t *testing.T) {
+func TestClientDropsLockReleasedInWarningCallback(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{
 		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
 	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -44,7 +44,7 @@ type world struct {
 	version   string        // version that the record contains
 	named     []string      // versions of the record that the condition of the renewal in flight accepts
 	next      string        // version that the renewal in flight writes
-	spelled   func()        // called just before each renewal is sent; may be nil
+	spelled   func()        // called when the lease has made the write of a renewal, before it is sent; may be nil
 	fate      fate          // what happens to renewals; nil to apply and answer them
 	sent      int
 	losses    []Loss
@@ -52,8 +52,8 @@ type world struct {
 	renewed   int
 }
 
-// fate decides whether a renewal is applied, and what the lease receives as reply. It calls
-// apply to apply the renewal.
+// fate decides whether a renewal is applied, and what reply the lease receives. A fate that
+// calls apply applies the renewal.
 type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 
 var errLost = errors.New("lost")
@@ -236,7 +236,7 @@ func TestTrustEndsBeforeLeaseAndLossIsReportedOnce(t *testing.T) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
 		elapse(time.Nanosecond)
-		w.lostBy(t, Expired) // the lease's timer has found the expiry, because no method was called after it
+		w.lostBy(t, Expired) // only the lease's timer can have found the expiry, as no method was called since
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -276,13 +276,13 @@ func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
 	})
 }
 
-func TestCallAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
+func TestLeaseTimerIsSetEarlierOnceSuspendIsNoticed(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
 		elapse(8 * time.Second)
-		// The lease's timer has found the expiry. Ended read the clocks after the suspend,
-		// and so set the timer to an earlier time.
+		// The lease's timer has found the expiry: when Ended read the clocks after the suspend,
+		// it set the timer to an earlier time.
 		w.lostBy(t, Expired)
 	})
 }
@@ -354,7 +354,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 	}
 }
 
-func TestRenewalWithShorterLeaseShortensTrustInLock(t *testing.T) {
+func TestAppliedRenewalKeepsTrustShortenedByLaterAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -386,7 +386,7 @@ func TestReleaseAcceptsVersionOfRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestManualRenewalInOutageFails(t *testing.T) {
+func TestRenewFailsInOutageWhileLeaseStaysTrusted(t *testing.T) {
 	inWorld(t, func(c *Leases, t *Terms) { c.ThroughOutage, t.Manual = true, true }, func(t *testing.T, w *world) {
 		w.will(throttled)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -462,8 +462,8 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			// The other lease is due 100 ms after the first. At that time, an attempt that
-			// hangs would still have its slot.
+			// The other lease is due 100 ms after the first, whose attempt then waits. If that
+			// attempt still occupied the only slot, the other lease would be renewed late.
 			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
@@ -483,7 +483,7 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		// A transaction begins. The next renewal waits for it.
+		// A transaction begins and does not end. The next renewal waits for it.
 		turn <- struct{}{}
 		elapse(5 * time.Second)
 		w.suspend(time.Hour)
@@ -521,7 +521,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseIsReadableBeforeStart(t *testing.T) {
+func TestLeaseIsUsableBeforeStart(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"asked":   func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

@@ -29,9 +29,10 @@ type Changes struct {
 }
 
 // Renew sends renewals until one is applied, rejected or refused, or until ctx or the trust
-// ends. Background renewals may be sent between its attempts. If the lease has ended, the
-// error says why. If Renew sent nothing, the error is the cause of ctx. Otherwise it is the
-// *attempts.Failure of the last attempt. unknown reports whether an attempt had no answer.
+// ends. Background renewals may be sent between its attempts. If the lease has ended, Renew
+// returns the error that ended it. Otherwise it returns the *attempts.Failure of its last
+// attempt or, if it sent none, the cause of ctx. unknown reports whether an attempt had no
+// answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -89,9 +90,9 @@ func (l *Lease) enter(ctx context.Context) bool {
 	return false
 }
 
-// lockWrites waits until no transaction that names the record is in flight, because a
-// renewal would conflict with such a transaction. It waits for at most a quarter of the
-// remaining trust.
+// lockWrites waits until no transaction that checks or writes the record is in flight,
+// because a renewal would conflict with such a transaction. It waits for at most a quarter
+// of the remaining trust.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -111,7 +112,7 @@ func (l *Lease) due() renewals.Outcome {
 		return renewals.Over
 	}
 	l.mu.Lock()
-	l.begun = true // the process has run, so an expiry from here on does not count as a pause
+	l.begun = true // the process is running, so a later expiry is not reported as a pause
 	l.mu.Unlock()
 	select {
 	case l.renews <- struct{}{}:
@@ -139,7 +140,7 @@ func (l *Lease) due() renewals.Outcome {
 	return outcomeOf(l.try(l.terms.Values, Changes{}, leave))
 }
 
-// outcomeOf returns the result of an attempt in the terms of the scheduler.
+// outcomeOf converts the result of an attempt to an Outcome for the scheduler.
 func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -155,9 +156,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 }
 
 // try sends one renewal. If the renewal is applied, the trust counts from when it was sent.
-// If it is rejected, the lease has ended, and the result's error says why. The caller has
-// locked out other renewals and, until leave is called, transactions. try unlocks both
-// before it calls Lost, Renewed or Failed of the Holder, because these may end the lease.
+// If it is rejected, the lease has ended, and the result's error says why. The caller must
+// have locked l.renews, and may have locked terms.Writes, which leave unlocks. try unlocks
+// both before it calls Lost, Renewed or Failed of the Holder: these may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {
 		leave()
@@ -241,7 +242,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	return a, l.holder.Renewal(a, versions, ch.Record), within, true
 }
 
-// deadline returns how long an attempt may wait for its answer. The caller must hold l.mu.
+// deadline returns the longest time that an attempt waits for its answer. The caller must
+// hold l.mu.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
 	if l.terms.Parent != nil { // the trust depends on the parent, so the reply is not urgent
 		return attempts.Limit
@@ -253,9 +255,9 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt whose version the record in item has, after the condition of a
-// renewal has failed. It returns false if the record has none of our versions: another
-// client holds the key, or has resumed this grant and renews it.
+// shows is called after the condition of a renewal has failed. item is the record at that
+// time. shows returns the attempt in sent that wrote the record. It returns false if none
+// did: another client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -277,8 +279,8 @@ func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	// Later attempts with a shorter lease may still be applied, so the trust ends with the
-	// shortest.
+	// Later attempts with a shorter lease may still be applied, so the trust ends when the
+	// first of their leases would end it.
 	for _, later := range l.pending.Unanswered() {
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
@@ -306,8 +308,8 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage {
-			// DynamoDB has answered that it is unavailable, so this lease is trusted for one
-			// more lease. The scheduler renews leases with less trust first.
+			// This answer prolongs the trust by one lease. Tell the scheduler, which renews
+			// the lease with the least remaining trust first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
@@ -316,9 +318,9 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 
 // settleByReading reads the record if too many attempts have had no answer. If the record
 // has the version of one of them, the outcome of that attempt and all earlier ones is known.
-// If it has none of the versions, that proves nothing, and the oldest attempts are dropped.
-// If a dropped attempt is still applied, the lease is lost, but no key is held twice.
-// settleByReading returns the number of its requests.
+// Otherwise the outcomes stay unknown. settleByReading then drops the oldest attempts, as a
+// condition can name only a limited number. If a dropped attempt is applied later, the lease
+// is lost, but no key is held twice. settleByReading returns the number of its requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

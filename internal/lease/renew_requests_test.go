@@ -44,8 +44,8 @@ func TestRetriedRenewalWritesNewVersion(t *testing.T) { // in dynamolock, a retr
 	})
 }
 
-// wrapped is a DB that calls functions of a test before requests. Such a wrapper may ignore
-// the deadline of its context.
+// wrapped is a DB that calls update before each UpdateItem and get before each GetItem. Like
+// a wrapper of a user, these functions may ignore the deadline of the request's context.
 type wrapped struct {
 	machine.DB
 	update func() error
@@ -109,7 +109,7 @@ func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
+func TestRenewalInConflictWithTransactionIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		var sent []time.Time

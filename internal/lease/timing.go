@@ -13,7 +13,7 @@ type Timing struct {
 	Lease  time.Duration
 	Margin time.Duration // time from the end of the trust to the expiry of the lease
 	Every  time.Duration // time from one renewal to the next
-	Skew   time.Duration // how far wall clocks may be wrong if clients rely on them; 0 if they do not
+	Skew   time.Duration // most by which a wall clock may be wrong; 0 if clients do not rely on wall clocks
 }
 
 // ShortestTrust is the shortest time for which a grant must be trusted. In less time
@@ -32,8 +32,8 @@ func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom returns when the trust ends if an attempt that was sent at sent was applied,
-// and no other follows.
+// TrustedFrom returns when the trust ends if the last applied attempt was sent at the time
+// sent.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning is a function to call each time the remaining trust falls to a limit. If the lease
-// is lost before that, the function is called at the loss.
+// Warning is a function that is called each time the remaining trust falls to Left. If the
+// lease is lost before that, the function is called at the loss.
 type Warning struct {
 	Left time.Duration
 	Call func()
@@ -46,8 +46,8 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give calls the function, unless it was called already since the remaining trust last fell
-// to Left. The caller must hold w.l.mu.
+// give calls the function on a goroutine of its own, unless w.given shows that it was called
+// already. The caller must hold w.l.mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -55,8 +55,8 @@ func (w *Warning) give() {
 	}
 }
 
-// fired calls the function if the warning is due by the clocks. The timer may have fired
-// although the trust was extended meanwhile.
+// fired is called when the timer fires. It calls the function if the remaining trust is at
+// most Left by the clocks. If a renewal has extended the trust, it sets the timer again.
 func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -70,7 +70,8 @@ func (w *Warning) fired() {
 	w.give()
 }
 
-// Rearm sets the timers of the warnings again, after the end of the trust has changed.
+// Rearm is called after the time when trust ends has changed. It sets the timers of the
+// warnings again.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -62,7 +62,7 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	})
 }
 
-func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
+func TestRenewReturnsItsLastFailureIfItsContextEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
 		// enter blocks renewals of the lease before Renew sends its second attempt.
@@ -75,7 +75,7 @@ func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
 	})
 }
 
-// slowly is a fate: the renewal is applied, and answered after two seconds.
+// slowly is a fate that applies the renewal at once, and answers it after two seconds.
 func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	defer time.Sleep(2 * time.Second)
 	return apply()

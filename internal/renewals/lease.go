@@ -23,7 +23,7 @@ type Lease struct {
 
 	failures  int         // number of consecutive attempts that failed
 	doubtful  bool        // the last attempt to renew had no answer, or was throttled
-	displaced bool        // the next renewal is due at a random time of the period, rather than at its end
+	displaced bool        // the renewal after the next success is due at a random time of the period, not at its end
 	ready     time.Time   // when the Scheduler found that the lease was due
 	sent      time.Time   // when the last attempt was sent
 	place     place       // kind of slot that the attempt in flight occupies
@@ -53,11 +53,11 @@ type place int
 const (
 	none     place = iota // no slot: the attempt waits for another write of its own lock
 	ordinary              // a slot for any lease
-	unsure                // a slot for a doubtful lease; at most half of the slots may be
+	unsure                // a slot for a doubtful lease; at most half of all slots are of this kind
 	hanging               // no slot, as the attempt hangs, but the attempt counts as in flight
 )
 
-// line is a priority queue of leases, ordered by before.
+// line is a priority queue of leases. The function before determines its order.
 type line struct {
 	leases []*Lease
 	before func(a, b *Lease) bool

@@ -13,36 +13,37 @@ type Scheduler struct {
 	most   int            // number of slots for attempts in flight
 	run    func(func())   // runs a function on a new goroutine
 	chance func() float64 // returns a random number in [0,1)
-	origin time.Time      // time of New; the pace is given times since origin
+	origin time.Time      // time of New; pace uses durations since origin as times
 
 	mu       sync.Mutex       // guards the following fields
 	later    line             // leases that are not due yet
 	sure     line             // leases that are due, and whose last attempt was answered and not throttled
 	doubtful line             // leases that are due, and whose last attempt had no answer or was throttled
-	others   int              // number of attempts sent since the last attempt for a doubtful lease
+	others   int              // number of attempts sent since the last attempt for a lease in doubtful
 	taken    [hanging + 1]int // number of attempts in flight, by the kind of slot
-	added    int
+	added    int              // number of calls of Add
 	demand   decide.Demand
 	pace     decide.Pace
 	next     time.Time // when the pace allows the next attempt to be sent
 	timer    *time.Timer
 }
 
-// burst is the time for which a Scheduler may catch up with its pace: it sends at most the
-// attempts of the last 50 ms at once.
+// burst limits how far a Scheduler that has fallen behind its pace catches up: it sends at
+// once at most as many attempts as the pace allows in 50 ms.
 const burst = 50 * time.Millisecond
 
-// late is the divisor that defines late attempts: they are sent more than period/late after
-// they were due. After a late attempt, the next renewal of its lease is due at a random time
-// of the period.
+// late is a divisor of the period. An attempt is late if it is sent more than period/late
+// after it was due. After a late attempt, the next renewal of its lease is due at a random
+// time of the period.
 const late = 50
 
-// othersFirst is how many attempts for other leases are sent before one for a doubtful
-// lease, while a pace limits the attempts.
+// othersFirst is the number of attempts for other leases before each attempt for a doubtful
+// lease. It applies while a pace limits the attempts and other leases are due.
 const othersFirst = 4
 
-// New returns a Scheduler with most slots for attempts in flight. It sends each attempt on a
-// goroutine that run starts. chance returns random numbers in [0,1).
+// New returns a Scheduler. most is the number of its slots for attempts in flight. The
+// Scheduler sends each attempt on a goroutine that run starts. chance returns random numbers
+// in [0,1).
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
 		most: most, run: run, chance: chance, origin: time.Now(),
@@ -58,8 +59,8 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// displaced: the second renewal is due at a random time of the period, too. This spreads
-	// leases that were granted together over the period.
+	// Because displaced is true, the second renewal is due at a random time of the period,
+	// too. This spreads leases that were granted together over the period.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	if soon == 0 {
 		soon = decide.FirstRenewal(t.Every, left, q.chance())
@@ -138,9 +139,9 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether the Scheduler sent renewals of other leases while this lease was
-// due. A lease that was sent as soon as the Scheduler found it due has not waited, even if
-// it was late: the process may have been paused.
+// Waited reports whether the lease is due and waits for a slot or the pace, or whether its
+// attempt in flight has waited. An attempt that was sent as soon as the Scheduler found the
+// lease due has not waited, even if it was late: the process may have been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -149,8 +150,8 @@ func (q *Scheduler) Waited(l *Lease) bool {
 	return l.line != nil && l.line != &q.later || l.sending && l.sent.After(l.ready)
 }
 
-// Waits is called when the attempt in flight waits for another write of the same lock. It
-// frees the attempt's slot, because other leases need not wait for that write.
+// Waits is called when the attempt in flight for l waits for another write of the same lock.
+// Waits frees the attempt's slot, so that other leases do not wait for that write.
 func (q *Scheduler) Waits(l *Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ func about(prefix string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return bytes.Contains(c.Body, []byte(`"S":"`+prefix)) }
 }
 
-func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
+func TestLocksAreNotLostWhileOtherRenewalsHang(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
@@ -114,11 +114,11 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// Leases whose renewals were delayed are renewed at random times in the next period.
-	// The other leases are renewed in the second part of that period, where both kinds add
-	// up. In a stall with few slots, each window of that part has 70 renewals on average. A
-	// window exceeds its limit by chance once in some million runs. Without random times, a
-	// window has 100 renewals or more, and over 300 in a stall with few slots.
+	// Leases whose renewals were delayed are next renewed at random times of the next period.
+	// The other leases are renewed in the second part of that period, so that part has the
+	// most renewals: in a stall with few slots, 70 in each window on average. By chance, a
+	// window exceeds its limit once in some million runs. Without random times, a window
+	// would have 100 renewals or more, and over 300 in a stall with few slots.
 	type row struct {
 		places int
 		most   int
@@ -158,8 +158,8 @@ func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	})
 }
 
-// takes is a fault that simulates a table with little capacity. It accepts perSecond
-// requests in each second, and throttles all others.
+// takes returns a fault that simulates a table with little capacity. The table accepts
+// perSecond requests in each second, and throttles all others.
 func takes(perSecond int) lab.Fault {
 	var mu sync.Mutex
 	began, taken := time.Now(), 0
@@ -178,7 +178,7 @@ func takes(perSecond int) lab.Fault {
 	}
 }
 
-func TestThrottlingSlowsRenewalsWithoutLosingLocks(t *testing.T) {
+func TestThrottledRenewalsAreSlowedAndNoLockIsLost(t *testing.T) {
 	// The client usually sends 100 renewals a second. It needs 28 a second to keep all
 	// locks trusted.
 	const n = 500
@@ -203,7 +203,7 @@ func TestThrottlingSlowsRenewalsWithoutLosingLocks(t *testing.T) {
 	}
 }
 
-func TestThrottledPartitionDoesNotLoseOtherLocks(t *testing.T) {
+func TestLocksOutsideThrottledPartitionAreNotLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var locks []*leasehold.Lock

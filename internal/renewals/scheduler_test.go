@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const trust = 18 * time.Second
 
-// table takes the attempts of a Scheduler, gives each its outcome, and records when each
-// was sent.
+// table simulates a table: it receives the attempts of a Scheduler, determines their
+// outcomes, and records when each attempt was sent.
 type table struct {
 	q     *Scheduler
 	began time.Time
@@ -29,8 +29,8 @@ type table struct {
 	most     int
 }
 
-// inBubble runs a test with a new Scheduler. places is the number of its slots. It uses a
-// constant instead of random numbers.
+// inBubble runs a test with a new Scheduler. places is the number of the Scheduler's slots.
+// The Scheduler uses a constant instead of random numbers.
 func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
-		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal of a new
-		// lease comes at a random time of its period.
+		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal comes early,
+		// because the second renewal of a new lease comes at a random time of its period.
 		elapse(8 * time.Second)
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
 		elapse(time.Second) // the lease busy holds the only slot from 8.3 s to 8.8 s
@@ -289,8 +289,8 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// Waited reports that a renewal waited for a slot. If it stayed true, a later loss by a
-// pause of the process would be blamed on missing slots.
+// Waited reports that a renewal waited for a slot. If it still returned true after that
+// renewal, a later loss by a pause of the process would not be reported as a pause.
 func TestWaitForSlotIsReportedOnlyUntilRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s

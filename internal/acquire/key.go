@@ -40,14 +40,14 @@ type waiter struct {
 	retryAt time.Duration // monotonic time from which a failed request may be repeated
 	pauses  attempts.Pauses
 
-	view   decide.View
-	lookAt time.Duration    // monotonic time from which the record is to be read again; set only if the call waits for several keys
-	asked  decide.Instant   // send time of the request whose reply the waiter observed last
-	seen   *protocol.Record // the record as it was last read, if another client holds the key
-	met    []string         // the first version of the first holder that the waiter saw; nil until it has seen a holder
-	silent bool             // the holder appears dead
-	queue  inQueue          // state of the waiter in the queue of the record
-	news   bool             // the waiter has not yet reported the current holder to the listener
+	view        decide.View
+	lookAt      time.Duration    // monotonic time from which the record is to be read again; set only if the call waits for several keys
+	asked       decide.Instant   // send time of the request whose reply the waiter observed last
+	seen        *protocol.Record // the record as it was last read, if another client holds the key
+	met         []string         // the first version of the first holder that the waiter saw; nil until it has seen a holder
+	appearsDead bool             // the holder appears dead
+	queue       inQueue          // state of the waiter in the queue of the record
+	news        bool             // the waiter has not yet reported the current holder to the listener
 
 	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called One, First or All
 	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called One, First or All
@@ -147,7 +147,7 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	isNew := liveness.IsNewGrant(w.seen, *held)
 	w.seen = held
 	if w.holdersSession() == nil {
-		w.noteSilence(*held)
+		w.noteAppearsDead(*held)
 	}
 	w.holder.Store(held)
 	if isNew && !w.view.Ours {
@@ -237,20 +237,20 @@ func (w *waiter) lookAtSession() error {
 	if err == nil {
 		w.requests++
 		w.view.Dead = deadAt
-		w.noteSilence(row)
+		w.noteAppearsDead(row)
 	}
 	return err
 }
 
-// noteSilence records whether the holder appears dead by the timestamps in r. r is the
+// noteAppearsDead records whether the holder appears dead by the timestamps in r. r is the
 // record of the key, or the row of the holder's session. Three kinds of holders count as
 // live, whatever the timestamps are. These are the first holder that the waiter saw, if it
 // has renewed since; every later holder; and this client itself.
-func (w *waiter) noteSilence(r protocol.Record) {
+func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
 	}
-	w.silent = slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall()) && !w.isOwnLock(*w.seen)
+	w.appearsDead = slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall()) && !w.isOwnLock(*w.seen)
 	if w.isWatched() {
 		w.watched = max(w.watched, w.view.Dead)
 	}
@@ -260,7 +260,7 @@ func (w *waiter) noteSilence(r protocol.Record) {
 // appears dead. Such a wait lasts until the holder renews or the call can take the key
 // over.
 func (w *waiter) isWatched() bool {
-	return w.want.NoWait && !w.want.EvenIfDead && w.dropped == nil && w.seen != nil && w.silent
+	return w.want.NoWait && !w.want.EvenIfDead && w.dropped == nil && w.seen != nil && w.appearsDead
 }
 
 // step is a kind of request that a waiter sends.

@@ -34,7 +34,7 @@ const handOvers = 16
 // Join adds the place to the queue. When the place is first in the queue, its turn is sent
 // on turns, or on a channel of its own if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
-	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
+	wishes := localqueue.Wishes{NoWait: want.NoWait, NoHandOver: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-func vouching() leasehold.Config {
+func boundedClockConfig() leasehold.Config {
 	cfg := lab.Config()
 	cfg.MaxSkew = time.Second
 	return cfg
@@ -51,7 +51,7 @@ var operations = []*operation{
 		name:     "takeover by the clock",
 		acquires: true,
 		about:    "`Acquire` with `Config.MaxSkew` of a key whose holder is dead, had it too, and was watched by nobody. Another's write: the holder is alive after all, and renews.",
-		cfg:      vouching,
+		cfg:      boundedClockConfig,
 		fits:     lab.Call.Grants,
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())

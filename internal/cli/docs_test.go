@@ -78,9 +78,9 @@ const (
 	inClone              // a clone of the repository
 )
 
-// A treatment is a rule for shell blocks that the test cannot run as printed. It contains
+// An exception is a rule for shell blocks that the test cannot run as printed. It contains
 // the changes to make before the run, or the reason why the test skips the block.
-type treatment struct {
+type exception struct {
 	path, has string   // path of the document, and a text that occurs only in this block; an empty has matches all blocks of the document
 	why       string   // reason to skip the block; empty if the test runs it
 	in        place    // environment in which the block runs
@@ -91,9 +91,9 @@ type treatment struct {
 // ofProof is the reason to skip the blocks that run tests of the module proof.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
-// treatments contains the rules for the shell blocks that cannot run as printed with a new
+// exceptions contains the rules for the shell blocks that cannot run as printed with a new
 // table. The test runs all other blocks as printed.
-var treatments = []treatment{
+var exceptions = []exception{
 	{path: "README.md", has: "go install ", why: "it downloads a release"},
 	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
 	{path: "CONTRIBUTING.md", has: "git clone ", in: inClone, instead: []string{
@@ -132,20 +132,20 @@ var treatments = []treatment{
 // the store for all users of the machine.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
-// treated returns the treatment of the block, and the script that the test runs for it.
-func (f fence) treated(t *testing.T) (treatment, string) {
+// treated returns the exception of the block, and the script that the test runs for it.
+func (f fence) treated(t *testing.T) (exception, string) {
 	t.Helper()
-	var found []treatment
-	for _, of := range treatments {
+	var found []exception
+	for _, of := range exceptions {
 		if of.path == f.path && strings.Contains(f.text, of.has) {
 			found = append(found, of)
 		}
 	}
 	switch {
 	case len(found) == 0:
-		return treatment{}, f.text
+		return exception{}, f.text
 	case len(found) > 1:
-		t.Errorf("%v has %d treatments", f, len(found))
+		t.Errorf("%v has %d exceptions", f, len(found))
 	}
 	for i := 0; i < len(found[0].instead); i += 2 {
 		if !strings.Contains(f.text, found[0].instead[i]) {
@@ -242,7 +242,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 func TestEachExceptionForShellBlocksMatchesBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
-	for _, of := range treatments {
+	for _, of := range exceptions {
 		if !slices.ContainsFunc(blocks, func(f fence) bool {
 			return (f.language == "sh" || f.language == "crontab") && f.path == of.path && strings.Contains(f.text, of.has)
 		}) {

@@ -30,19 +30,19 @@ var ownSequences = []string{
 	"\x1b[31m", "\x1b[33m", "\x1b[0m", // sequences for colours
 }
 
-// meet is a run of a command that reads text that other users may have written.
-type meet struct {
+// hostileRun is a run of a command that reads text that other users may have written.
+type hostileRun struct {
 	args    []string
 	stdin   string
 	endless bool
 }
 
-// meetings returns a run of each command that reads text that other users may have written.
-func meetings(dir, table, key string) []meet {
-	var all []meet
+// hostileRuns returns a run of each command that reads text that other users may have written.
+func hostileRuns(dir, table, key string) []hostileRun {
+	var all []hostileRun
 	add := func(stdin string, endless bool, lines [][]string) {
 		for _, args := range lines {
-			all = append(all, meet{args, stdin, endless})
+			all = append(all, hostileRun{args, stdin, endless})
 		}
 	}
 	grant, err := json.Marshal(map[string]any{
@@ -61,7 +61,7 @@ func meetings(dir, table, key string) []meet {
 
 // command runs a command line on a terminal or, if terminal is false, with pipes. It
 // returns the output.
-func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...string) (stdout, stderr []byte) {
+func (h *hostileTables) command(t *testing.T, m hostileRun, terminal bool, args ...string) (stdout, stderr []byte) {
 	t.Helper()
 	var stdin io.Reader = strings.NewReader(m.stdin)
 	if !terminal {
@@ -100,7 +100,7 @@ func withoutOwn(text string) []byte {
 
 // check runs a command line. It fails the test if the output contains characters that would
 // control a terminal or be invisible there.
-func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
+func (h *hostileTables) check(t *testing.T, l layout.Layout, m hostileRun, terminal bool) {
 	t.Helper()
 	args := h.onTable(l, m.args)
 	stdout, stderr := h.command(t, m, terminal, args...)
@@ -132,7 +132,7 @@ func (h *hostileTables) checkAll(t *testing.T, l layout.Layout, row map[string]t
 	t.Helper()
 	if h.put(t, l.Name(), row) {
 		for _, args := range commands(h.keyOf(t, l.Name(), row)) {
-			h.check(t, l, meet{args: args, stdin: "n\n"}, false)
+			h.check(t, l, hostileRun{args: args, stdin: "n\n"}, false)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
-	for n := range meetings("", "", "") {
+	for n := range hostileRuns("", "", "") {
 		for _, terminal := range []bool{false, true} {
 			f.Add(acts, byte(native), byte(0), byte(n), terminal, byte(1), byte(n), n%2 == 0)
 		}
@@ -167,7 +167,7 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 		if !h.put(t, l.Name(), row) {
 			return
 		}
-		all := meetings(h.dir, l.Name(), h.keyOf(t, l.Name(), row))
+		all := hostileRuns(h.dir, l.Name(), h.keyOf(t, l.Name(), row))
 		m := all[int(ofMeeting)%len(all)]
 		h.liar.says(nil, 0)
 		if refuses || m.endless {
@@ -206,7 +206,7 @@ func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 	for name, lie := range lies(acts) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
-		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
+		for n, m := range hostileRuns(h.dir, (layout.Native{}).Name(), "k") {
 			// A trickle is a reply that the server sends so slowly that a command waits
 			// long and then retries. Only three commands get one here, to save time.
 			// TestCallsEndWithinTimeLimitsUnderEveryFault tests trickles for every call of

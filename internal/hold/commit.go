@@ -107,7 +107,7 @@ func (e afterCommitError) As(target any) bool { return errors.As(e.error, target
 // of all locks that no other handle shares. The trust in those locks ends first.
 func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
 	c := g.c
-	ctx, stop := besides(ctx, holdsOf(rs)...)
+	ctx, stop := withoutReleaseOf(ctx, holdsOf(rs)...)
 	defer stop()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()

@@ -18,21 +18,21 @@ type lockContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	over   func() error // reads the clock; returns the error of the first lock that has ended, or nil
-	held   *heldKeys
+	held   *boundLock
 }
 
-// heldKeys is one lock that a context belongs to: the context was derived from the lock's own
+// boundLock is one lock that a context belongs to: the context was derived from the lock's own
 // context, or from a result of Bind. outer is the next lock that the context belongs to.
-type heldKeys struct {
+type boundLock struct {
 	by    *Lock
 	bound context.Context // the context from which Bind made this one; nil for the lock's own context
-	outer *heldKeys
+	outer *boundLock
 }
 
-type heldKeysKey struct{}
+type boundLockKey struct{}
 
-func heldKeysOf(ctx context.Context) *heldKeys {
-	held, _ := ctx.Value(heldKeysKey{}).(*heldKeys)
+func boundLockOf(ctx context.Context) *boundLock {
+	held, _ := ctx.Value(boundLockKey{}).(*boundLock)
 	return held
 }
 
@@ -51,7 +51,7 @@ func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 // innermost returns the innermost lock of this client that ctx belongs to, that is still
 // held, and for which fits returns true. It returns nil if there is no such lock.
 func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
-	for h := heldKeysOf(ctx); h != nil; h = h.outer {
+	for h := boundLockOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && fits(h.by) && h.by.Ended() == nil {
 			return h.by
 		}
@@ -61,7 +61,7 @@ func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 
 // newLockContext returns a copy of ctx that belongs to the locks in held. The copy also ends
 // once the function over returns an error.
-func newLockContext(ctx context.Context, held *heldKeys, over func() error) *lockContext {
+func newLockContext(ctx context.Context, held *boundLock, over func() error) *lockContext {
 	inner, cancel := context.WithCancelCause(ctx)
 	return &lockContext{Context: inner, cancel: cancel, over: over, held: held}
 }
@@ -86,7 +86,7 @@ func (c *lockContext) Err() error {
 
 // Value reads the clock too, because context.Cause calls Value first.
 func (c *lockContext) Value(key any) any {
-	if key == (heldKeysKey{}) {
+	if key == (boundLockKey{}) {
 		return c.held
 	}
 	c.readClock()
@@ -104,9 +104,9 @@ func (c *lockContext) ended() error {
 // bind returns a copy of ctx that belongs to all the locks. The copy also ends as soon as
 // one lock ends.
 func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFunc) {
-	held := heldKeysOf(ctx)
+	held := boundLockOf(ctx)
 	for _, l := range locks {
-		held = &heldKeys{by: l.h, bound: ctx, outer: held}
+		held = &boundLock{by: l.h, bound: ctx, outer: held}
 	}
 	bound := newLockContext(ctx, held, func() error {
 		for _, l := range locks {
@@ -128,15 +128,15 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// besides returns a context that ends when ctx ends, unless ctx ends because a lock in holds
+// withoutReleaseOf returns a context that ends when ctx ends, unless ctx ends because a lock in holds
 // was released. The caller of a release may pass a ctx that is bound to the released lock.
 // The release ends that ctx, but its requests must still be sent.
-func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
+func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
 		bound := false // whether ctx is bound to a lock in holds; if not, a release that ends ctx is of another lock
-		for held := heldKeysOf(ctx); held != nil; held = held.outer {
+		for held := boundLockOf(ctx); held != nil; held = held.outer {
 			bound = bound || slices.Contains(holds, held.by)
 		}
 		stop := context.AfterFunc(ctx, func() {
@@ -150,7 +150,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	// A context that was bound to a lock in holds ends with that lock's release, which the
 	// new context must ignore. So the new context also follows the context that was passed
 	// to Bind, and the deadline of ctx.
-	for held := heldKeysOf(ctx); held != nil; held = held.outer {
+	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
 		}

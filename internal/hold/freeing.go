@@ -54,7 +54,7 @@ type left int
 
 // Values of left. A grant passes through them in this order.
 const (
-	stands     left = iota // initial value: no release has failed, and no commit has an unknown outcome
+	notFreed   left = iota // initial value: no release has failed, and no commit has an unknown outcome
 	takeable               // a release has failed, so another client may have acquired the key since
 	maybeFreed             // a commit of unknown outcome may have freed the key, and may have stored the done mark
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now that goroutine's

@@ -62,7 +62,7 @@ func (l *Handle) TrustedUntil() time.Time {
 // cancelled. The caller must hold h.mu, unless no other goroutine can use the lock yet.
 func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
 	l.h, l.warnings = h, warnings
-	l.ctx = newLockContext(values, &heldKeys{by: h, outer: heldKeysOf(values)}, func() error { return core.Public(h.lease.Ended()) })
+	l.ctx = newLockContext(values, &boundLock{by: h, outer: boundLockOf(values)}, func() error { return core.Public(h.lease.Ended()) })
 	h.handles = append(h.handles, l)
 	for _, w := range warnings {
 		h.lease.Warn(w)

@@ -39,10 +39,10 @@ type Observation struct {
 
 // Observer finds out which holders are live or dead, by the rule that waiters use.
 type Observer struct {
-	Locks  *leasehold.Client
-	Reader Reader
-	Limit  time.Duration // time limit of the observation; zero means no limit
-	Unpaid bool          // whether read units cost nothing, as in a local store
+	Locks     *leasehold.Client
+	Reader    Reader
+	Limit     time.Duration // time limit of the observation; zero means no limit
+	FreeReads bool          // whether read units cost nothing, as in a local store
 
 	rule liveness.Rule
 }

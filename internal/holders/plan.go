@@ -39,7 +39,7 @@ func (w *watch) plan() Plan {
 		}
 		open = slices.DeleteFunc(open, func(s *subject) bool { return s.dead <= at })
 	}
-	if w.Unpaid {
+	if w.FreeReads {
 		p.Units = 0
 	}
 	return p

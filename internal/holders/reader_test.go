@@ -56,7 +56,7 @@ func TestReadIntervalStaysBounded(t *testing.T) {
 		-time.Millisecond: minReadInterval,
 	} {
 		t.Run(fmt.Sprint(left), func(t *testing.T) {
-			lab.Want(t, "time between reads", readingsApart(left), want)
+			lab.Want(t, "time between reads", readInterval(left), want)
 		})
 	}
 }

@@ -58,12 +58,12 @@ const (
 	givenUpAfter    = 10 * time.Second
 )
 
-// readingsApart returns the interval between two reads of a record. left is the time until the
+// readInterval returns the interval between two reads of a record. left is the time until the
 // record's holder counts as dead if it does not renew. The interval is 0.3 of left. Holders renew
 // about four times per lease, so the interval is a little longer than the pause between renewals.
 // So the second read finds that nearly all live holders have renewed. A dead holder costs three
 // more reads.
-func readingsApart(left time.Duration) time.Duration {
+func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
 
@@ -198,7 +198,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 		asked, answered := look.Asked.Sub(w.began), look.Answered.Sub(w.began)
 		s.dead = beat.Until.Sub(w.began)
 		if s.every == 0 {
-			s.every = readingsApart(durations.Less(s.dead, asked))
+			s.every = readInterval(durations.Less(s.dead, asked))
 		}
 		s.due = min(durations.Sum(answered, s.every), max(s.dead, answered))
 		return s.found, false

@@ -19,7 +19,7 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 		q.handOvers, q.longest = 0, 0
 	}
 	q.longest = max(q.longest, grant.Age())
-	if q.handOvers >= l.handOvers || len(q.waiting) == 0 || q.waiting[0].SeeksItself {
+	if q.handOvers >= l.handOvers || len(q.waiting) == 0 || q.waiting[0].NoHandOver {
 		return nil
 	}
 	q.handOvers++

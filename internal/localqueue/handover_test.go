@@ -92,7 +92,7 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 func TestLocalTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
-		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
+		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
 		l.PassQueued(at("key"), held)
 		seeksAfter(t, next, 0)
 		held = &grant{age: time.Second}
@@ -111,7 +111,7 @@ func TestLocalTurnIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
 
 func TestAcquireAnyGetsLocalTurnInsteadOfHandOver(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
-	next := enter(l, "key", "next", Wishes{SeeksItself: true})
+	next := enter(l, "key", "next", Wishes{NoHandOver: true})
 	enter(l, "key", "behind")
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
@@ -121,7 +121,7 @@ func TestAcquireAnyGetsLocalTurnInsteadOfHandOver(t *testing.T) {
 func TestLocalTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
-		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
+		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
 		isNext(t, l, held, nil)
 		l.Pass(at("key"), held)
 		seeksAfter(t, next, delay)
@@ -135,7 +135,7 @@ func TestLocalTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 func TestDelayOfLocalTurnGrowsWithLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
-		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
+		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
 		l.Pass(at("key"), held)
 		seeksAfter(t, next, delay)
 		held = &grant{age: 100 * time.Millisecond}

@@ -230,13 +230,13 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	}
 }
 
-// pass gives the turn to the next waiter. A waiter with SeeksItself acquires the key
+// pass gives the turn to the next waiter. A waiter with NoHandOver acquires the key
 // itself. If this client has just released the key, the waiter acquires it before another
 // process reads the record. So pass counts the turn of such a waiter as a hand-over. The
 // caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
-	several := len(q.waiting) > 0 && q.waiting[0].SeeksItself
+	several := len(q.waiting) > 0 && q.waiting[0].NoHandOver
 	if several && q.grant != none {
 		q.handOvers++
 		q.longest = max(q.longest, q.grant.Age())

@@ -164,7 +164,7 @@ func TestAcquireAnyReceivesTurnsOfAllKeysOnOneChannel(t *testing.T) {
 	turns := make(chan turn, 2)
 	var ws []*waiter
 	for _, key := range []string{"a", "b"} {
-		w := l.NewWaiter(at(key), key, Wishes{SeeksItself: true}, turns)
+		w := l.NewWaiter(at(key), key, Wishes{NoHandOver: true}, turns)
 		l.Join(w)
 		ws = append(ws, w)
 	}
@@ -282,7 +282,7 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 			chance := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 50 {
 				key := []string{"a", "b"}[chance.IntN(2)]
-				w := enter(l, key, "", Wishes{NoWait: chance.IntN(5) == 0, SeeksItself: chance.IntN(5) == 0})
+				w := enter(l, key, "", Wishes{NoWait: chance.IntN(5) == 0, NoHandOver: chance.IntN(5) == 0})
 				if chance.IntN(5) == 0 {
 					if given, had := l.Leave(w); had {
 						l.Pass(at(key), given.Granted)

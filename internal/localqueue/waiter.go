@@ -20,8 +20,8 @@ type Waiter[C any, G grantType] struct {
 // Wishes are the options of a waiter. With the zero Wishes, the waiter stays in the queue
 // until its turn comes, and accepts a key that is handed over.
 type Wishes struct {
-	NoWait      bool // once the holder of the key is known, Queues sends it to the waiter and removes the waiter from the queue
-	SeeksItself bool // no goroutine hands the key to the waiter: the waiter waits for several keys, or could not use the grant of a hand-over
+	NoWait     bool // once the holder of the key is known, Queues sends it to the waiter and removes the waiter from the queue
+	NoHandOver bool // no goroutine hands the key to the waiter: the waiter waits for several keys, or could not use the grant of a hand-over
 }
 
 // Turn means that a waiter may now acquire the key, or already holds it by a hand-over.

@@ -65,7 +65,7 @@ func (p dlm) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Renewal) 
 	p.setLease(w, r.Version, r.Lease, r.Now)
 }
 
-func (p dlm) stands(w *protocol.Write, h protocol.Hold) string { return isGrant(w, h) }
+func (p dlm) isCurrent(w *protocol.Write, h protocol.Hold) string { return isGrant(w, h) }
 
 func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + showsCode(w, h.Versions...)

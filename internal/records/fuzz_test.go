@@ -404,7 +404,7 @@ func FuzzWrites(f *testing.F) {
 		}
 		h.Versions = []string{v2}
 		if !b.lands(b.Guard(h)) {
-			t.Error("the guard does not hold while the grant stands")
+			t.Error("the guard does not hold while the grant is current")
 		}
 		b.must(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)}))
 		if b.lands(b.Guard(h)) || b.lands(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at})) {

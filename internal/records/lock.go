@@ -37,9 +37,9 @@ type spelling interface {
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
 	// held returns the condition that the record shows the grant of h at one of the versions
-	// in h. stands returns the condition that the grant of h has not ended, at any version.
+	// in h. isCurrent returns the condition that the grant of h has not ended, at any version.
 	held(w *protocol.Write, h protocol.Hold) string
-	stands(w *protocol.Write, h protocol.Hold) string
+	isCurrent(w *protocol.Write, h protocol.Hold) string
 
 	// isRecord returns the condition that the record has not changed since it was decoded as
 	// r.
@@ -91,7 +91,7 @@ func (l lock) Delete(h protocol.Hold) *protocol.Write {
 
 func (l lock) Guard(h protocol.Hold) *protocol.Write {
 	w := protocol.NewCheck(l.mustKey(h.Key))
-	w.Where(l.stands(w, h))
+	w.Where(l.isCurrent(w, h))
 	return w
 }
 

@@ -99,7 +99,7 @@ func (p mutex) isRecord(w *protocol.Write, r protocol.Record) string {
 	return w.Name(mutexHolder) + " = " + w.Text(r.Owner) + " AND " + w.Name(mutexExpires) + " = " + w.Value(decimal(r.Version))
 }
 
-func (p mutex) stands(w *protocol.Write, h protocol.Hold) string {
+func (p mutex) isCurrent(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + w.Name(mutexHolder) + " <> " + w.Text(mutexFree)
 }
 

@@ -109,7 +109,7 @@ func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	w.Set(attrStepDown, &types.AttributeValueMemberM{Value: protocol.Item{
 		attrGrant: text(h.Grants[0]), attrAskedBy: text(by), attrAt: number(at.UnixMilli()),
 	}})
-	w.Where(p.stands(w, h))
+	w.Where(p.isCurrent(w, h))
 	return w
 }
 

@@ -89,7 +89,7 @@ func pathOf(w *protocol.Write, index int) string {
 	return w.Name(attrWaiters) + "[" + strconv.Itoa(index) + "]"
 }
 
-func standsAt(w *protocol.Write, p protocol.QueueEntry) string {
+func entryIsAt(w *protocol.Write, p protocol.QueueEntry) string {
 	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
 }
 
@@ -115,7 +115,7 @@ func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.RemovePath(pathOf(w, at.Index))
-	w.Where(standsAt(w, at))
+	w.Where(entryIsAt(w, at))
 	return w
 }
 
@@ -131,7 +131,7 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w.Set(attrHanded, handed)
 	head := protocol.QueueEntry{Of: protocol.Waiter{Grant: g.ID, Owner: g.Owner}}
 	w.RemovePath(pathOf(w, 0))
-	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + standsAt(w, head))
+	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + entryIsAt(w, head))
 	return w
 }
 
@@ -154,7 +154,7 @@ func (p native) Grant(g protocol.Grant) *protocol.Write {
 		}
 	case g.Entry != nil:
 		w.RemovePath(pathOf(w, g.Entry.Index))
-		w.AndWhere(standsAt(w, *g.Entry))
+		w.AndWhere(entryIsAt(w, *g.Entry))
 	}
 	return w
 }

@@ -167,10 +167,10 @@ func (p versioned) setRelease(w *protocol.Write, r protocol.Release) {
 }
 
 func (p versioned) held(w *protocol.Write, h protocol.Hold) string {
-	return p.stands(w, h) + " AND " + w.In(p.version, h.Versions)
+	return p.isCurrent(w, h) + " AND " + w.In(p.version, h.Versions)
 }
 
-func (p versioned) stands(w *protocol.Write, h protocol.Hold) string {
+func (p versioned) isCurrent(w *protocol.Write, h protocol.Hold) string {
 	return p.unreleased(w) + w.Name(p.owner) + " = " + w.Text(h.Owner) + " AND " + isGrant(w, h)
 }
 

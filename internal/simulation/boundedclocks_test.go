@@ -69,10 +69,10 @@ func boundedClocks(times float64) func(seed uint64) world {
 // moment. If the previous holder does not release the key, a waiter takes it over once the
 // lease end stored in the record has passed.
 func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
-	forSeeds(t, worldSeeds, likewise(vouchedLines))
+	forSeeds(t, worldSeeds, likewise(boundedClockQueues))
 }
 
-func vouchedLines(seed uint64) world {
+func boundedClockQueues(seed uint64) world {
 	w := boundedClocks(1)(seed)
 	w.shared = false
 	w.config = func(cfg *leasehold.Config, rng *rand.Rand) {
@@ -89,10 +89,10 @@ func vouchedLines(seed uint64) world {
 // Clients with bounded clocks do work that must succeed only once (options Once and Every).
 // If a holder dies during the work, a waiter takes its lock over and does the work again.
 func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
-	forSeeds(t, worldSeeds, likewise(vouchedOnce))
+	forSeeds(t, worldSeeds, likewise(boundedClockOnce))
 }
 
-func vouchedOnce(seed uint64) world {
+func boundedClockOnce(seed uint64) world {
 	w := boundedClocks(1)(seed)
 	w.keeps = true
 	usual := w.work
@@ -165,7 +165,7 @@ func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	areFound(t, 500,
 		broken{"clocks that are wrong by more than MaxSkew", found, likewise(boundedClocks(8))},
 		broken{"ends that are believed of every version", found, misread(withEndsOfEveryVersion, likewise(boundedClocks(1)))},
-		broken{"a hand-over to the head that says an end", found, tampered(withAnEndForTheHead, likewise(vouchedLines))},
+		broken{"a hand-over to the head that says an end", found, tampered(withAnEndForTheHead, likewise(boundedClockQueues))},
 	)
 }
 

@@ -111,7 +111,7 @@ func TestSimulationCatchesBrokenVariantsUnderUnusualFaults(t *testing.T) {
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
 		broken{"a guard of one lock of several, where they do", []string{"invariant 4"}, tampered(guardedByOne, likewise(breaking))},
 		broken{"a commit that is forgotten where its release fails", []string{"invariant 8"}, likewise(func(_ uint64) world {
-			return world{work: func(c *process, r *worker) { c.twiceBy(r, oneAfterTheOther) }}
+			return world{work: func(c *process, r *worker) { c.twiceBy(r, commitThenRelease) }}
 		})},
 		broken{"holders without break notices", []string{"invariant 16:"}, misread(replacing(`"brokenGrants"`, `"unheard"`), likewise(breakingShared))},
 		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
@@ -120,11 +120,11 @@ func TestSimulationCatchesBrokenVariantsUnderUnusualFaults(t *testing.T) {
 	)
 }
 
-// oneAfterTheOther is used in place of CommitAndRelease: it first commits and then releases, and
+// commitThenRelease is used in place of CommitAndRelease: it first commits and then releases, and
 // joins the two errors.
 //
 //nolint:revive // the parameters are in the order of the method expression that it replaces
-func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.TransactWriteItem, opts ...leasehold.ReleaseOption) error {
+func commitThenRelease(g *leasehold.Group, ctx context.Context, writes []types.TransactWriteItem, opts ...leasehold.ReleaseOption) error {
 	return errors.Join(g.Commit(ctx, writes), g.Release(ctx, opts...))
 }
 

@@ -70,7 +70,7 @@ func (c *process) chance() float64 {
 	// Package renewals asks for a number while it holds a mutex. So no other goroutine competes
 	// with it, and it must not sleep here.
 	if !strings.Contains(why, "/internal/renewals.") {
-		why += c.oneAfterTheOther(why)
+		why += c.staggerWakeups(why)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,12 +81,12 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// oneAfterTheOther makes goroutines that the same event has woken continue at different
+// staggerWakeups makes goroutines that the same event has woken continue at different
 // instants. For example, the release of several keys wakes the next call in the local queue
 // of each key. Each of these calls first asks for a random number, and so sleeps here before
 // it checks its local queues. So the order in which the scheduler runs these calls does not
 // matter. The function returns the worker on whose behalf this goroutine works.
-func (c *process) oneAfterTheOther(why string) (who string) {
+func (c *process) staggerWakeups(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])

@@ -33,16 +33,16 @@ type checker struct {
 	history history
 	deletes bool // some process deletes its records on release, so a copy of a request that arrives late may create a record again
 
-	longest time.Duration   // the longest lease of any client
-	holdsOn bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
-	broken  map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
+	longest         time.Duration   // the longest lease of any client
+	trustsPastLease bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
+	broken          map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
 	// deleted contains the grants whose record was deleted by hand. A copy of the grant's
 	// request that arrives late may create the record again. Then a commit that was rejected
 	// before may still be applied.
-	deleted map[string]bool
-	toldOf  map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
-	hears   time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
-	spoils  map[string]types.AttributeValue // lease before the damage, of each row that was damaged by hand, by key
+	deleted       map[string]bool
+	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
+	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
+	spoils        map[string]types.AttributeValue // lease before the damage, of each row that was damaged by hand, by key
 
 	table    *lab.World           // table to which requests are applied
 	records  map[string]*state    // state of each record in the table, by key
@@ -55,15 +55,15 @@ type checker struct {
 	seen     map[seenBy]time.Time // time of the first reply that showed a version to a process, by process and version
 	// ends contains the time until which a version is trusted, by version. It contains only
 	// versions that store the end of their lease.
-	ends     map[string]time.Time
-	arrived  map[string]time.Time     // time of the last write to a record by any process except the one that acquires all keys in the end, by key
-	sessions map[string]*sessionState // state of each session, by session id
-	beliefs  []*belief
-	over     map[[2]string]bool     // locks whose Release returned nil, by grant id and token; false in worlds that delete records
-	commits  map[string]*commitCall // commits, by the value that they append
-	logs     map[string][]string    // values that commits have appended to the log of each key
-	worked   map[[2]string]bool     // key and token of each lock under which work that must succeed only once has succeeded
-	writes   *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
+	ends        map[string]time.Time
+	lastWritten map[string]time.Time     // time of the last write to a record by any process except the one that acquires all keys in the end, by key
+	sessions    map[string]*sessionState // state of each session, by session id
+	beliefs     []*belief
+	over        map[[2]string]bool     // locks whose Release returned nil, by grant id and token; false in worlds that delete records
+	commits     map[string]*commitCall // commits, by the value that they append
+	logs        map[string][]string    // values that commits have appended to the log of each key
+	worked      map[[2]string]bool     // key and token of each lock under which work that must succeed only once has succeeded
+	writes      *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue.
@@ -88,7 +88,7 @@ func newChecker() *checker {
 		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, handed: map[string]handed{}, joined: map[string]*process{}, seen: map[seenBy]time.Time{}, ends: map[string]time.Time{}, over: map[[2]string]bool{},
-		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, toldOf: map[string]time.Time{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
+		sessions: map[string]*sessionState{}, lastWritten: map[string]time.Time{}, broken: map[string]bool{}, brokenAt: map[string]time.Time{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
 		commits: map[string]*commitCall{}, logs: map[string][]string{}, worked: map[[2]string]bool{},
 	}
 }
@@ -278,7 +278,7 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	grant := lock.Record().Grant
-	if !c.deletes && c.stands(lock.Key().Partition, grant, lock.Token()) {
+	if !c.deletes && c.isCurrent(lock.Key().Partition, grant, lock.Token()) {
 		c.note("8: Release of grant %s returned nil, and the record shows it held", grant)
 	}
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
@@ -313,11 +313,11 @@ func (c *checker) finish() {
 		if s := c.sessions[b.session]; s != nil && s.trust.Before(supported) {
 			supported = s.trust
 		}
-		if b.end.After(supported) && !c.holdsOn {
+		if b.end.After(supported) && !c.trustsPastLease {
 			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {
-			if c.broken[o.grant] || c.broken[b.grant] || c.holdsOn {
+			if c.broken[o.grant] || c.broken[b.grant] || c.trustsPastLease {
 				continue
 			}
 			if o.lock.Key() == b.lock.Key() && o.began.Before(b.end) && b.began.Before(o.end) {

@@ -55,7 +55,7 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 
 func (c *checker) applies(r *request, key, what string) {
 	if r.by.id != lastClient {
-		c.arrived[key] = time.Now()
+		c.lastWritten[key] = time.Now()
 	}
 	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
 }

@@ -72,7 +72,7 @@
 // keys for which goroutines wait in local queues. The scheduler would then decide which
 // goroutine acquires a free key. So each goroutine first sleeps for a time that depends on the
 // seed and on its worker. It sleeps where the client draws a random number, which every call
-// does before it checks the local queue (process.oneAfterTheOther). There is one exception: the
+// does before it checks the local queue (process.staggerWakeups). There is one exception: the
 // scheduler of renewals draws random numbers while it holds a mutex, so goroutines do not sleep
 // there.
 //

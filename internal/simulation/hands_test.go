@@ -52,7 +52,7 @@ func TestSimulationOfBreakingLocksUnderSharedLeases(t *testing.T) {
 }
 
 func breakingShared(_ uint64) world {
-	return world{shared: true, keeps: true, beside: breakLocks, work: (*process).sectionHeldForLong, hears: 2 * usualLease}
+	return world{shared: true, keeps: true, beside: breakLocks, work: (*process).sectionHeldForLong, noticedWithin: 2 * usualLease}
 }
 
 // heldFor is the time for which processes hold their locks after the faults
@@ -84,21 +84,21 @@ func (c *process) sectionHeldForLong(r *worker) {
 func (c *checker) brokeAndTold(grant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.toldOf[grant] = time.Now()
+	c.brokenAt[grant] = time.Now()
 }
 
 // checkHearing checks that a process stopped trusting a broken grant in time. The time
 // counts from the break or, if that is later, from the end of the faults. The caller must
 // hold c.mu.
 func (c *checker) checkHearing(b *belief) {
-	told, broken := c.toldOf[b.grant]
-	if !broken || c.hears == 0 {
+	told, broken := c.brokenAt[b.grant]
+	if !broken || c.noticedWithin == 0 {
 		return
 	}
 	if mended := c.began.Add(faultsLast); told.Before(mended) {
 		told = mended
 	}
-	if late := b.end.Sub(told); late > c.hears {
+	if late := b.end.Sub(told); late > c.noticedWithin {
 		c.note("16: process %d believed in grant %s for %v after its break was over, and the faults", b.by.id, b.grant, late)
 	}
 }

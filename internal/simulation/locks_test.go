@@ -163,7 +163,7 @@ func (s *run) stale() time.Duration {
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for of, at := range s.arrived {
+	for of, at := range s.lastWritten {
 		if (of == key || strings.HasPrefix(of, "session ")) && at.After(from) {
 			from = at
 		}

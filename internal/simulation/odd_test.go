@@ -161,7 +161,7 @@ func outages(_ uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			cfg.Layout = layout.AWSLabs{HoldThroughOutage: rng.IntN(3) > 0}
 		},
-		believes: true,
+		trustsPastLease: true,
 		beside: func(_ *testing.T, s *run, r *worker) {
 			for s.goesOn() {
 				time.Sleep(upTo(r, 4*time.Second))

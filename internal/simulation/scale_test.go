@@ -51,9 +51,9 @@ var worlds = []struct {
 	{"TestSimulationOfSkewedClocks", 1, skewedBy(wallSkew * 9 / 10)},
 	{"TestSimulationWhileWallClocksAreSet", 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfBoundedClocks", 2, likewise(boundedClocks(1))},
-	{"TestSimulationOfQueuesAndBoundedClocks", 1, likewise(vouchedLines)},
+	{"TestSimulationOfQueuesAndBoundedClocks", 1, likewise(boundedClockQueues)},
 	{"TestSimulationOfClientsClosedDuringOnce", 1, likewise(onceBeforeClose)},
-	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, likewise(vouchedOnce)},
+	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, likewise(boundedClockOnce)},
 	{"TestSimulationOfRefusedRequests", 1, simulateRefusals},
 }
 
@@ -174,10 +174,10 @@ func TestEverySimulationRunsAtScale(t *testing.T) {
 	for _, w := range worlds {
 		at[w.test] = true
 	}
-	door := regexp.MustCompile(`func (Test\w+)\(t \*testing\.T\) {\s+forSeeds\(`)
+	entry := regexp.MustCompile(`func (Test\w+)\(t \*testing\.T\) {\s+forSeeds\(`)
 	found := 0
 	for _, name := range lab.Must(filepath.Glob("*_test.go"))(t) {
-		for _, m := range door.FindAllSubmatch(lab.Must(os.ReadFile(name))(t), -1) {
+		for _, m := range entry.FindAllSubmatch(lab.Must(os.ReadFile(name))(t), -1) {
 			found++
 			if !at[string(m[1])] {
 				t.Errorf("%s is not among worlds", m[1])

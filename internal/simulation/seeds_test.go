@@ -86,12 +86,12 @@ func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	for _, f := range s.faults {
 		t.Log(f)
 	}
-	t.Errorf("seed %d: %s\nwith %d faults of %d, above; again: %s", seed, ids{}.in(s.problem), len(s.faults), s.before, again(seed, door(t), idsOf(s.faults)))
+	t.Errorf("seed %d: %s\nwith %d faults of %d, above; again: %s", seed, ids{}.in(s.problem), len(s.faults), s.before, again(seed, testNameOf(t), idsOf(s.faults)))
 }
 
-// door returns the name of the test that runs the simulation now. In the path of t's name
+// testNameOf returns the name of the test that runs the simulation now. In the path of t's name
 // this is the last part that begins with Test.
-func door(t *testing.T) string {
+func testNameOf(t *testing.T) string {
 	name := ""
 	for part := range strings.SplitSeq(t.Name(), "/") {
 		if strings.HasPrefix(part, "Test") {

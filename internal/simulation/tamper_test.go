@@ -228,7 +228,7 @@ func (c *checker) appended(r *request, key string) {
 	c.applies(r, key, "noted "+value)
 	call := c.commits[value]
 	switch {
-	case !c.stands(key, call.grant, call.token):
+	case !c.isCurrent(key, call.grant, call.token):
 		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v", value, call.grant, call.token, key, c.records[key])
 	case !c.allStand(call.beside):
 		c.note("4: %s, of grant %s, landed when a lock beside %s did not stand", value, call.grant, key)
@@ -239,16 +239,16 @@ func (c *checker) appended(r *request, key string) {
 
 func (c *checker) allStand(locks []*leasehold.Lock) bool {
 	for _, l := range locks {
-		if !c.stands(l.Key().Partition, l.Record().Grant, l.Token()) {
+		if !c.isCurrent(l.Key().Partition, l.Record().Grant, l.Token()) {
 			return false
 		}
 	}
 	return true
 }
 
-// stands reports whether a grant is current, according to the record in the
+// isCurrent reports whether a grant is current, according to the record in the
 // table.
-func (c *checker) stands(key, grant string, token int64) bool {
+func (c *checker) isCurrent(key, grant string, token int64) bool {
 	s := c.records[key]
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }

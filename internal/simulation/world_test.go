@@ -19,28 +19,28 @@ import (
 
 // world is the configuration of a simulation. Its zero value is the usual world.
 type world struct {
-	shared        bool                                     // clients use shared leases; the function config may change this for some
-	keeps         bool                                     // no client deletes its records on release
-	leases        []time.Duration                          // leases that the clients use in turn, by client id; empty for usualLease
-	net           troubles                                 // faults that happen in addition to those of every network
-	skew          time.Duration                            // largest difference between two wall clocks
-	wall          func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew or a small default
-	refusalsAlone bool                                     // the only faults are refusals by AWS, each for a while
-	believes      bool                                     // clients may trust a lock for longer than its lease during an outage
-	hears         time.Duration                            // time within which holders learn of a break after the faults have stopped; 0 if no time is promised
-	forgets       bool                                     // clients remember only the keys that they are observing
-	config        func(*leasehold.Config, *rand.Rand)
-	work          func(*process, *worker)               // the work of each goroutine; nil for process.section
-	beside        func(t *testing.T, s *run, r *worker) // runs at the same time as the clients' work, until the faults have stopped
-	tamper        func(*http.Request, []byte) []byte    // changes requests in flight
-	yields        bool                                  // goroutines yield at random, so that they run in another order
-	misread       func([]byte) []byte                   // changes replies in flight
-	report        func(problem string)                  // called with each violation instead of failing the test
-	told          func(history []string)                // receives the lines of the history at the end of the run
-	wrote         func(key string, lines []string)      // receives the writes of each key, for a check against the models of proof/spec
-	injected      func([]injected)                      // receives the faults that happened
-	only          []string                              // ids of the only faults that happen; nil for all faults
-	kinds         []fault                               // kinds of the only faults that happen; nil for all kinds
+	shared          bool                                     // clients use shared leases; the function config may change this for some
+	keeps           bool                                     // no client deletes its records on release
+	leases          []time.Duration                          // leases that the clients use in turn, by client id; empty for usualLease
+	net             troubles                                 // faults that happen in addition to those of every network
+	skew            time.Duration                            // largest difference between two wall clocks
+	wall            func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew or a small default
+	refusalsAlone   bool                                     // the only faults are refusals by AWS, each for a while
+	trustsPastLease bool                                     // clients may trust a lock for longer than its lease during an outage
+	noticedWithin   time.Duration                            // time within which holders learn of a break after the faults have stopped; 0 if no time is promised
+	forgets         bool                                     // clients remember only the keys that they are observing
+	config          func(*leasehold.Config, *rand.Rand)
+	work            func(*process, *worker)               // the work of each goroutine; nil for process.section
+	beside          func(t *testing.T, s *run, r *worker) // runs at the same time as the clients' work, until the faults have stopped
+	tamper          func(*http.Request, []byte) []byte    // changes requests in flight
+	yields          bool                                  // goroutines yield at random, so that they run in another order
+	misread         func([]byte) []byte                   // changes replies in flight
+	report          func(problem string)                  // called with each violation instead of failing the test
+	told            func(history []string)                // receives the lines of the history at the end of the run
+	wrote           func(key string, lines []string)      // receives the writes of each key, for a check against the models of proof/spec
+	injected        func([]injected)                      // receives the faults that happened
+	only            []string                              // ids of the only faults that happen; nil for all faults
+	kinds           []fault                               // kinds of the only faults that happen; nil for all kinds
 }
 
 const (
@@ -68,7 +68,7 @@ var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerN
 
 func newRun(t *testing.T, seed uint64, plan world) *run {
 	s := &run{checker: newChecker(), w: lab.New(t).Work(), seed: seed, plan: plan, quit: make(chan struct{})}
-	s.table, s.holdsOn, s.hears = s.w, plan.believes, plan.hears
+	s.table, s.trustsPastLease, s.noticedWithin = s.w, plan.trustsPastLease, plan.noticedWithin
 	if plan.wrote != nil {
 		s.writes = newWrites()
 	}
@@ -144,7 +144,7 @@ func (s *run) end(t *testing.T) {
 // again.
 func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
-	test := door(t)
+	test := testNameOf(t)
 	if s.plan.report == nil && s.plan.told == nil {
 		s.tally.enter(test, seed, s.first() != "")
 	}

@@ -54,8 +54,8 @@ func (s *Seat) Won(term Term, as election.Leader) {
 // Left records that the term of this process has ended, so that the leader is unknown.
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
-// stands returns the current answers to the probes, and the leader to name.
-func (s *Seat) stands() (standing, election.Leader) {
+// answers returns the current answers to the probes, and the leader to name.
+func (s *Seat) answers() (standing, election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader
 	s.mu.Unlock()
@@ -74,11 +74,11 @@ func (s *Seat) stands() (standing, election.Leader) {
 func (s *Seat) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /leader", func(w http.ResponseWriter, _ *http.Request) {
-		at, leader := s.stands()
+		at, leader := s.answers()
 		answer(w, at.leads, leaderText(leader))
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
-		at, _ := s.stands()
+		at, _ := s.answers()
 		text := "live\n"
 		if !at.live {
 			text = "renewals are overdue\n"

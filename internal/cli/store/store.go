@@ -227,7 +227,7 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 // limit at most. If limit is zero, it observes until the state of every holder is known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
 	by := holders.New(t.Requests(), t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
-	by.Limit, by.Unpaid = limit, t.File != ""
+	by.Limit, by.FreeReads = limit, t.File != ""
 	return by
 }
 

@@ -71,7 +71,7 @@ func do(ctx context.Context, args []string) error {
 	if o.out != "" {
 		err = errors.Join(err, report.Write(o.out, results))
 	}
-	if o.docs != "" && err == nil { // publishes the results only if the contest has run to its end
+	if o.docs != "" && err == nil { // publish no results of an interrupted contest
 		err = report.Publish(o.docs, results)
 	}
 	return errors.Join(err, failed(results))
@@ -93,8 +93,8 @@ func failed(results *contest.Results) error {
 	return nil
 }
 
-// results reads results from the file that a flag names. Without that flag it runs the
-// contest. If the contest is interrupted, it returns the results so far and an error.
+// results reads the results from the file given by the flag -from. Without this flag, it
+// runs the contest. If the contest is interrupted, it returns the results so far and an error.
 func (o options) results(ctx context.Context) (*contest.Results, error) {
 	if o.from != "" {
 		return report.Read(o.from)
@@ -120,7 +120,7 @@ func (o options) results(ctx context.Context) (*contest.Results, error) {
 	return c.Play(ctx)
 }
 
-// playing returns the contenders whose names begin with a prefix that a flag gives.
+// playing returns the contenders whose names begin with a prefix in the flag -contenders.
 func (o options) playing() (all []contest.Contender) {
 	for _, one := range contest.Contenders() {
 		for prefix := range strings.SplitSeq(o.contenders, ",") {

@@ -16,8 +16,8 @@ import (
 // dynoxide. It compares every reply and the final contents of the tables. A failure prints
 // the command that repeats it.
 //
-// The requests avoid the known differences between dynoxide and AWS. Comments in
-// requests_test.go name each difference. The test does not compare error texts, because
+// The requests avoid the cases in which dynoxide is known to differ from AWS. Comments in
+// requests_test.go name each such case. The test does not compare error texts, because
 // dynoxide words them differently.
 func TestLocaldynamoAnswersLikeDynoxide(t *testing.T) {
 	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}

@@ -180,7 +180,7 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 	}
 }
 
-func TestReleaseIsBuiltWithOneGoVersion(t *testing.T) {
+func TestReleaseBuildRefusesOtherGoVersion(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
 	lab.OK(t, os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700))

@@ -1,23 +1,25 @@
 /*
- * Any of two. A caller wants one of two keys, and stands in the queue of each. The
- * holders of both may hand over to it at once, or one may hand over while it asks
- * for the other, which is free. It holds the first grant that it is shown, leaves
- * the other queue, and gives back what it was handed there.
+ * Any of two. A caller wants one of two keys, and is in the queue of each. The holders of
+ * both keys may hand over to the caller at the same time. Or one may hand over while the
+ * caller sends a grant for the other key, which is free. The caller holds the first key
+ * whose grant it is shown. It leaves the other queue, and releases a grant that it was
+ * handed there.
  *
- * Promises: no two believe in a key at the same time; once the caller has done with
- * a key, and was answered, the key is not left with a grant of its entry; while it
- * holds one key, no grant of its own is applied to the other, so that a key without
- * a believer is the matter of a hand-over's lease, and not of a whole one.
+ * Promises: no two clients believe at the same time that they hold a key; once the caller
+ * is done with a key, and has had a reply, the key does not keep a grant of the caller's
+ * entry; while the caller holds one key, no grant that it has sent is applied to the other
+ * key. So a key without a holder that trusts it stays blocked for the lease of a hand-over
+ * at most, not for a whole lease.
  *
  * Bounds: one of the two joins may arrive twice, all other requests once; each may be
- * late or lost. A lease of 3 ticks, that of a hand-over of 2, of which one is the margin;
- * observers' clocks are fast.
- * Abstracted: a grant of an entry is one write until the record changes, so that two
- * of one entry are told apart, as by their versions; all others who want a key are
- * one process; which queue is joined when is a free choice, and so is whether a key
- * is handed over or freed. An attempt without an answer is settled when no copy of it
- * is on its way, as by the next, which names it. Left out: what waiter.pml and
- * queue.pml have: renewals, commits, the place in a queue.
+ * late or lost. A lease of 3 ticks, and of 2 ticks after a hand-over, one of which is the
+ * margin; observers' clocks are fast.
+ * Abstracted: a grant of an entry counts as one grant until the record changes, so two
+ * grants of one entry are distinct, as by their versions; all other clients that want a
+ * key are one process; the caller joins either queue at any time; a holder may hand over
+ * or release. An attempt without a reply is resolved when no copy of it is in flight; in
+ * the code, the next attempt names it instead. Left out, because waiter.pml and queue.pml
+ * have them: renewals, commits, and the position in a queue.
  *
  * Rules, each with the variant that goes without it:
  *   SECOND_GRANT: Whoever is shown grants of two keys gives one back.
@@ -35,13 +37,13 @@
 #define NONE 2 /* no key */
 #define other(k) (1 - (k))
 
-/* What a record shows. */
+/* What a record shows: no holder, a grant of another client, or one of the following. */
 #define FREE 0
 #define OTHERS 1
 #define ENTRY 2 /* the grant of the caller's entry */
-#define OWN 3   /* a grant that the caller has sent */
+#define OWN 3   /* a grant that the caller itself has sent */
 
-/* A leave or a grant of the caller's: none is under way, it is, or how it was answered. */
+/* State of the caller's leave or grant: 0 if none is in flight, SENT, or the result. */
 #define SENT 1
 #define APPLIED 2
 #define REJECTED 3
@@ -49,26 +51,26 @@
 
 byte who[2] = OTHERS;
 bool stands[2]; /* the entry is in the queue */
-byte life[2];   /* what is left of the lease of a grant to the caller, by the fastest clock */
+byte life[2];   /* rest of the lease of a grant to the caller, by the fastest clock, in ticks */
 
-byte joins[2];  /* copies that may still arrive */
+byte joins[2];  /* number of copies of the join that may still arrive */
 byte leave[2];
 byte own[2];
-bool back[2];   /* a release of the grant of its entry may still arrive */
-bool named[2];  /* the grant under way names the grant that the record shows */
+bool back[2];   /* whether a release of the grant of the caller's entry may still arrive */
+bool named[2];  /* whether the grant in flight names the grant that the record shows */
 
-byte left[2];    /* of trust in a grant of its entry */
-byte ownLeft[2]; /* of trust in a grant of its own */
+byte left[2];    /* how long the caller may trust a grant of its entry, in ticks */
+byte ownLeft[2]; /* how long the caller may trust a grant that it has sent, in ticks */
 byte holds = NONE;
-bool joined[2]; /* it was in the queue, for all that the caller knows */
-bool shown[2];  /* the last look has shown the grant of its entry */
-bool gone[2];   /* its entry was not in the queue when the leave arrived, and no copy of its join is to come */
-bool done[2];   /* and the caller has had the answer, and given back what it showed */
+bool joined[2]; /* whether the caller has joined the queue */
+bool shown[2];  /* whether the last read has shown the grant of the caller's entry */
+bool gone[2];   /* whether the entry was not in the queue when the leave arrived, and no copy of the join can still arrive */
+bool done[2];   /* whether the caller is done: the entry cannot return, and a grant of it was released */
 
 #define trusts(k) (who[k] == OWN -> ownLeft[k] > 0 : left[k] > 0)
 #define believes(k) (holds == k && left[k] > 0)
 
-/* change: the record of k shows another grant. Whatever names the one before is in vain. */
+/* change makes the record of k show another grant. Requests that name the earlier grant then fail. */
 inline change(k, w) {
 	who[k] = w;
 	back[k] = false;
@@ -76,11 +78,11 @@ inline change(k, w) {
 	life[k] = (w == ENTRY -> SHORT - DRIFT : (w == OWN -> LEASE - DRIFT : 0))
 }
 
-/* All others who want key k: they hold it in turn, and take over from the dead. */
+/* All other clients that want key k: they hold it in turn, and take it over from dead holders. */
 proctype Others(byte k) {
 	do
 	:: atomic { who[k] == OTHERS && stands[k] ->
-		assert(!done[k]); /* it is handed to one who has left */
+		assert(!done[k]); /* the key is handed to a caller that has left */
 		stands[k] = false;
 		change(k, ENTRY) }
 	:: atomic { who[k] == OTHERS -> change(k, FREE) }
@@ -99,7 +101,7 @@ proctype Network(byte k) {
 	:: atomic { joins[k] > 0 -> joins[k]--;
 		if
 		:: who[k] > FREE -> stands[k] = true
-		:: true /* it is lost, or the record is free */
+		:: true /* the join is lost, or the key is free */
 		fi }
 	:: atomic { leave[k] == SENT ->
 		if
@@ -110,13 +112,13 @@ proctype Network(byte k) {
 	:: atomic { own[k] == SENT ->
 		if
 		:: who[k] == FREE || named[k] ->
-			assert(holds != other(k)); /* it has the other */
+			assert(holds != other(k)); /* the caller holds the other key */
 			stands[k] = false;
 			change(k, OWN);
 			own[k] = APPLIED
 		:: else -> own[k] = REJECTED
 		fi }
-	:: atomic { own[k] == SENT -> own[k] = REJECTED } /* it is lost: its caller may never know */
+	:: atomic { own[k] == SENT -> own[k] = REJECTED } /* the grant is lost: the caller may never know */
 	:: atomic { back[k] -> change(k, FREE) }
 	od
 }
@@ -147,7 +149,7 @@ inline look(k) {
 #endif
 }
 
-/* ask sends a grant of its own for k. */
+/* ask makes the caller send a grant for key k. */
 inline ask(k) {
 	own[k] = SENT;
 	named[k] = (who[k] == ENTRY);
@@ -162,7 +164,7 @@ inline ask(k) {
 #endif
 
 proctype Caller() {
-	byte pending = NONE; /* the key of a grant of its own that has no answer */
+	byte pending = NONE; /* key for which the caller has sent a grant without a reply */
 	byte k;
 
 wait:	if
@@ -193,7 +195,7 @@ wait:	if
 held:	atomic { k = other(k) }
 	goto leaveIt;
 
-over:	/* both, one after the other */
+over:	/* leaves both queues, one after the other */
 	k = 0;
 leaveIt: if
 	:: atomic { joined[k] && shown[k] && who[k] == ENTRY ->
@@ -228,11 +230,11 @@ leaveIt: if
 	k = 0
 }
 
-/* What the caller has done with is on its way back, or no longer its own. */
+/* isLeft is true if the caller is done with key k, but its entry keeps a grant that no release will end. */
 #define isLeft(k) (done[k] && who[k] == ENTRY && !back[k])
 proctype Watcher() {
 	if
-	:: atomic { isLeft(0) -> assert(false) } /* a key is left with a grant that nobody wants */
+	:: atomic { isLeft(0) -> assert(false) } /* a key keeps a grant that no client wants */
 	:: atomic { isLeft(1) -> assert(false) }
 	fi
 }

@@ -87,7 +87,7 @@ func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, er
 	return refused, nil
 }
 
-// answer matches the line of the verifier's output for one history. It contains the
+// answer matches the line of the verifier's output for one history. The line contains the
 // verdict, and the number of events that the model could execute.
 var answer = regexp.MustCompile(`(?m)^history \d+ (accepted|refused) (\d+)$`)
 

@@ -1,16 +1,15 @@
 /*
- * Clocks that are vouched for. The holder of a key renews it for a while, and
- * dies. A client that has not watched it takes over once the lease has ended by
- * the wall clock. Some renewals are of a client that does not vouch: it leaves in
- * the record what it does not know.
+ * Clocks with a bounded error (MaxSkew). The holder of a key renews it for a while, and
+ * dies. A client that has not watched the holder takes over once the lease has ended by
+ * the wall clock: the record contains the end of the lease. Some renewals come from a
+ * client without MaxSkew. It writes no end, and leaves the earlier one in the record.
  *
- * Promise: no two believe at the same time.
+ * Promise: no two clients believe at the same time that they hold the key.
  *
- * Bounds: 4 attempts, the grant among them, none of which arrives twice; a lease
- * of 4 ticks, one of which is the margin; the wall clock of who writes is behind
- * by one tick, and that of the client wrong by one at most, read twice, and set
- * in between. Abstracted: as in grant.pml. An end that is over counts as one that
- * is over just now.
+ * Bounds: 4 attempts, including the grant, none of which arrives twice; a lease of 4
+ * ticks, one of which is the margin. The wall clock of the writer is one tick behind. The
+ * client's clock is wrong by at most one tick; the client reads it twice, and the clock is
+ * set in between. Abstracted: as in grant.pml. An end in the past counts as an end now.
  *
  * Rules, each with the variant that goes without it:
  *   END_OF_VERSION: An end counts only for the version that it names.
@@ -31,11 +30,11 @@
 #define TRUST (LEASE - DRIFT - SKEW)
 #endif
 
-byte ends[ATTEMPTS + 1]; /* what is left until the end that the attempt writes, by true time; 0: it writes none, or it is over */
-bool says[ATTEMPTS + 1]; /* it writes one */
-byte said;               /* the attempt whose end stands in the record */
-byte ahead;              /* by how much the client's clock is ahead of the slowest that it may be */
-byte looks = 1;          /* again at a version that it has seen */
+byte ends[ATTEMPTS + 1]; /* true time until the end that the attempt writes, in ticks; 0 if none or if passed */
+bool says[ATTEMPTS + 1]; /* whether the attempt writes an end */
+byte said;               /* attempt whose end the record contains */
+byte ahead;              /* how far the client's clock is ahead of the slowest clock that its error allows, in ticks */
+byte looks = 1;          /* how often the client may read a version again that it has already seen */
 
 #ifdef WITHOUT_READ_AFTER
 #define pauses(x) :: ends[x] = LEASE - SKEW - 1; says[x] = true

@@ -19,10 +19,10 @@ import (
 
 // Limits of a search through the states of a model. A search that exceeds a limit fails.
 const (
-	atOnce   = 2    // number of searches at the same time
-	memory   = 6000 // memory limit of each search, in megabytes
-	deepest  = 500_000
-	patience = 10 * time.Minute
+	atOnce   = 2                // number of searches at the same time
+	memory   = 6000             // memory limit of each search, in megabytes
+	deepest  = 500_000          // maximum depth of a search, in steps of the model
+	patience = 10 * time.Minute // time limit of each search
 )
 
 // Checker runs searches through all states of models, with the model checker spin.

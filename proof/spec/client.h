@@ -1,16 +1,18 @@
 /*
- * A client that seeks the key, holds it, and gives it up or lets it run out.
+ * A client that tries to acquire the key, holds it, and releases it or lets its lease
+ * expire.
  *
- * It sends a grant without looking. If that is rejected it watches the holder,
- * and takes over from one whose version stood still for its lease. An attempt
- * without an answer is named by the next, which replaces it wherever it landed.
+ * It first sends a grant without reading the record. If the grant is rejected, the
+ * client watches the holder. It takes over from a holder whose version has not changed
+ * for its lease. If an attempt gets no reply, the condition of the next attempt names
+ * it. So the next attempt replaces the earlier one if that was applied.
  */
 #ifndef givesUp
 #define givesUp skip /* a client may stop waiting for any reply */
 #endif
 proctype Client(byte c) {
-	byte a; /* the attempt that is under way */
-	byte s; /* the version that a record shows */
+	byte a; /* attempt in flight */
+	byte s; /* version that the record shows */
 
 seek:	atomic {
 		last < ATTEMPTS;
@@ -31,7 +33,7 @@ wait:	if
 		s = SHOWN(reply[a]);
 		hangup(a);
 		if
-		:: held(s) && has(tried[c] | only(a), s) -> /* its own, landed unseen */
+		:: held(s) && has(tried[c] | only(a), s) -> /* its own attempt, which was applied without a reply */
 			a = 0;
 			if
 			:: left[s] > 0 -> goto hold
@@ -50,7 +52,7 @@ wait:	if
 look:	if
 	:: atomic { watch[c] == 0 -> goto seek }
 #ifdef BOUNDED_CLOCK
-	:: atomic { watch[c] != 0 && cur == seen[c] && looks > 0 -> /* again, by a clock that was set meanwhile */
+	:: atomic { watch[c] != 0 && cur == seen[c] && looks > 0 -> /* reads the same version again, after its clock was set */
 		looks--;
 		beforeSight;
 		watch[c] = (sight(cur) < watch[c] -> sight(cur) : watch[c]) }

@@ -1,21 +1,23 @@
 /*
- * Commit. A holder sends writes and the guard of its grant in one transaction,
- * under one idempotency token, until it knows what became of them; meanwhile
- * its grant ends at any moment, and others are granted the key. No clock keeps
- * any of this safe: trust ends when it likes.
+ * Commit. A holder sends its writes and the guard of its grant in one transaction, with
+ * one idempotency token. It sends the transaction again until it knows the outcome.
+ * Meanwhile its grant may end at any moment, and other clients are granted the key. The
+ * safety of a commit depends on no clock, so trust may end at any time in this model.
  *
- * Promises: writes land only while the grant stands, and once; a commit that is
- * said to have landed has, and one that is said to have failed never does.
+ * Promises: writes are applied only while the grant is current, and only once; a commit
+ * that is reported as applied has been applied; a commit that is reported as failed is
+ * never applied.
  *
- * The network carries a request never, late or twice, and takes none that was
- * signed more than five minutes ago. DynamoDB forgets a token ten minutes after
- * its use. The writes have a condition of their own, which is true or not
- * whenever it is asked. A late copy of the grant may bring it back to a free
- * key, with a token of its own, and the same client may be granted the key again.
+ * The network may lose a request, or deliver it late or twice. DynamoDB rejects requests
+ * that were signed more than five minutes ago, and forgets an idempotency token ten
+ * minutes after its use. The holder's writes have a condition of their own, which may be
+ * true or false at each evaluation. A late copy of the grant may make the same grant
+ * again when the key is free, with a new fencing token. The same client may also get
+ * another grant of the key.
  *
  * Bounds: 5 requests, of which one arrives twice; 15 minutes. Left out, as
- * docs/internals/protocol.md says: that of a request which arrives twice one copy is
- * refused, and the other lands.
+ * docs/internals/protocol.md says: that one copy of a request is rejected and the other
+ * copy is applied.
  *
  * Rules, each with the variant that goes without it:
  *   GUARD: A commit lands only where its guard holds.
@@ -31,7 +33,7 @@
 #endif
 #define REQUESTS (5 + MORE)
 
-/* What a request sends beside the guard, and what the use of a token was. */
+/* What a request contains besides the guard, and what an idempotency token was used for. */
 #define WRITES 1
 #define NOTHING 2
 
@@ -48,30 +50,31 @@
 #define VOIDING 1
 #define REREADING 2
 
-/* How it ends. */
+/* Results of a commit. */
 #define COMMITTED 1
-#define FAILED 2 /* NotHeld, Cancelled, Rejected and GiveUp: never landed, never will */
+#define FAILED 2 /* NotHeld, Cancelled, Rejected and GiveUp: the writes were not applied and never will be */
 #define DOUBTFUL 3
 
-/* What the record shows: the grant of the commit; a release, or another's grant;
- * this grant again, by a late copy, with another token; another grant of the
- * same client. The first does not come back. */
+/* What the record shows: the grant of the commit (STANDS); a release, or a grant of
+ * another client (ENDED); the grant of the commit again, made by a late copy, with
+ * another token (COPIED); another grant of the same client (AGAIN). Once the record has
+ * changed, it never shows STANDS again. */
 #define STANDS 0
 #define ENDED 1
 #define COPIED 2
 #define AGAIN 3
 byte record = STANDS;
 
-byte landed;      /* how often the writes have */
+byte landed;      /* how often the writes have been applied */
 byte result;
-byte minutes;     /* in fives */
+byte minutes;     /* time, in units of five minutes */
 
 #ifdef WITHOUT_ONE_TOKEN
 #define slot(x) (x)
 #else
 #define slot(x) 0
 #endif
-byte used[REQUESTS + 1]; /* by what each idempotency token was */
+byte used[REQUESTS + 1]; /* what each idempotency token was used for: WRITES or NOTHING; NONE if it was not used */
 byte usedAt[REQUESTS + 1];
 
 byte last;
@@ -79,7 +82,7 @@ byte twice = 1;
 byte body[REQUESTS + 1];
 byte copies[REQUESTS + 1];
 byte signed_[REQUESTS + 1];
-byte reply;       /* to the request that is waited for */
+byte reply;       /* reply to the request for which the committer waits */
 byte awaited;
 
 #ifdef WITHOUT_GUARD
@@ -92,8 +95,8 @@ byte awaited;
 #define guarded (record == STANDS)
 #endif
 
-/* answer keeps a reply if it is waited for. Of two, either may be the one that
- * arrives; but see the bounds. */
+/* answer stores reply r to request x if the committer waits for it. If there are two
+ * replies, either may be the one that arrives, except for the case in the bounds. */
 inline answer(x, r) {
 	if
 	:: awaited != x
@@ -104,21 +107,21 @@ inline answer(x, r) {
 
 inline transact(x) {
 	if
-	:: used[slot(x)] == body[x] -> answer(x, DONE) /* again, and nothing is written */
+	:: used[slot(x)] == body[x] -> answer(x, DONE) /* the same token again: nothing is written */
 	:: used[slot(x)] != NONE && used[slot(x)] != body[x] -> answer(x, TAKEN)
 	:: used[slot(x)] == NONE ->
 		if
 		:: !guarded -> answer(x, GUARD_FAILED)
-		:: guarded && body[x] == WRITES -> answer(x, WRITE_FAILED) /* or, as likely: */
+		:: guarded && body[x] == WRITES -> answer(x, WRITE_FAILED) /* the writes' own condition is false */
 		:: guarded ->
 			used[slot(x)] = body[x];
 			usedAt[slot(x)] = minutes;
 			if
 			:: body[x] == WRITES ->
 				landed++;
-				assert(record == STANDS);        /* it lands only while its grant stands */
-				assert(landed == 1);     /* once */
-				assert(result != FAILED) /* and not after it was said to have failed */
+				assert(record == STANDS);        /* applied only while the grant is current */
+				assert(landed == 1);     /* applied only once */
+				assert(result != FAILED) /* not applied after the commit was reported as failed */
 			:: else
 			fi;
 			answer(x, DONE)
@@ -197,7 +200,7 @@ proctype Committer() {
 	byte stage;
 	bool unanswered;
 
-	/* The caller's context may end, and trust, whenever somebody asks. */
+	/* The caller's context and the trust in the lock may end before any request. */
 send:	atomic {
 		if
 		:: true ->
@@ -242,7 +245,7 @@ send:	atomic {
 	:: atomic { reply == TAKEN -> reply = NONE; awaited = 0;
 		if
 		:: stage == VOIDING -> stage = REREADING; goto send
-		:: true -> /* it was used by one that had no answer */
+		:: true -> /* a request without a reply has used the token */
 			assert(unanswered);
 			finish(DOUBTFUL)
 		fi }

@@ -1,23 +1,23 @@
 /*
- * Erasing. A waiter stands in the queue of a record while its grants are ended by
- * others: a client takes the key over from a holder that died, an operator breaks
- * a grant, a holder stores with its release that the work is done. Each erases the
- * queue in the write that ends the grant. The waiter joins again, under an entry of
- * its own, while its first join may still arrive.
+ * Erasing. A waiter is in the queue of a record while a grant ends in one of three ways: a
+ * client takes the key over from a dead holder, an operator breaks the grant, or the
+ * holder stores a mark that the work is done with its release. In each case, the write
+ * that ends the grant also erases the queue. The waiter joins again with a new entry,
+ * while its first join may still arrive.
  *
- * Promises: no two believe at the same time; no entry that stood in the queue when
- * another ended a grant is granted the key, but by a join that arrives later; the
- * waiter believes in either of its entries for no longer than others respect it.
+ * Promises: no two clients believe at the same time that they hold the key; an entry that
+ * was in the queue when a grant ended in one of these ways is granted the key only after
+ * a join that arrives later; the waiter never trusts a grant of one of its two entries for
+ * longer than other clients respect it.
  *
- * Bounds: 6 attempts, the first grant and the join among them, and a second join.
- * Each join may arrive twice, nothing else. A lease of 3 ticks, that of a hand-over
- * of 2, of which one is the margin; observers' clocks are fast. The operator breaks
- * one grant.
- * Abstracted: as in queue.pml. A broken grant is one that nobody believes in: its
- * holder is not asked to stop first, and what it does is not exclusion's matter.
- * `handed` and `noQueueUntil`, which a record may say of its queue, are advice, and
- * may say anything: that a key is released and not handed over, and that a waiter
- * does not join, are free choices here, and in waiter.pml and queue.pml.
+ * Bounds: 6 attempts, including the first grant and the two joins. Only the joins may
+ * arrive twice. A lease of 3 ticks, and of 2 ticks after a hand-over, one of which is the
+ * margin; observers' clocks are fast. The operator breaks one grant.
+ * Abstracted: as in queue.pml. No client believes in a broken grant: a break does not wait
+ * until the holder stops, so mutual exclusion does not cover that holder's work.
+ * The attributes `handed` and `noQueueUntil` of a record are only advice about its queue,
+ * and may have any value. So a holder may always release instead of handing over, and a
+ * waiter may always choose not to join. The same holds in waiter.pml and queue.pml.
  *
  * Rules, each with the variant that goes without it:
  *   TAKEOVER_ERASES: A takeover erases the queue.
@@ -34,12 +34,12 @@
 /* A kind of attempt that does not touch the grant. */
 #define JOIN 5
 
-byte first;  /* the entry at the head of the queue; 0: nobody waits */
-byte second; /* the one behind it */
-bool whole[ATTEMPTS + 1];  /* this write erases the queue */
-bool breaks[ATTEMPTS + 1]; /* it breaks a grant */
-bool ends[ATTEMPTS + 1];   /* it ends a grant for others, who may be dead: none who waits now is to be granted the key */
-bool gone[ATTEMPTS + 1];   /* the entry stood there then, and no copy of its join is to come */
+byte first;  /* entry at the head of the queue; 0 if the queue is empty */
+byte second; /* entry behind the head; 0 for none */
+bool whole[ATTEMPTS + 1];  /* whether the write erases the queue */
+bool breaks[ATTEMPTS + 1]; /* whether the write breaks a grant */
+bool ends[ATTEMPTS + 1];   /* whether the write must erase the queue: no entry in it may be granted the key later */
+bool gone[ATTEMPTS + 1];   /* whether the entry was in the queue at such a write, and no copy of its join can still arrive */
 
 #define maySend (last < ATTEMPTS)
 #define leaseOf(v) (kind[v] == HANDOVER -> SHORT : LEASE)
@@ -52,7 +52,7 @@ bool gone[ATTEMPTS + 1];   /* the entry stood there then, and no copy of its joi
 	:: kind[x] == JOIN && first == 0 -> first = grant[x] \
 	:: kind[x] == JOIN && first != 0 -> second = grant[x] \
 	:: kind[x] == HANDOVER -> \
-		assert(!gone[grant[x]]); /* it stood in the queue when another ended a grant */ \
+		assert(!gone[grant[x]]); /* the entry should have been erased */ \
 		first = second; \
 		second = 0 \
 	:: else \
@@ -80,11 +80,11 @@ bool gone[ATTEMPTS + 1];   /* the entry stood there then, and no copy of its joi
 #define alsoForget(x) whole[x] = false; breaks[x] = false; ends[x] = false
 #define isAskedFor(x) (copies[x] > 0 || cur == x || waits[x] || usedBy(x, 0) || usedBy(x, 1) || entry == x || former == x)
 
-byte entry = 2; /* of the waiter, which it joined last: the number of that join */
-byte former;    /* and before that; 0: none */
+byte entry = 2; /* waiter's current entry: the number of its last join */
+byte former;    /* waiter's earlier entry; 0 for none */
 byte u;
 
-/* unbelieve: the grant was broken. Nobody is to believe in it. */
+/* unbelieve ends all trust in grant g, because the grant was broken. */
 inline unbelieve(g) {
 	u = 1;
 	do
@@ -99,19 +99,19 @@ inline unbelieve(g) {
 #define isGranted (held(cur) && grant[cur] != 0 && (grant[cur] == entry || grant[cur] == former))
 #define isSure(e) (e == 0 || left[e] >= TRUSTED || isGranted && grant[cur] == e)
 
-/* drop: nobody asks any more what has become of it. */
+/* drop makes the client ignore the outcome of attempt x. */
 inline drop(x) {
 	hangup(x);
 	left[x] = 0
 }
 
-/* erase: the write that was sent last ends a grant, and erases the queue. */
+/* erase makes the write that was sent last erase the queue. */
 inline erase() {
 	ends[a] = true;
 	whole[a] = true
 }
 
-/* end hands the key to who stands first, releases it for anybody, or with a mark. */
+/* end hands the key to the head of the queue, releases it, or releases it with a done mark. */
 inline end(v) {
 	if
 	:: first != 0 -> send(HANDOVER, first, only(v))
@@ -127,24 +127,24 @@ inline end(v) {
 }
 
 proctype Waiter(byte c) {
-	byte a; /* the attempt that is under way */
-	byte s; /* the version that a record shows */
+	byte a; /* attempt in flight */
+	byte s; /* version that the record shows */
 
 wait:	if
-	:: atomic { !isSure(entry) || !isSure(former) -> /* a look that does not show the grant of one of its entries */
+	:: atomic { !isSure(entry) || !isSure(former) -> /* a read that does not show a grant of its entry */
 		left[entry] = (isGranted && grant[cur] == entry -> left[entry] : TRUSTED);
 		if
 		:: former != 0 && !(isGranted && grant[cur] == former) -> left[former] = TRUSTED
 		:: else
 		fi;
 		goto wait }
-	:: atomic { isGranted -> s = cur } /* one that does */
+	:: atomic { isGranted -> s = cur } /* a read that shows such a grant */
 		if
 		:: atomic { left[grant[s]] > 0 -> a = grant[s]; goto hold }
 		:: atomic { maySend -> send(GRANT, last, only(s)); s = 0; goto take } /* too little trust is left */
 		fi
-	:: atomic { maySend && !held(cur) -> send(GRANT, last, 0); goto take } /* it is free */
-	:: atomic { maySend && former == 0 && held(cur) && !isGranted && first != entry && second != entry -> /* it was erased */
+	:: atomic { maySend && !held(cur) -> send(GRANT, last, 0); goto take } /* the key is free */
+	:: atomic { maySend && former == 0 && held(cur) && !isGranted && first != entry && second != entry -> /* the queue was erased */
 		send(JOIN, last, 0);
 		grant[a] = a;
 		left[a] = TRUSTED;
@@ -177,10 +177,10 @@ hold:	atomic { begin(a); s = 0; a = 0 }
 	atomic { a = 0; s = 0; entry = 0; former = 0 }
 }
 
-/* The first holder gives the key up or dies, and another takes it over: one client plays both. */
+/* The first holder ends its grant or dies, and another client takes the key over. This process models both clients. */
 proctype Client(byte c) {
 	byte a;
-	byte s; /* the attempt on which belief rests */
+	byte s; /* attempt that the client trusts */
 
 	atomic { begin(1) }
 hold:	if

@@ -1,5 +1,6 @@
-/* The histories that history.h is asked about, and what comes of it: the file "events" has
- * how many events each history has, and then the events, all in numbers. */
+/* This code reads the histories that history.h checks, and prints the results. The file
+ * "events" contains the number of histories, the number of events of each history, and then
+ * all events, each as a list of numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /*
- * Grant. Two clients seek one key, hold it, release it or let its lease run
- * out, and seek it again. Nobody renews.
+ * Grant. Two clients acquire one key, hold it, release it or let its lease expire, and
+ * acquire it again. No client renews.
  *
- * Promises: no two believe at the same time; a grant never lands on its own
- * release.
+ * Promises: no two clients believe at the same time that they hold the key; a grant is
+ * never applied to the record of its own release.
  *
- * Bounds: 4 attempts, of which one arrives twice; a lease of 2 ticks, of which
- * one is the margin. Abstracted: data, other rows, throttled and refused
- * requests (they are requests that were lost, and whose sender knows it).
+ * Bounds: 4 attempts, of which one arrives twice; a lease of 2 ticks, one of which is
+ * the margin. Abstracted: data, other rows, and throttled or refused requests. The model
+ * treats such a request as lost, except that its sender knows it.
  *
  * Rules, each with the variant that goes without it:
  *   NEW_VERSION: Each attempt writes a version that was never used before.

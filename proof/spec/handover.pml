@@ -1,16 +1,16 @@
 /*
- * Hand-over. The holder of a key hands it to the next goroutine of its own
- * client, in one write that ends one grant and begins the other, or gives up and
- * releases it; the next lets it run out. A client elsewhere watches the key, and
- * a commit of the first holder is on its way all the while.
+ * Hand-over. The holder of a key hands it to the next goroutine of its own client, in one
+ * write that ends one grant and begins the other. Or it gives up and releases the key. The
+ * next goroutine lets its lease expire. Another client watches the key. A commit of the
+ * first holder is in flight all the time.
  *
- * Promises: no two believe at the same time, in one client or in two; neither
- * goroutine is told that the key is lost while the record shows its grant; no
- * commit lands once another has the key.
+ * Promises: no two goroutines or clients believe at the same time that they hold the key;
+ * the lock never reports a loss to a goroutine whose grant the record shows; no commit is
+ * applied after another grant of the key.
  *
- * Bounds: 5 attempts, the grant among them, none of which arrives twice; a lease
- * of 3 ticks, of which one is the margin. Abstracted: as in grant.pml; the queue
- * has one goroutine, who stays.
+ * Bounds: 5 attempts, including the grant, none of which arrives twice; a lease of 3
+ * ticks, one of which is the margin. Abstracted: as in grant.pml; one goroutine waits in
+ * the client's queue, and does not leave it.
  *
  * Rules, each with the variant that goes without it:
  *   PREDECESSOR: A hand-over names the grant that it ends.
@@ -55,7 +55,7 @@ hand:	atomic { last < ATTEMPTS ->
 	:: atomic { reply[a] > APPLIED -> s = SHOWN(reply[a]); hangup(a);
 		if
 		:: has(tried[FIRST] | only(a), s) && left[s] > 0 -> goto next
-		:: else -> assert(!has(tried[FIRST] | only(1) | only(a), s)) /* lost, and the record shows its grant */
+		:: else -> assert(!has(tried[FIRST] | only(1) | only(a), s)) /* loss reported, though the record shows the grant */
 		fi;
 		goto over }
 	:: atomic { tried[FIRST] = tried[FIRST] | only(a); hangup(a); a = 0 } /* no answer */
@@ -78,14 +78,14 @@ release: atomic { last < ATTEMPTS ->
 	:: atomic { reply[a] != NONE ->
 		s = (reply[a] > APPLIED -> SHOWN(reply[a]) : 0);
 		hangup(a);
-		assert(!held(s) || !has(tried[FIRST] | only(1), s)); /* lost, and the record shows its grant */
+		assert(!held(s) || !has(tried[FIRST] | only(1), s)); /* reported as lost, although the record shows its grant */
 		s = 0 }
 	:: atomic { hangup(a) }
 	fi;
 over:	atomic { a = 0; tried[FIRST] = 0 }
 }
 
-/* A commit of the first holder lands at any time, if its guard holds. */
+/* A commit of the first holder is applied at any time at which its guard holds. */
 proctype Commit() {
 	believes(FIRST);
 	atomic {

@@ -59,7 +59,7 @@ type step struct {
 	event, client, attempt, kind, lease, place, entry string
 	grants                                            []string
 	applied                                           bool
-	version, grant                                    string // the record's; "-" for no record
+	version, grant                                    string // version and grant id in the record; "-" if there is no record
 	queue                                             []string
 }
 
@@ -123,11 +123,11 @@ func numbersOf(h History) ([][]int, error) {
 }
 
 // mention finds the last event that uses each attempt. An event uses an attempt in three
-// cases: it names the attempt, the record contains the attempt at that time, or a client's
-// belief may be based on the attempt.
+// cases: it names the attempt, the record contains the attempt at that time, or a client
+// may believe that it holds the key because of the attempt.
 func (n *numbered) mention() {
 	var record step
-	rests := map[[2]string]string{} // by client and grant: attempt on which the client's belief is based
+	rests := map[[2]string]string{} // by client and grant: attempt because of which the client believes that it holds the key
 	for i, s := range n.steps {
 		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.queue, record.queue)...)
 		if s.event == "sends" {

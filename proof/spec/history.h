@@ -1,21 +1,21 @@
 /*
- * History. What the code has done to one key, event by event, as the simulation
- * wrote it down (internal/simulation/writes_test.go): the network and the clients
- * take the steps that it names, in its order, and no others. Time alone is the
- * model's own: as many ticks as it likes pass between two events. A history is
- * accepted if there is an execution with all its events.
+ * History. This model executes a history: the events of one key in a run of the
+ * simulation, as internal/simulation/writes_test.go has recorded them. The network and
+ * the clients take exactly the steps in the history, in its order. Only time is free:
+ * any number of ticks may pass between two events. The model accepts a history if there
+ * is an execution with all its events.
  *
- * The record, which write lands on it, the trust that an attempt is good for and
- * the watch of a version are those of record.h, as in the other models; so is
- * that nobody begins to believe beside another. The rest is here, since a process
- * of the simulation does more than any client of those models: it seeks, holds,
- * hands over and gives up a key for several goroutines, in any order.
+ * The record, the conditions of writes, the trust in an attempt and the watch of a
+ * version are those of record.h, as in the other models. So is the rule that a client
+ * must not begin to believe while another client does. The rest is here, because a
+ * process of the simulation does more than a client of those models: it acquires, holds,
+ * hands over and releases a key for several goroutines, in any order.
  *
- * Taken from the history, and not asked about: what a request is for, the grants
- * that it is about, that it is sent, and what a reply shows.
+ * The model takes the following from the history, without checking it: the purpose of a
+ * request, the grants that it concerns, that it is sent, and what a reply shows.
  */
 #define CLIENTS 4
-#define ATTEMPTS 30 /* of use at one time: a number is used again */
+#define ATTEMPTS 30 /* attempts in use at the same time; the number of an attempt is used again later */
 #define LEASE 3
 #define TWICE 0
 #define SET int
@@ -23,17 +23,17 @@
 #define SHORTER
 #define PLACES 8
 
-/* What does not hold is no error, but a step that cannot be taken. */
+/* In this model, a failed assertion is not an error. It only makes the step impossible. */
 #define assert(holds) (holds)
 
-/* Kinds of attempts beside those of record.h. */
+/* Kinds of attempts besides those in record.h. */
 #define JOIN 5
 #define LEAVE 6
 #define GUARD 7
 #define READ 8
 
-/* A place in the queue beside the first and those behind it. */
-#define EVERY 100 /* the whole queue is removed */
+/* A value of place besides the positions in the queue. */
+#define EVERY 100 /* the write removes the whole queue */
 
 #define isAskedFor(x) true
 #define keeps(x) (kind[x] == JOIN || kind[x] == LEAVE || kind[x] == GUARD)
@@ -47,17 +47,17 @@
 #define landsInQueue(x) (kind[x] == JOIN && held(cur) && !isInQueue(x) || kind[x] == LEAVE || kind[x] == GUARD && held(cur) && isGrantOf(x))
 #define mayTick (event == 0 && c_expr { !accepted[now.history] })
 
-byte entry[ATTEMPTS + 1]; /* that a write removes from the queue, and where it stands */
-byte place[ATTEMPTS + 1];
-byte by[ATTEMPTS + 1];    /* who may name the version: who sent it, or was handed the key by it */
-byte turns[ATTEMPTS + 1]; /* how often a grant was made: a late copy makes it again, under a higher token */
-byte turn[ATTEMPTS + 1];  /* that which its client was shown */
-byte token[ATTEMPTS + 1]; /* that which a write names; 0: none */
+byte entry[ATTEMPTS + 1]; /* entry that the write removes from the queue */
+byte place[ATTEMPTS + 1]; /* position of that entry in the queue */
+byte by[ATTEMPTS + 1];    /* client that may name the version: it sent the attempt, or was handed the key by it */
+byte turns[ATTEMPTS + 1]; /* token: how often the grant was made; a late copy makes it again, with a higher token */
+byte turn[ATTEMPTS + 1];  /* token that the grant's client was shown */
+byte token[ATTEMPTS + 1]; /* token that the write's condition names; 0 for none */
 byte queue[PLACES];
 byte queued;
-byte known[CLIENTS];      /* its own attempt of which it heard last that it landed */
+byte known[CLIENTS];      /* the client's own attempt that a reply has last shown as applied */
 
-/* The event that is to come. */
+/* The next event of the history. */
 #define SENDS 1
 #define MEETS 2
 #define HEARS 3
@@ -66,9 +66,9 @@ byte known[CLIENTS];      /* its own attempt of which it heard last that it land
 int history;
 int at;
 byte event;
-byte x;       /* the attempt; of a belief, the grant */
-byte c;       /* the client */
-byte version; /* that the record shows */
+byte x;       /* attempt of the event; grant if the event is BELIEVES or DOUBTS */
+byte c;       /* client of the event */
+byte version; /* version that the record shows */
 bool applied;
 
 #include "record.h"
@@ -77,7 +77,8 @@ c_decl {
 	\#include "events.h"
 }
 
-/* forget: the number is that of another attempt by now. No record shows the one before. */
+/* forget removes all traces of attempt v, because its number now belongs to another
+ * attempt. The record no longer shows the earlier one. */
 inline forget(v) {
 	i = 1;
 	do
@@ -115,11 +116,11 @@ inline remove(n) {
 	i = 0
 }
 
-/* follow is what else a write does that has landed. */
+/* follow has the other effects of attempt x, which has been applied. */
 inline follow() {
 	if
 	:: kind[x] == JOIN -> queue[queued] = x; queued++
-	:: kind[x] == GUARD -> ends[x] = 0 /* and never again */
+	:: kind[x] == GUARD -> ends[x] = 0 /* so that it cannot be applied again */
 	:: place[x] == EVERY -> clear()
 	:: entry[x] != 0 -> remove(place[x])
 	:: else
@@ -130,13 +131,13 @@ inline follow() {
 	fi
 }
 
-/* told is what the event says. */
+/* told is a field of the current event. */
 #define told(what) c_expr { events[now.at].what }
 #define sameLine ( \
 	queue[0] == told(queue[0]) && queue[1] == told(queue[1]) && queue[2] == told(queue[2]) && queue[3] == told(queue[3]) && \
 	queue[4] == told(queue[4]) && queue[5] == told(queue[5]) && queue[6] == told(queue[6]) && queue[7] == told(queue[7]))
 
-/* own are the versions of grants g that client c may name. */
+/* own adds to set the versions, of the grants in g, that client c may name. */
 inline own(g, set) {
 	i = 1;
 	do
@@ -146,7 +147,7 @@ inline own(g, set) {
 	i = 0
 }
 
-/* endedBy: a write that may end one grant alone names its token. */
+/* endedBy: if write v may end only one grant, its condition names the token of that grant. */
 inline endedBy(v) {
 	i = 1;
 	do
@@ -186,10 +187,10 @@ proctype History() {
 				turns[x] = 0;
 				turn[x] = 0;
 				token[x] = 0;
-				copies[x] = 1; /* it may arrive at any time, and again */
+				copies[x] = 1; /* it may arrive at any time, and more than once */
 				left[x] = TRUST - brief[x]
 			};
-			/* Trust ends before it is given up. */
+			/* Trust in a grant must end before its release or hand-over is sent. */
 			!gives || conf[c] == 0 || !ofGrants(ends[x], conf[c]);
 			d_step {
 				if
@@ -216,19 +217,20 @@ proctype History() {
 		:: event == MEETS && applied ->
 			mayLand(x);
 			d_step {
-				/* A release may end one of several grants. The record goes on showing that one. */
+				/* A release may be able to end several grants. The record still shows the one that it ended. */
 				grant[x] = (kind[x] == RELEASE -> grant[cur] : grant[x]);
 				cur = becomes(x);
 				follow()
 			};
 			cur == version && sameLine
-		/* A client need not name all that it could take: a grant may be refused wherever the key is held. */
+		/* A condition need not name every version that it may: a grant may be rejected whenever the key is held. */
 		:: event == MEETS && !applied ->
 			!mayLand(x) || kind[x] == GRANT && held(cur);
 			cur == version && sameLine
 		:: event == HEARS ->
 			d_step {
-				/* An entry is a grant that may be made from when a look was sent that does not show it. */
+				/* A hand-over may turn a queue entry into a grant after any read that does not show it. So
+				 * trust in the entry counts from when the last such read was sent. */
 				i = 1;
 				do
 				:: i <= ATTEMPTS ->

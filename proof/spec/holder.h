@@ -1,17 +1,17 @@
 /*
- * A client that has been granted the key, by attempt 1, and renews it until
- * trust ends, it dies, or it gives the key up.
+ * A client that holds the key by attempt 1. It renews the grant until its trust ends,
+ * it dies, or it releases the key.
  *
- * Each renewal names the last version that is known to have landed, and every
- * attempt since that has had no answer. Once trust has ended, none is sent and
- * no reply counts.
+ * The condition of each renewal names the last version that is known to have been
+ * applied, and every later attempt without a reply. Once its trust has ended, the
+ * client sends no renewal and ignores all replies.
  */
 #ifndef mayRenew
 #define mayRenew true
 #endif
 #define versions (only(conf[c]) | tried[c])
 
-/* confirm makes attempt x the one on which belief rests. Those before it are settled. */
+/* confirm makes attempt x the one that the client trusts. Earlier attempts no longer matter. */
 inline confirm(x) {
 	if
 	:: believes(c) -> conf[c] = x
@@ -25,7 +25,8 @@ inline confirm(x) {
 	shorten(x)
 }
 
-/* shorten: a renewal with a shorter lease may land unseen, from when it is sent. */
+/* shorten limits the trust in attempt x to that of later renewals without a reply. A
+ * renewal with a shorter lease may be applied at any time after it is sent. */
 inline shorten(x) {
 #if defined(SHORTER) && !defined(WITHOUT_SHORTER)
 	d_step {
@@ -47,9 +48,9 @@ inline shorten(x) {
 }
 
 proctype Holder(byte c) {
-	byte a; /* the renewal that is under way */
+	byte a; /* renewal in flight */
 	byte s;
-	byte b; /* a renewal that is under way while the key is given up */
+	byte b; /* renewal that is in flight while the client releases the key */
 	byte i;
 	short n;
 
@@ -100,7 +101,7 @@ hold:	if
 		if
 		:: s == a -> confirm(s); a = 0; s = 0; goto hold
 		:: s != a ->
-			assert(!(held(s) && grant[s] == 1)); /* lost, and the record shows its grant */
+			assert(!(held(s) && grant[s] == 1)); /* reported as lost, although the record shows its grant */
 			a = 0; s = 0; conf[c] = 0; goto done
 		fi }
 	:: atomic { tried[c] = tried[c] | only(a); hangup(a); a = 0; goto hold } /* no answer */
@@ -138,7 +139,7 @@ release: atomic {
 	if
 	:: atomic { reply[a] == APPLIED -> hangup(a) }
 	:: atomic { reply[a] > APPLIED -> s = SHOWN(reply[a]); hangup(a);
-		assert(!(held(s) && grant[s] == 1)); /* lost, and the record shows its grant */
+		assert(!(held(s) && grant[s] == 1)); /* reported as lost, although the record shows its grant */
 		s = 0 }
 	:: atomic { hangup(a) }
 	fi;
@@ -150,7 +151,7 @@ release: atomic {
 done:	skip
 }
 
-/* granted lets attempt 1 be the holder's grant. A second copy of it may arrive yet. */
+/* granted makes attempt 1 the holder's grant. A second copy of attempt 1 may still arrive. */
 inline granted() {
 	last = 1;
 	kind[1] = GRANT;

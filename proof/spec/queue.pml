@@ -1,24 +1,24 @@
 /*
- * Queue. Two waiters stand in the queue of a record, in the order in which their
- * joins arrive. Whoever ends a grant, a waiter that was handed the key among
- * them, hands it to the one that stood first when it sent that, or releases it
- * for anybody. A waiter learns of its grant by a look, and may leave before. So
- * a hand-over, or a write that takes an entry out, may arrive when the queue has
- * moved on. The first holder seeks the key again, and takes it over from a
- * waiter that died.
+ * Queue. Two waiters are in the queue of a record, in the order in which their joins
+ * arrive. A holder, which may be a waiter that was handed the key, ends its grant: it
+ * hands the key to the waiter that was at the head when it sent the hand-over, or it
+ * releases the key. A waiter learns of its grant by a read, and may leave the queue
+ * before. So a hand-over, or a write that removes an entry, may arrive when the queue has
+ * changed. The first holder acquires the key again, and takes it over from a waiter that
+ * died.
  *
- * Promises: no two believe at the same time; a hand-over is to who came first of
- * those who are there; whoever has left the queue, or taken the key, is handed
- * nothing any more, but by a join that arrives later; nobody's entry is taken out
- * by another, but with the whole queue, by a takeover.
+ * Promises: no two clients believe at the same time that they hold the key; a hand-over
+ * goes to the waiter that joined first among those in the queue; a waiter that has left
+ * the queue or acquired the key is handed the key only after a join that arrives later;
+ * no client removes the entry of another client, except in a takeover, which erases the
+ * whole queue.
  *
- * Bounds: 6 attempts, the first grant and the two joins among them. One of the
- * joins may arrive twice, nothing else. A lease of 3 ticks, that of a hand-over
- * of 2, of which one is the margin; observers' clocks are fast. Each waiter
- * stands in the queue once.
- * Abstracted: as in waiter.pml, which has the rules that one waiter shows, and stand
- * here as they are. Left out: commits, renewals, a release after a hand-over that
- * had no answer, and takeovers by waiters, all of which it has.
+ * Bounds: 6 attempts, including the first grant and the two joins. Only one of the joins
+ * may arrive twice. A lease of 3 ticks, and of 2 ticks after a hand-over, one of which is
+ * the margin; observers' clocks are fast. Each waiter is in the queue once.
+ * Abstracted: as in waiter.pml. The rules that need only one waiter are there, and apply
+ * here unchanged. Left out, because waiter.pml has them: commits, renewals, a release
+ * after a hand-over without a reply, and takeovers by waiters.
  *
  * Rules, each with the variant that goes without it:
  *   IN_TURN: A hand-over names the head, and not one who stands anywhere in the queue.
@@ -35,15 +35,15 @@
 #define JOIN 5
 #define LEAVE 6
 
-/* A waiter's entry is the number of its join: the grant that it is to have. */
+/* A waiter's entry is the number of its join. A hand-over to the entry makes the grant with this number. */
 #define isEntry(g) ((g) == 2 || (g) == 3)
 
-byte first;  /* the entry at the head of the queue; 0: nobody waits */
-byte second; /* the one behind it */
-byte mine[ATTEMPTS + 1];   /* the entry that this write takes out, */
-byte place[ATTEMPTS + 1]; /* and where: 1 or 2; 0: it takes none out */
-bool whole[ATTEMPTS + 1]; /* it takes out all */
-bool gone[4];  /* an entry was taken out, and no copy of its join is to come */
+byte first;  /* entry at the head of the queue; 0 if the queue is empty */
+byte second; /* entry behind the head; 0 for none */
+byte mine[ATTEMPTS + 1];   /* entry that the write removes */
+byte place[ATTEMPTS + 1]; /* position of that entry: 1 or 2; 0 if the write removes none */
+bool whole[ATTEMPTS + 1]; /* whether the write erases the whole queue */
+bool gone[4];  /* whether the entry was removed, and no copy of its join can still arrive */
 
 #define maySend (last < ATTEMPTS)
 #define placeOf(e) (first == e -> 1 : (second == e -> 2 : 0))
@@ -72,14 +72,14 @@ bool gone[4];  /* an entry was taken out, and no copy of its join is to come */
 	:: kind[x] == JOIN && first == 0 -> first = grant[x] \
 	:: kind[x] == JOIN && first != 0 -> second = grant[x] \
 	:: kind[x] == HANDOVER -> \
-		assert(first == grant[x]); /* another came before */ \
-		assert(!gone[grant[x]]); /* it is handed to one who has left */ \
+		assert(first == grant[x]); /* another waiter was first */ \
+		assert(!gone[grant[x]]); /* the key is handed to a waiter that has left */ \
 		shift(1) \
 	:: else \
 	fi; \
 	if \
 	:: place[x] != 0 -> \
-		assert(at(place[x]) == mine[x]); /* another's entry is taken out */ \
+		assert(at(place[x]) == mine[x]); /* the entry of another waiter is removed */ \
 		shift(place[x]) \
 	:: else \
 	fi; \
@@ -97,13 +97,13 @@ bool gone[4];  /* an entry was taken out, and no copy of its join is to come */
 
 #define isGranted(e) (held(cur) && grant[cur] == e)
 
-/* drop: nobody asks any more what has become of it. */
+/* drop makes the client ignore the outcome of attempt x. */
 inline drop(x) {
 	hangup(x);
 	left[x] = 0
 }
 
-/* end hands the key to who stands first, or releases it for anybody. */
+/* end hands the key to the head of the queue, or releases it. */
 inline end(v) {
 	if
 	:: first != 0 -> send(HANDOVER, first, only(v))
@@ -114,15 +114,15 @@ inline end(v) {
 }
 
 proctype Waiter(byte c; byte e) {
-	byte a; /* the attempt that is under way */
-	byte s; /* the version that a record shows */
-	byte p; /* the place that it has shown */
+	byte a; /* attempt in flight */
+	byte s; /* version that the record shows */
+	byte p; /* position of the entry in the queue, as last read */
 
 wait:	if
-	:: atomic { !isGranted(e) && left[e] < TRUSTED -> /* a look that does not show it */
+	:: atomic { !isGranted(e) && left[e] < TRUSTED -> /* a read that does not show the grant */
 		left[e] = TRUSTED;
 		goto wait }
-	:: atomic { isGranted(e) -> s = cur } /* one that does */
+	:: atomic { isGranted(e) -> s = cur } /* a read that shows the grant */
 		if
 		:: atomic { left[e] > 0 -> a = e; goto hold }
 		:: atomic { maySend -> /* too little trust is left */
@@ -132,12 +132,12 @@ wait:	if
 			goto take }
 		:: atomic { maySend -> end(s); goto over } /* the caller has given up */
 		fi
-	:: atomic { maySend && !held(cur) -> p = placeOf(e) } /* it was released for anybody */
+	:: atomic { maySend && !held(cur) -> p = placeOf(e) } /* the key is free */
 		atomic { maySend -> send(GRANT, last, 0); mine[a] = e; place[a] = p; p = 0; goto take }
 	:: atomic { maySend && placeOf(e) != 0 -> p = placeOf(e) } /* the caller has given up */
 		atomic { maySend -> send(LEAVE, 0, 0); left[a] = 0; mine[a] = e; place[a] = p; p = 0 }
 		if
-		:: atomic { reply[a] > APPLIED -> hangup(a); goto wait } /* where does it stand by now? */
+		:: atomic { reply[a] > APPLIED -> hangup(a); goto wait } /* the position has changed: reads it again */
 		:: atomic { hangup(a); goto over }
 		fi
 	fi;
@@ -160,7 +160,7 @@ hold:	atomic { begin(a); tried[c] = 0; s = 0; a = 0 }
 over:	atomic { a = 0; s = 0; p = 0; tried[c] = 0 }
 }
 
-/* The first holder gives the key up, and seeks it again. */
+/* The first holder hands over or releases the key, and acquires it again. */
 proctype Client(byte c) {
 	byte a;
 

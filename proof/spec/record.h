@@ -1,24 +1,28 @@
 /*
  * One record of the lock table, the network in front of it, and time.
  *
- * An attempt is a number, and that number is the version it writes. So the
- * record is known by the attempt that landed last: that says whose grant it
- * shows, and whether it is released. 0: there is no record.
+ * An attempt is a write that is sent once. Its number is also the version that it
+ * writes. So the number of the attempt that was applied last describes the record:
+ * which grant the record shows, and whether that grant is released. The number 0
+ * means that there is no record.
  *
- * The network carries a request never (it is lost before it is applied), at
- * once, or long after its sender has given it up; TWICE requests of a run, any
- * of them, arrive a second time. The reply to any copy may be the one that
- * arrives, late or never: a client may stop waiting for it at any moment.
+ * The network may lose a request before it is applied. It may also deliver the
+ * request at once, or long after its sender has stopped waiting. In one run, at most
+ * TWICE requests arrive a second time. The reply to any copy may arrive, late or
+ * never. A client may stop waiting for a reply at any moment.
  *
- * Time goes on in ticks, between any two steps. Nothing has a date: an attempt
- * counts down what is left of the trust that it is good for, an observer what
- * is left of the lease of the version that it watches. A process that is
- * suspended is one that takes no step while time goes on, and one that has
- * crashed takes none any more. Two clocks differ by no more than DRIFT ticks in
- * a lease: an observer's may be that fast.
+ * Time passes in ticks, between any two steps. The model stores no points in time:
+ * each attempt counts down how long its client may still trust it, and each observer
+ * counts down the rest of the lease of the version that it watches. A suspended
+ * process takes no step while time passes. A crashed process never takes a step
+ * again. During a lease, two clocks differ by at most DRIFT ticks, and an observer's
+ * clock may be the fast one.
+ *
+ * A client believes that it holds the key while it trusts an attempt that granted or
+ * renewed the key.
  */
 #ifndef MORE
-#define MORE 0 /* attempts, by whoever has the time */
+#define MORE 0 /* number of additional attempts, for a longer search (LEASEHOLD_BOUNDS) */
 #endif
 #ifndef LEASE
 #define LEASE 2
@@ -51,33 +55,33 @@
 #define SHOWN(r) ((r) - 2)
 
 #ifndef SET
-#define SET short /* of attempts */
+#define SET short /* type of a set of attempts, with one bit for each attempt */
 #endif
 #define only(v) (1 << (v))
 #define when(test, set) ((test) * (set))
 #define has(set, v) (((set) >> (v)) & 1)
 
-byte cur;             /* the attempt that landed last */
-byte last;            /* the attempt that was sent last */
-byte twice = TWICE;   /* requests that may arrive a second time yet */
-byte conf[CLIENTS];   /* the attempt on which this client's belief rests; 0: it has none */
-byte seen[CLIENTS];   /* the version of another that it watches */
-byte watch[CLIENTS];  /* what is left of the lease of that version */
-SET tried[CLIENTS]; /* its own attempts that have had no answer */
+byte cur;             /* attempt that was applied last; 0 if there is no record */
+byte last;            /* attempt that was sent last */
+byte twice = TWICE;   /* number of requests that may still arrive a second time */
+byte conf[CLIENTS];   /* attempt because of which the client believes that it holds the key; 0 for none */
+byte seen[CLIENTS];   /* version, written by another client, that the client watches; 0 for none */
+byte watch[CLIENTS];  /* rest of the lease of that version, in ticks */
+SET tried[CLIENTS]; /* the client's own attempts without a reply */
 
 byte kind[ATTEMPTS + 1];
-byte grant[ATTEMPTS + 1];  /* the grant that the record shows once it has landed */
-SET names[ATTEMPTS + 1]; /* the versions that its condition names */
-byte copies[ATTEMPTS + 1]; /* that may still arrive */
-byte left[ATTEMPTS + 1];   /* of the trust that it is good for */
+byte grant[ATTEMPTS + 1];  /* grant that the record shows once the attempt is applied */
+SET names[ATTEMPTS + 1]; /* versions of the record that the attempt's condition accepts ("names") */
+byte copies[ATTEMPTS + 1]; /* number of copies that may still arrive */
+byte left[ATTEMPTS + 1];   /* how long the client may still trust the attempt, in ticks */
 byte reply[ATTEMPTS + 1];
-bool waits[ATTEMPTS + 1];  /* its client still listens */
+bool waits[ATTEMPTS + 1];  /* whether the client still waits for the reply */
 
 #ifdef HANDS_OVER
-SET ends[ATTEMPTS + 1]; /* the grants that a hand-over or release may end */
+SET ends[ATTEMPTS + 1]; /* grants that the attempt, a hand-over or a release, may end */
 #endif
 #ifdef SHORTER
-bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
+bool brief[ATTEMPTS + 1]; /* whether the attempt writes a lease that is one tick shorter */
 #define leaseOf(v) (LEASE - brief[v])
 #elif !defined(leaseOf)
 #define leaseOf(v) LEASE
@@ -85,7 +89,7 @@ bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
 
 #define held(v) ((v) != 0 && kind[v] != RELEASE)
 
-/* Whoever asks a holder makes it look at its clocks first. */
+/* A holder that is asked whether it holds the key reads its clocks first. */
 #ifdef WITHOUT_LOOK
 #define believes(k) (conf[k] != 0)
 #else
@@ -95,8 +99,8 @@ bool brief[ATTEMPTS + 1]; /* it writes a lease that is shorter by one */
 #ifndef onSend
 #define onSend(x) skip
 #endif
-/* send sends a write once, as attempt a. Its condition names versions n; that
- * of a holder's write names grant g as well. */
+/* send sends a write of kind k once, as attempt a. Its condition accepts the versions
+ * in n. The condition of a holder's write also requires that the record shows grant g. */
 inline send(k, g, n) {
 	last++;
 	a = last;
@@ -112,13 +116,13 @@ inline send(k, g, n) {
 	fi
 }
 
-/* hangup: nobody waits for the reply any more. */
+/* hangup makes the client stop waiting for the reply to attempt x. */
 inline hangup(x) {
 	waits[x] = false;
 	reply[x] = NONE
 }
 
-/* begin is the moment from which client c believes, by attempt x. */
+/* begin makes client c believe that it holds the key, because of attempt x. */
 inline begin(x) {
 	conf[c] = x;
 	assert(left[x] == 0 || c == 0 || !believes(0));
@@ -134,7 +138,7 @@ inline begin(x) {
 	skip
 }
 
-/* sight is what is left of the lease of a version that is seen for the first time. */
+/* sight is the rest of the lease of version v when a client first sees the version. */
 #ifdef WITHOUT_FIRST_SIGHT
 byte asked[CLIENTS];
 #define sight(v) asked[c]
@@ -150,8 +154,8 @@ byte asked[CLIENTS];
 #define isSeen(v, k) (seen[k] == v)
 #endif
 
-/* notice what a reply shows of another: the age of a version begins at first
- * sight, and a changed version starts again. */
+/* notice records that a reply has shown version v of another client. The age of a
+ * version begins when the client first sees it, and begins again at each change. */
 inline notice(v) {
 	if
 	:: isSeen(v, c) -> seen[c] = v
@@ -165,7 +169,8 @@ inline notice(v) {
 	fi
 }
 
-/* A takeover names the version that stood still, so that a renewal defeats it. */
+/* The condition of a takeover names the version that has not changed for a lease. So
+ * the takeover is rejected if a renewal is applied before it. */
 #ifdef WITHOUT_TAKEOVER
 #define shows(x) has(names[x], cur)
 #define deadVersions(k) 0
@@ -177,8 +182,8 @@ inline notice(v) {
 #define deadVersions(k) when(seen[k] != 0, only(seen[k]))
 #endif
 
-/* lands says whether the condition of attempt x holds. A second copy of a grant
- * finds its own grant id, also in the record that was released since. */
+/* lands is true if the condition of attempt x holds. isOwnCopy is true if x is a
+ * second copy of a grant: the record shows the same grant id, held or released. */
 #ifdef WITHOUT_OWN_COPY
 #define isOwnCopy(x) false
 #else
@@ -231,7 +236,7 @@ inline notice(v) {
 inline apply(x) {
 	if
 	:: lands(x) ->
-		assert(!(kind[x] == GRANT && cur != 0 && !held(cur) && grant[cur] == x)); /* a grant lands on its own release */
+		assert(!(kind[x] == GRANT && cur != 0 && !held(cur) && grant[cur] == x)); /* a grant is applied to its own release */
 		cur = becomes(x);
 		onLanding(x);
 		answer(x, APPLIED)
@@ -240,8 +245,8 @@ inline apply(x) {
 	fi
 }
 
-/* answer keeps a reply if anybody waits for it. Of two, either may be the one
- * that arrives. */
+/* answer stores reply r to attempt x if the client waits for it. If there are two
+ * replies, either may be the one that arrives. */
 inline answer(x, r) {
 	if
 	:: !waits[x]
@@ -250,13 +255,14 @@ inline answer(x, r) {
 	fi
 }
 
-/* tidy forgets what nobody asks for any more, so that states do not differ by it. */
+/* tidy resets the data of attempts that no process uses any more. Otherwise states
+ * would differ in data without any effect. */
 #ifndef isAskedFor
 #define isAskedFor(x) (copies[x] > 0 || cur == x || waits[x] || usedBy(x, 0) || usedBy(x, 1) || usedBy(x, CLIENTS - 1))
 #endif
 #define usedBy(x, k) (conf[k] == x || seen[k] == x || has(tried[k], x))
 #ifndef isVain
-#define isVain(x) false /* its copies make no difference any more */
+#define isVain(x) false /* true if the remaining copies of x can have no effect */
 #endif
 #ifndef alsoTidy
 #define alsoTidy skip
@@ -291,8 +297,8 @@ inline tidy() {
 	i = 0
 }
 
-/* A tick passes for everybody, but on the monotonic clock of one whose machine
- * is suspended. A holder reads another clock, too, which runs on. */
+/* A tick passes on all clocks except the monotonic clock of a suspended machine. A
+ * holder also reads a second clock, which runs while its machine is suspended. */
 #define AWAKE CLIENTS
 #ifndef alsoTick
 #define alsoTick(x) skip

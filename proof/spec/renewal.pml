@@ -1,13 +1,13 @@
 /*
- * Renewal. The holder of a key renews it, with its usual lease or a shorter one,
- * reads what has become of its attempts, and releases the key or lets it run
- * out, while another client waits for it.
+ * Renewal. The holder of a key renews it, with its usual lease or a shorter one. It reads
+ * the record to learn which of its attempts were applied. It releases the key or lets the
+ * lease expire, while another client waits for the key.
  *
- * Promises: no two believe at the same time; a holder is never told that it has
- * lost the key while the record shows its grant.
+ * Promises: no two clients believe at the same time that they hold the key; the lock never
+ * reports a loss to a holder whose grant the record shows.
  *
- * Bounds: 5 attempts, the grant among them, none of which arrives twice; a lease
- * of 3 ticks, one of which is the margin, or of 2. Abstracted: as in grant.pml.
+ * Bounds: 5 attempts, including the grant, none of which arrives twice; a lease of 3
+ * ticks, one of which is the margin, or of 2 ticks. Abstracted: as in grant.pml.
  *
  * Rules, each with the variant that goes without it:
  *   NAMED_ATTEMPTS: A condition names every earlier attempt without an answer.

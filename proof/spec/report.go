@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Verdict tells what a search through the states of a model has found.
+// Verdict is the conclusion of a search through the states of a model.
 type Verdict string
 
 // Values of Verdict. The zero Verdict means that the search did not finish, or that Read

@@ -1,18 +1,18 @@
 /*
- * Session. A client renews one row, its session, for its lock; the lock's own
- * record is never renewed. It closes, or its lease runs out, while a waiter
- * watches the session's row to mark it dead and take the lock. A commit of the
- * client is on its way all the while. The row is record.h's: its grant is the
- * creation, and its release the mark.
+ * Session. With a shared lease, a client renews one row, its session, instead of the
+ * record of its lock. The client closes, or the lease of its session expires. Meanwhile a
+ * waiter watches the session's row, to mark it dead and take the lock over. A commit of
+ * the client is in flight all the time. The row is the record of record.h: the row's
+ * creation is its grant, and the dead mark is its release.
  *
- * Promises: the client does not believe any more when the lock is taken; it is
- * never told that it has lost its session while the row shows it; no commit
- * lands once the session has freed the lock.
+ * Promises: when the lock is taken over, the client no longer believes that it holds it;
+ * the client is never told that its session is lost while the row shows the session; no
+ * commit is applied once the session has freed the lock.
  *
- * Bounds: 4 attempts, the creation among them, none of which arrives twice; a
- * lease of 3 ticks, of which one is the margin; one waiter. The row may be
- * deleted by hand, or collected once it is dead and no request is under way.
- * Abstracted: the grant of the lock is one step, since it is that of grant.pml.
+ * Bounds: 4 attempts, including the creation, none of which arrives twice; a lease of 3
+ * ticks, one of which is the margin; one waiter. An operator may delete the row, or TTL
+ * may delete it once it is dead and no request is in flight. Abstracted: the grant of the
+ * lock is one step, because grant.pml models it.
  *
  * Rules, each with the variant that goes without it:
  *   MARK_FIRST: No lock is taken over before its session is marked dead.
@@ -30,7 +30,7 @@
 #define HOLDER_RELEASES
 #define NOROW 15
 bool freed; /* the session has freed the lock */
-bool taken; /* the waiter has the lock */
+bool taken; /* the waiter has taken the lock over */
 bool committing;
 #define onLanding(x) freed = freed || kind[x] == RELEASE
 #ifdef WITHOUT_CLOSED_FIRST
@@ -77,7 +77,7 @@ look:	if
 take:	atomic { assert(!believes(0)); taken = true; seen[c] = 0; watch[c] = 0; a = 0 }
 }
 
-/* A commit lands at any time after it was sent, if its guard holds. */
+/* A commit is applied at any time after it was sent at which its guard holds. */
 #ifdef WITHOUT_SESSION_GUARD
 #define guarded (taken == 0)
 #else

@@ -1,14 +1,14 @@
 /*
- * Takeover. The holder of a key renews it for a while, and dies or is suspended,
- * while two clients watch it to take it over: from it, then from each other.
+ * Takeover. The holder of a key renews it for a while, and then dies or is suspended.
+ * Two clients watch the key, and take it over from the holder and then from each other.
  *
- * Promises: no two believe at the same time; and, in time, a dead holder's key
- * is granted to another, if requests are not lost for ever.
+ * Promises: no two clients believe at the same time that they hold the key; a dead
+ * holder's key is eventually granted to another client, if not every request is lost.
  *
- * Bounds: 4 attempts, the grant among them, of which one arrives twice; a lease
- * of 3 ticks, one of which is the margin. In time: one client, 6 attempts, of
- * which the holder sends one and the client loses sight of one. Abstracted: as
- * in grant.pml.
+ * Bounds: 4 attempts, including the grant, of which one arrives twice; a lease of 3
+ * ticks, one of which is the margin. For the promise about what eventually happens: one
+ * client and 6 attempts; the holder sends one of them, and the client stops waiting for
+ * the reply to one. Abstracted: as in grant.pml.
  *
  * Rules, each with the variant that goes without it:
  *   FIRST_SIGHT: A version's age begins with the reply that first showed it.
@@ -39,7 +39,7 @@ byte patience = 1;
 
 #ifdef WITHOUT_MONOTONIC
 proctype WallClock() {
-	atomic { seen[1] != 0 -> watch[1] = 0 } /* is set forward */
+	atomic { seen[1] != 0 -> watch[1] = 0 } /* the wall clock is set forward */
 }
 #endif
 

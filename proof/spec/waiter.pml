@@ -1,28 +1,26 @@
 /*
- * Waiter. The holder of a key hands it to the waiter that stands in the queue in the
- * record, in one write that ends one grant and begins the other, or releases it
- * for anybody. The waiter learns of its grant by a look; it renews the grant,
- * replaces it by one of its own, or releases it; it leaves the queue, or takes
- * the key over from a holder that died. Another watches the key to take it over,
- * and so does whoever handed it over. A commit of the waiter is on its way all
- * the while.
+ * Waiter. The holder of a key hands it to the waiter in the record's queue, in one write
+ * that ends one grant and begins the other. Or it releases the key. The waiter learns of
+ * its grant by a read. It renews the grant, replaces it by a grant that it sends itself,
+ * or releases it. The waiter may also leave the queue, or take the key over from a holder
+ * that died. The first holder and another client watch the key, to take it over. A commit
+ * of the waiter is in flight all the time.
  *
- * Promises: no two believe at the same time; no commit lands once another has
- * been granted the key; no write under one grant of an entry lands on a second
- * grant of it; whoever has left the queue, or taken the key, is handed nothing
- * any more, but by a join that arrives later.
+ * Promises: no two clients believe at the same time that they hold the key; no commit is
+ * applied after another client was granted the key; no write under one grant of an entry
+ * is applied to a second grant of that entry; a waiter that has left the queue or acquired
+ * the key is handed the key only after a join that arrives later.
  *
- * Bounds: 6 attempts, the first grant and the join among them, or 5 if the waiter
- * leaves, or grants itself the key. The join alone arrives twice. A lease
- * of 3 ticks, that of a hand-over of 2, or of 4 by a holder whose lease is longer
- * than the waiter's, of which one is the margin; observers' clocks are fast. One
- * waiter stands in the queue, once: the entry at index 0 is its, or nobody's. The one
- * who only watches takes the key over once.
- * Abstracted: as in grant.pml; whoever removes its own entry knows its place. A
- * look is one step: a later answer, or none, leaves less trust. A queue that is
- * erased is a join, or a hand-over, that was lost. Left out: that hand-overs are
- * repeated; how long a dead head blocks the key, which is what the lease in the
- * record says.
+ * Bounds: 6 attempts, including the first grant and the join, or 5 if the waiter leaves
+ * the queue, or sends a grant itself. Only the join arrives twice. A lease of 3 ticks. The
+ * lease of a hand-over is 2 ticks, or 4 ticks if the holder's lease is longer than the
+ * waiter's. One tick of each lease is the margin; observers' clocks are fast. One waiter is
+ * in the queue, once: the entry at index 0 is that of the waiter, or missing. The client
+ * that only watches takes the key over once.
+ * Abstracted: as in grant.pml; a client that removes its own entry knows the entry's
+ * position. A read is one step: a later reply, or none, would leave less trust. An erased
+ * queue has the same effect as a lost join or hand-over. Left out: repeated hand-overs; how
+ * long a dead head of the queue blocks the key, because the lease in the record limits it.
  *
  * Rules, each with the variant that goes without it:
  *   QUEUE_VERSION: A hand-over to the head writes a version of its own, and not the entry's.
@@ -52,16 +50,16 @@
 #define JOIN 5
 #define LEAVE 6
 
-/* The waiter's entry, which is the number of its join, is the grant that it is to have. */
+/* The waiter's entry is the number of its join. A hand-over to it makes the grant with this number. */
 #define ENTRY 2
 
-byte lent; /* the lease of a hand-over */
+byte lent; /* lease of a hand-over, in ticks */
 bool inQueue;
-byte turns; /* how often the entry was granted: its tokens */
-byte turn;  /* that which the waiter was shown */
-bool gone;  /* the waiter has removed its entry, and no copy of the join is to come */
-bool since; /* another has been granted the key since the waiter was shown that one */
-bool acted; /* the waiter has left, or granted itself the key; there is one attempt less */
+byte turns; /* fencing token: how often the entry was granted the key */
+byte turn;  /* token that the waiter was shown; 0 for none */
+bool gone;  /* whether the waiter has removed its entry, and no copy of the join can still arrive */
+bool since; /* whether another client was granted the key after the waiter was shown the token in turn */
+bool acted; /* whether the waiter has left, released, or sent a grant itself; there is then one attempt less */
 
 #define maySend (last < (acted -> ATTEMPTS - 1 : ATTEMPTS))
 #define mayAct (last < ATTEMPTS - 1)
@@ -81,7 +79,7 @@ bool acted; /* the waiter has left, or granted itself the key; there is one atte
 #define handsOver(x) (held(cur) && has(names[x], cur) && isHead)
 #define landsInQueue(x) (kind[x] == JOIN && held(cur) && !inQueue || kind[x] == LEAVE && inQueue)
 
-/* A grant to the waiter has this among its versions: no record shows it. */
+/* A grant that the waiter sends names this version as a mark. No record shows this version. */
 #define MINE only(0)
 #define isMine(x) has(names[x], 0)
 #ifdef WITHOUT_OWN_ENTRY
@@ -97,15 +95,16 @@ bool acted; /* the waiter has left, or granted itself the key; there is one atte
 		gone = (copies[ENTRY] == 0) \
 	:: kind[x] == GRANT && !isMine(x) -> since = since || turn != 0 \
 	:: kind[x] == HANDOVER -> \
-		assert(!gone); /* it is handed to one who has left */ \
+		assert(!gone); /* the key is handed to a waiter that has left */ \
 		inQueue = false; \
 		turns++ \
-	:: kind[x] == RENEW -> assert(turn == turns) /* it lands on a later grant of the entry */ \
+	:: kind[x] == RENEW -> assert(turn == turns) /* the renewal is applied to a later grant of the entry */ \
 	:: else \
 	fi
 
-/* A write of a holder is in vain if it names nothing that may be shown yet; and
- * once nothing more is sent, no watch counts, nor does a queue without a hand-over. */
+/* A write of a holder can have no effect if the record can never show a version that it
+ * names. Once no more attempts are sent, the watched versions do not matter. The queue then
+ * matters only if a hand-over may still arrive. */
 #define sent(x) (copies[(x <= last -> x : 0)] > 0)
 #define onItsWay(x) when(sent(x), only(x))
 #define mayBeShown (only(cur) | onItsWay(3) | onItsWay(4) | onItsWay(5) | onItsWay(6) | onItsWay(7))
@@ -126,24 +125,24 @@ bool acted; /* the waiter has left, or granted itself the key; there is one atte
 
 #define isGranted (held(cur) && grant[cur] == ENTRY)
 
-/* drop: nobody asks any more what has become of it. */
+/* drop makes the client ignore the outcome of attempt x. */
 inline drop(x) {
 	hangup(x);
 	left[x] = 0
 }
 
-/* see is notice by the fastest clock. */
+/* see is like notice, for a client with the fastest clock. */
 inline see(v) {
 	seen[c] = v;
 	watch[c] = leaseOf(v) - DRIFT
 }
 
 proctype Waiter(byte c) {
-	byte a; /* the attempt that is under way */
+	byte a; /* attempt in flight */
 	byte s;
 
 wait:	if
-	:: atomic { !isGranted && left[ENTRY] < TRUSTED -> /* a look that does not show it */
+	:: atomic { !isGranted && left[ENTRY] < TRUSTED -> /* a read that does not show the grant */
 #ifdef WITHOUT_QUEUE_STAMP
 		goto answered
 #else
@@ -151,7 +150,7 @@ wait:	if
 		goto wait
 #endif
 		}
-	:: atomic { isGranted -> s = cur; turn = turns; since = false } /* one that does */
+	:: atomic { isGranted -> s = cur; turn = turns; since = false } /* a read that shows the grant */
 		if
 		:: atomic { left[ENTRY] > 0 -> a = ENTRY; goto hold }
 		:: atomic { mayAct -> /* too little trust is left */
@@ -166,7 +165,7 @@ wait:	if
 			goto over }
 		fi
 	:: atomic { maySend && held(cur) && !isGranted && !has(tried[c], cur) && cur != seen[c] -> see(cur); goto wait }
-	:: atomic { held(cur) && has(tried[c], cur) && left[cur] > 0 -> s = cur; a = s; goto hold } /* its own, landed unseen */
+	:: atomic { held(cur) && has(tried[c], cur) && left[cur] > 0 -> s = cur; a = s; goto hold } /* its own attempt */
 	:: atomic { mayAct && (!held(cur) || has(tried[c], cur) || seen[c] != 0 && watch[c] == 0) ->
 		acted = true;
 		send(GRANT, last, tried[c] | when(watch[c] == 0, deadVersions(c)) | MINE);
@@ -239,7 +238,7 @@ over:	atomic {
 #define ownGrant s
 #endif
 
-/* A client holds the key, by attempt 1, gives it up, and seeks it again. */
+/* A client that holds the key by attempt 1, ends its grant, and acquires the key again. */
 proctype Client(byte c) {
 	byte a;
 	byte s = 1;
@@ -279,7 +278,7 @@ hold:	atomic { seen[c] = 0; watch[c] = 0; begin(s) }
 	atomic { s = 0; a = 0; goto look }
 }
 
-/* An observer takes the key over once, and lets it run out. */
+/* A client that takes the key over once, and lets its lease expire. */
 proctype Observer(byte c) {
 	byte a;
 
@@ -297,7 +296,7 @@ look:	if
 	fi
 }
 
-/* A commit of the waiter lands at the worst moment after it was sent, if its guard holds. */
+/* A commit of the waiter is applied at the worst moment at which its guard holds. */
 #ifdef WITHOUT_QUEUE_TOKEN
 #define guarded isGranted
 #else

@@ -23,19 +23,19 @@ type section struct {
 	lasts     time.Duration // how long the client holds the key
 	due       time.Time     // time at which the client should request the key
 	granted   time.Time     // time of the grant; zero if there was no grant before the end of the measurement
-	releasing time.Time
+	releasing time.Time     // time just before the client sent its release; zero if there was no grant
 }
 
 // contend returns the scenario in which clients contend for one key. It has two or three
 // parts. In the closed loop, each client acquires the key again as soon as it has released
-// it. With 16 clients, a second closed loop has critical sections of random length. After
-// these, a library whose pauses fit sections of equal length may leave the key idle. In the
-// open loop, critical sections are due at a fixed rate.
+// it. With 16 clients, a second closed loop has critical sections of random length: a library
+// may happen to poll just when sections of equal length end. In the open loop, critical
+// sections are due at a fixed average rate, however long the waits are.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	// This is long enough for about fifteen critical sections of each client. With fewer,
-	// chance and the start-up would dominate Jain's index of fairness.
+	// In 24 s, each client runs about fifteen critical sections. With fewer, chance and the
+	// start-up would dominate Jain's index of fairness.
 	if clients > 16 {
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
@@ -234,7 +234,7 @@ type played struct {
 }
 
 // contention measures one run of a contention scenario for the duration window. It calls
-// come, which runs the clients until the window has passed, and waits until come returns.
+// come, which runs the clients until the time end and calls note after each critical section.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}

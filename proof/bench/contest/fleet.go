@@ -122,8 +122,8 @@ func (f *fleet) warmUp(ctx context.Context) error {
 	})
 }
 
-// pipe returns how long a driver takes to reply to a request for nothing. Each measurement
-// is too long by this time.
+// pipe returns how long a driver takes to reply to a request that does nothing. Every
+// measured time of a request to a driver includes this overhead.
 func (f *fleet) pipe(ctx context.Context) (time.Duration, error) {
 	const asked = 21
 	took := make([]float64, 0, asked)

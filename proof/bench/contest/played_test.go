@@ -13,12 +13,12 @@ import (
 
 var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// at returns the time that is ms milliseconds after the beginning of the contest.
+// at returns the time that is ms milliseconds after the start of the measurement.
 func at(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 
-// hundred returns the result of a contest of 100 ms between two clients. The first client
+// hundred returns a measurement of two clients that contend for 100 ms. The first client
 // was granted the key twice. The second client waited until the end and was never granted
-// it.
+// the key.
 func hundred() played {
 	return played{
 		began: began, end: at(100), used: usage{Requests: 8, Writes: 4, Reads: 2}, busy: 0.5,
@@ -77,7 +77,7 @@ func TestContentionCheckDetectsTwoHoldersAtOnce(t *testing.T) {
 	}
 }
 
-func TestArrivalsAreSameForAllContendersAndDifferByRound(t *testing.T) {
+func TestSectionsAreDueAtSameTimesForAllContenders(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

@@ -43,7 +43,7 @@ func Publish(docs string, r *contest.Results) error {
 	return Write(filepath.Join(docs, kept), r)
 }
 
-// between returns the page with text in place of what is between the two markers.
+// between returns page with everything between its two markers replaced by text.
 func between(page, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// three returns the results of three rounds of one scenario. One contender failed in one
-// round. Two other contenders did not take part.
+// three returns the results of three rounds of the scenario contention-4. One contender
+// failed in one round. Two other contenders did not take part.
 func three() *contest.Results {
 	r := &contest.Results{
 		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,
@@ -67,7 +67,7 @@ func TestReportShowsMedianSpreadAndTheoreticalLimit(t *testing.T) {
 	}
 }
 
-func TestFiguresOfBusyMachineAreMarked(t *testing.T) {
+func TestReportWarnsIfMachineWasBusy(t *testing.T) {
 	const busy = "The machine was busy"
 	r := three()
 	if strings.Contains(Text(r), busy) {

@@ -15,13 +15,13 @@ type Storage struct {
 	*byname.Locker
 }
 
-// Lock is Locker's, as both have one.
+// Lock calls Locker.Lock, because both embedded types have a method Lock.
 func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.Lock(ctx, name) }
 
-// Unlock is Locker's, as both have one.
+// Unlock calls Locker.Unlock, because both embedded types have a method Unlock.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
-// The interfaces of certmagic's storage.
+// Storage implements these interfaces of certmagic.
 var (
 	_ certmagic.Storage          = Storage{}
 	_ certmagic.TryLocker        = Storage{}

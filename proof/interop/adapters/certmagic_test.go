@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// authority is a certificate authority. All certmagic processes together must request a
-// certificate from it only once.
+// authority is a certificate authority that counts the certificates requested from it. The
+// tests expect one request, however many certmagic processes there are.
 type authority struct {
 	t      *testing.T
 	asked  atomic.Int32

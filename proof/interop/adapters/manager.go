@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// LeadManager runs a manager while this process leads. A manager starts once, so each
-// term has its own, made with LeaderElection off.
+// LeadManager runs a manager while this process leads. A manager can start only once, so
+// newManager makes one for each term of leadership. Its LeaderElection option must be off.
 func LeadManager(ctx context.Context, e *election.Election, name string, newManager func() (manager.Manager, error)) error {
 	return e.Lead(ctx, name, func(ctx context.Context, _ *leasehold.Lock) error {
 		mgr, err := newManager()

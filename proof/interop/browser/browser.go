@@ -33,7 +33,7 @@ type Browser struct {
 	free func()
 }
 
-// ForeignName is a domain name of an attacker that the browser resolves to 127.0.0.1.
+// ForeignName is an attacker's domain name, which the browser resolves to 127.0.0.1.
 const ForeignName = "rebound.example"
 
 // Start starts Chromium without a window. It installs Chromium first if necessary.
@@ -43,8 +43,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// ForeignName then behaves like the domain name of an attacker whose DNS entry
-		// points to this machine (DNS rebinding).
+		// This flag simulates DNS rebinding: an attacker changes the DNS entry of a domain so
+		// that it points to this machine.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
 	if os.Getuid() == 0 { // Chromium's sandbox does not work as root, and the tests open only this project's pages
 		options = append(options, chromedp.NoSandbox)

@@ -65,8 +65,8 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// exported returns the label names of every series that leasehold exports, by the name that
-// queries use. A histogram has three such names: with _bucket, _sum and _count.
+// exported returns the label names of every series that leasehold exports, by the name of
+// the series. A histogram has three series, whose names end with _bucket, _sum and _count.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
@@ -104,9 +104,9 @@ func exported(t *testing.T) map[string][]string {
 // process.
 var fromPrometheus = []string{"job", "instance"}
 
-// check parses a PromQL query. It fails the test if the query selects a series, a label or
-// a grouping that is not exported. It returns the names of the selected series and the
-// labels of the result.
+// check parses a PromQL query. It fails the test if the query uses a series that leasehold
+// does not export, or selects or groups by a label that the series does not have. It
+// returns the names of the selected series and the labels of the result.
 func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)

@@ -40,7 +40,7 @@ func startDynamoDBLocal(dir, tables string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer listener.Close() // the process in the namespace has its own copy of the listener
+	defer listener.Close() // the process in the namespace inherits a copy, which stays open
 	door, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return nil, err

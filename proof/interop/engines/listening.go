@@ -44,7 +44,7 @@ func listening(pid int) ([]netip.AddrPort, error) {
 	return at, nil
 }
 
-// socketsOf returns the inodes of the open sockets of a process.
+// socketsOf returns the inodes of a process's open sockets. proc is the path /proc/PID.
 func socketsOf(proc string) ([]string, error) {
 	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
 	if err != nil {

@@ -5,13 +5,13 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 /**
- * Holds key while work runs. flags are those of leasehold run. work gets the fencing
- * token, which grows with each grant, and a signal that is aborted before anybody else
- * can be granted the key.
+ * Holds key while work runs. flags are the flags of leasehold run. work gets the fencing
+ * token, which is higher for each grant, and a signal that is aborted before another
+ * client can be granted the key.
  */
 export async function withLock(key, work, flags = []) {
   const command = ['run', key, '--events', '3', ...flags, '--', 'cat']
-  const child = spawn('leasehold', command, { // of a session of its own: Ctrl-C is for this program
+  const child = spawn('leasehold', command, { // in a new session, so that Ctrl-C reaches only this program
     stdio: ['pipe', 'pipe', 'inherit', 'pipe'], detached: true,
   })
   const exited = once(child, 'exit')
@@ -20,7 +20,7 @@ export async function withLock(key, work, flags = []) {
   })])
   const lost = new AbortController()
   let released = false
-  // cat ends when it is stopped, or when its stdin is closed.
+  // cat ends when leasehold stops it because the lock is lost, or when its stdin is closed.
   child.stdout.resume().on('end', () => released || lost.abort(new Error(`${key} was lost`)))
   let result, code
   try {

@@ -8,31 +8,31 @@ import threading
 
 
 class Lost(Exception):
-    """The lock was lost before its block had ended: the work may be half done."""
+    """The lock was lost before the end of its block, so the work may be half done."""
 
 
 class NotGranted(Exception):
-    """Somebody else has the key (-n, -w), or leasehold failed and has said why."""
+    """The key is held by another client (-n, -w), or leasehold failed and printed its error."""
 
 
 class Lock:
     def __init__(self, token):
-        self.token = token  # grows with each grant: have what you write to compare it
-        self.lost = threading.Event()  # set before anybody else can be granted the key
+        self.token = token  # fencing token, higher for each grant: targets of writes can compare it
+        self.lost = threading.Event()  # set before another client can be granted the key
 
 
 @contextlib.contextmanager
 def lock(key, *flags):
-    """Holds key for a block. flags are those of leasehold run."""
+    """Holds key during a with block. flags are the flags of leasehold run."""
     ours, theirs = os.pipe()
     with os.fdopen(ours) as events:
         try:
             command = ["leasehold", "run", key, "--events", str(theirs), *flags, "--", "cat"]
-            process = subprocess.Popen(  # of a session of its own: Ctrl-C is for this program
+            process = subprocess.Popen(  # in a new session, so that Ctrl-C reaches only this program
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs], start_new_session=True)
         finally:
             os.close(theirs)
-        with process:  # whose end closes stdin, which releases, and waits
+        with process:  # at its end: closes stdin, so that leasehold releases the lock, and waits for it
             held = Lock(_granted(events, process))
             thread = threading.Thread(target=_watch, args=(process, held), daemon=True)
             thread.start()
@@ -52,12 +52,12 @@ def _granted(events, process):
             if event["event"] == "granted":
                 return event["token"]
         raise NotGranted(f"leasehold ended with {process.wait()}")
-    except BaseException:  # Ctrl-C, too
+    except BaseException:  # includes the KeyboardInterrupt of Ctrl-C
         process.terminate()
         raise
 
 
 def _watch(process, held):
-    process.stdout.read()  # until cat ends: it was stopped, or its stdin was closed
+    process.stdout.read()  # returns when cat ends: leasehold has stopped it, or its stdin was closed
     if not process.stdin.closed:
         held.lost.set()

@@ -29,9 +29,9 @@ type Driver struct {
 	printed *process.Tail
 	read    chan struct{} // closed when the driver's output has been read to its end
 
-	mu      sync.Mutex // guards the following fields; not locked while a goroutine writes a request line
-	last    int64
-	pending map[int64]*Call
+	mu      sync.Mutex      // guards the following fields; not locked while a goroutine writes a request line
+	last    int64           // ID of the last request
+	pending map[int64]*Call // requests without a reply, by ID; nil after the driver has ended
 
 	writing chan struct{} // semaphore: contains an element while a goroutine writes a request line
 }

@@ -37,8 +37,8 @@ var Dynamolock = Peer{
 // dynamolock: the folder that contains the go.mod of one major version.
 const Checkout = "LEASEHOLD_DYNAMOLOCK"
 
-// checkedOut returns the module path and the commit of the checkout. It omits what it
-// cannot find out.
+// checkedOut returns the module path and the commit of the checkout. It omits a part that
+// it cannot determine.
 func checkedOut() string {
 	checkout := os.Getenv(Checkout)
 	if checkout == "" {

@@ -26,9 +26,9 @@ func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
 	}
 }
 
-// This checkout contains a stub with the exported names of dynamolock, under the module
-// path of one of its major versions. The driver builds with the stub only if it uses no
-// other name.
+// The checkout in this test is a stub with the exported names of dynamolock, under the
+// module path of one major version. If the driver used any other name of dynamolock, its
+// build would fail.
 func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()

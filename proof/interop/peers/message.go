@@ -69,9 +69,9 @@ type Request struct {
 	DeleteData bool          `json:"deleteData,omitempty"`
 	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the current lease
 
-	// The following fields are for the request release. Keep tells whether the library
-	// keeps the record of the released lock. If Keep is nil, the acquire request decides
-	// that. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
+	// The following fields are for the request release. Keep says whether the record remains
+	// in the table after the release. If Keep is nil, KeepOnRelease of the acquire request
+	// says so. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }

@@ -125,11 +125,11 @@ func start(ctx context.Context) (_ *server, err error) {
 	return s, s.waitUntilReady(ctx)
 }
 
-// notAsRoot returns attributes for a process that must not run as root, because PostgreSQL
-// refuses that. If this process is root, the new process gets a user namespace in which
-// root has the id of an ordinary user. Outside the namespace, the files of the new process
-// still belong to root. The new process also gets a namespace for shared memory. The kernel
-// removes this memory when the last process of the namespace ends.
+// notAsRoot returns the attributes with which to start PostgreSQL, which refuses to run as
+// root. If this process is not root, it returns nil. Otherwise the attributes put PostgreSQL
+// into a user namespace in which root has the ID of an ordinary user. Outside the namespace,
+// PostgreSQL's files still belong to root. The attributes also request a new namespace for
+// shared memory. The kernel removes this memory when the last process of the namespace ends.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

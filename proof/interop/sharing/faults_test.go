@@ -31,9 +31,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex reports a lock as acquired after every error except a failed condition. It
-// then works at the same time as the real holder. The record is unchanged, so commits of a
-// leasehold holder are still applied.
+// dyndb-mutex reports a lock as acquired after every error except a failed condition. Its
+// caller may then work at the same time as the real holder. The record still names the
+// real holder, so if that is a leasehold client, its commits are still applied.
 func TestDyndbMutexReportsLockAcquiredDespiteError(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -84,9 +84,9 @@ func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
 	})
 }
 
-// If two dyndb-mutex objects have the same name, the second can release the lock of the
-// first. But no dyndb-mutex object can release a lock of leasehold, because leasehold
-// writes an owner that no object has as its name.
+// A dyndb-mutex object can release any lock whose owner equals the object's name. So two
+// objects with the same name can release each other's locks. No object can release a lock
+// of leasehold, because leasehold writes an owner that is no object's name.
 func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -168,7 +168,7 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 // If the Java client acquires a key with an update, leasehold's attributes remain in the
 // record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
 // token must be higher than all earlier ones.
-func TestLeaseholdIgnoresTokenCarriedForwardByJavaGrant(t *testing.T) {
+func TestLeaseholdIgnoresOldTokenInRecordOfJavaGrant(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

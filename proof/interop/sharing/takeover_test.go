@@ -95,8 +95,8 @@ func looks(p peers.Peer) (operation string, perLook int) {
 	return "GetItem", 1
 }
 
-// No lease expires during this test, because each lease lasts an hour. So only the release
-// can end the wait.
+// Leases last an hour in this test, so none expires: only the holder's release can end the
+// wait.
 func TestWaiterWaitsUntilHolderOfOtherLibraryReleases(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
@@ -160,8 +160,8 @@ func TestPausedHolderDoesNotChangeRecordOfNewHolder(t *testing.T) {
 		if m.peer.Heartbeats {
 			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
 		}
-		// The peer lost its lock while it was paused. So its release may, but need not, return an
-		// error.
+		// The peer lost its lock while its process was paused. Depending on the library, its
+		// release reports the loss (ErrLost) or succeeds.
 		_, err := peer.Ask(t, peers.Request{Do: "release", Lock: late})
 		if err != nil && !errors.Is(err, peers.ErrLost) {
 			t.Errorf("the late release failed: %v", err)

@@ -119,7 +119,7 @@ type screen struct {
 	changed chan struct{} // each Write closes this channel and sets a new one
 }
 
-// Write never fails.
+// Write appends p to the screen. It never fails.
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

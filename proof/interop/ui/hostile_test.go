@@ -182,7 +182,7 @@ func planted(owner string) string {
 // A browser passes requests to the service worker of an origin before it asks the server. A
 // page of another user may have installed such a worker for an address and port that
 // leasehold ui uses later.
-func TestServiceWorkerOfEarlierServerDoesNotSeeURL(t *testing.T) {
+func TestServiceWorkerOfEarlierServerDoesNotSeeToken(t *testing.T) {
 	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
@@ -259,9 +259,9 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
 			t.Errorf("from %s it got %q", at, got)
 		}
-		// The attacker's page opens leasehold ui, but cannot read its page. When the browser then
-		// follows a link back to the attacker, the referrer, the history and the cookies must
-		// contain no secret.
+		// The attacker's page opens the page of leasehold ui, but cannot read it. When the
+		// browser then follows a link back to the attacker, the referrer, the history and the
+		// cookies must contain no secret.
 		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
 		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
 		tab.Run(`document.getElementById("link").click()`)
@@ -340,8 +340,8 @@ func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// Every client may request a proof that leasehold ui knows the secret. The attacker has
-	// requested a proof earlier, and now replays it.
+	// Any client may request a proof that leasehold ui knows the secret. The attacker requests
+	// one here, and replays it after it has taken over the port.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()

@@ -71,7 +71,7 @@ func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
 	h.kill()
-	lived := time.Since(began).Seconds() // more than an instant on a busy machine, where the page shows the holder late
+	lived := time.Since(began).Seconds() // life of the holder, which is long if a busy machine shows it late
 	p.WaitFor(2*time.Second+polls, says("job", "dead"))
 	p.to("?lock=job")
 	p.Wait(`document.querySelector("#lock .pill.dead") && document.querySelector(".died")`)
@@ -195,7 +195,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageShowsBannerAndUnknownHoldersIfServerIsSilent(t *testing.T) {
+func TestPageShowsHoldersAsUnknownIfServerIsSilent(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")

@@ -209,9 +209,9 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short sets leases of two seconds, and long sets leases of five seconds. Some states are
-// visible only if the page polls several times in a lease. Tests of such states use long,
-// because polls are slow on a busy machine.
+// short contains the flags for a lease of two seconds, and long those for five seconds. Some
+// states are visible only if the page polls several times during a lease. Tests of such
+// states use long, because polls are slow on a busy machine.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}

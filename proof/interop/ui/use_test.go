@@ -22,7 +22,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`document.querySelectorAll(".row").length === 3`)
 	p.Type("/")
 	p.Wait(`document.activeElement.id === "q"`)
-	p.Run(`document.activeElement.select()`) // so that the next text replaces the "/", which the driver types although the page handles the key
+	p.Run(`document.activeElement.select()`) // select the "/", which chromedp has typed into the field, so that the next text replaces it
 	p.Type("b/")
 	p.Wait(`document.activeElement.id === "q" && document.querySelectorAll(".row").length === 2 && location.search === "?q=b%2F"`)
 	p.Run(`document.getElementById("grid").focus()`)
@@ -71,7 +71,7 @@ func TestShortcutsInFooterWorkOnFreshPageAndInSearchField(t *testing.T) {
 	fresh()
 	p.Type("/")
 	p.Wait(`document.activeElement.id === "q"`)
-	p.Run(`document.activeElement.select()`) // so that the next text replaces the "/", which the driver types although the page handles the key
+	p.Run(`document.activeElement.select()`) // select the "/", which chromedp has typed into the field, so that the next text replaces it
 	p.Type("b/")
 	p.Wait(`document.querySelectorAll(".row").length === 2`)
 	p.Type(enter)
@@ -152,7 +152,7 @@ func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 // screenshots is the folder to which "make screenshots" writes an image of each view.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
-func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
+func TestLeaseTextIsNotCutOffOnOrdinaryScreen(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("living")

@@ -41,11 +41,11 @@ type scene struct {
 	wire  *lab.Wire
 	vault vault
 
-	lock   *leasehold.Lock  // "job"
-	group  *leasehold.Group // "left" and "right"
+	lock   *leasehold.Lock  // lock of c on the key "job"
+	group  *leasehold.Group // locks of c on the keys "left" and "right"
 	other  *leasehold.Client
-	theirs *leasehold.Lock // "theirs"
-	grant  leasehold.Grant // the grant of "passed", from another process; zero under a shared lease
+	theirs *leasehold.Lock // lock of other on the key "theirs"
+	grant  leasehold.Grant // detached grant of the key "passed", which c can resume
 }
 
 func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
@@ -92,9 +92,9 @@ func (s *scene) end() { s.begin(trouble{}) }
 // operation is a call of leasehold's public API, and what the tests expect of the call.
 type operation struct {
 	name      string
-	op        string // operation name that the errors of this call contain
-	key       string // key that the errors of this call contain
-	grants    []string
+	op        string        // operation name that the errors of this call contain
+	key       string        // key that the errors of this call contain
+	grants    []string      // keys that the operation acquires
 	writes    bool          // the operation changes an existing record, so its outcome is unknown if no answer arrives
 	reads     bool          // the operation sends only reads
 	transacts bool          // the operation reads in a transaction

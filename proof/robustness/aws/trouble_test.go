@@ -24,8 +24,8 @@ type trouble struct {
 	writes  bool // this failure affects only writes and transactions
 	cancels bool // this failure cancels a transaction because of one of its items
 
-	passes bool    // the client repeats the request until the call ends
-	denies bool    // a call that waits for a key repeats the request if an earlier request was answered
+	passes bool    // the failure may be temporary: the client repeats the request until the call ends
+	denies bool    // access is denied: the client repeats the request only if it waits for a key and had an answer before
 	silent bool    // the request may have been applied, although no answer arrived
 	advice string  // advice that the resulting errors contain
 	is     []error // sentinel errors that the resulting errors match

@@ -151,8 +151,8 @@ func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {
 	return s
 }
 
-// slow makes one clock run at half speed. It then differs from the other clocks by more
-// than the margin allows.
+// slow makes the clock of one process run at half speed. That clock then differs from the
+// other clocks by more than the margin allows.
 func (s sharing) slow() sharing {
 	s.slowest = 0.5
 	return s

@@ -4,8 +4,8 @@
 // these results. The package contains only tests.
 //
 //	go test ./histories                                                      20,000 histories; 500 with -race
-//	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories               more
-//	LEASEHOLD_HISTORY=4711 go test -run '^TestCheckerAcceptsMutexHistories$' ./histories   one again
+//	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories               a million
+//	LEASEHOLD_HISTORY=4711 go test -run '^TestCheckerAcceptsMutexHistories$' ./histories   the one of seed 4711
 //
 // The simulation (internal/simulation) checks each request against rules about the content
 // of the records. This package does not read records. It uses only the results that users
@@ -22,17 +22,21 @@
 //	write             at the call                                   at its return; never if the outcome is unknown
 //	look              at the end of the history
 //
-// An acquire that failed is not in the history: it may have taken effect or not, and no
-// process believes in its grant. A failed release is not in the history either. A commit
-// with an unknown outcome takes effect once, at any time after its call, or never.
+// A process trusts its lock from the grant until the context of the lock ends. A commit adds
+// one to a counter in DynamoDB, and a read reads it. A write goes to a target that compares
+// fencing tokens. A look reads the counter after all processes have ended.
+//
+// An acquire that failed is not in the history: it may have taken effect or not, but the
+// process never trusts a lock from it. A failed release is not in the history either. A
+// commit with an unknown outcome takes effect once, at any time after its call, or never.
 //
 // # What the model requires
 //
 // There must be an instant for each operation, between its beginning and its end, so that
 // the following holds if the operations take effect at these instants:
 //
-//	acquire   no process believes in the key; the token is higher than all earlier tokens
-//	end       the process no longer believes in the key
+//	acquire   no process trusts a lock on the key; the token is higher than all earlier tokens
+//	end       the process no longer trusts its lock
 //	commit    the grant is the newest and is not released; one is added to the key's counter
 //	read      the grant is the newest and is not released; the result is the counter
 //	write     the target compares tokens: it refuses the write if and only if it has seen

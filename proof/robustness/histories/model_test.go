@@ -52,8 +52,8 @@ type key struct {
 	seen    int64 // highest token that the target of writes has seen
 }
 
-// step applies an operation to the model. It returns false if the operation was impossible
-// in this state, and the state afterwards.
+// step applies an operation to the model. It reports whether the operation was possible in
+// this state, and returns the state afterwards.
 //
 // A commit of unknown outcome is always possible. If its grant is no longer current, the
 // commit changes nothing. A commit of unknown outcome may also never be applied. It has no

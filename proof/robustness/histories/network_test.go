@@ -29,9 +29,9 @@ func asks(r *lab.Request) string {
 	return fmt.Sprintf("%s of %s, in %d bytes, commits %t, for %s", r.Op, strings.Join(r.Keys(), ", "), len(r.Body), r.Commits(), who)
 }
 
-// Time is divided into cycles, with one slot for each process. The requests of a process
-// reach the table only in its slots. So requests of two processes never arrive at the same
-// instant.
+// Time is divided into cycles, and each cycle has one slot for each process. The requests of
+// a process reach the table only in the slots of that process. So requests of two processes
+// never arrive at the same instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = 10 * slot

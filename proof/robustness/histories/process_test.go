@@ -28,7 +28,7 @@ type sharing struct {
 	acquire func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
 	permits bool                                // the key belongs to a semaphore
 	tamper  func(op string, body []byte) []byte // modifies the body of a request before it is sent; nil for no change
-	slowest float64                             // rate of the clock of one process; 0 if the test does not slow it down
+	slowest float64                             // rate of the clock of process 0, relative to real time; 0 for a random rate near 1
 }
 
 // run is a history while it is being recorded.
@@ -215,7 +215,7 @@ func (p *process) hold(w *worker) {
 	}
 }
 
-// endsWith records an operation when the client's trust in the lock ends.
+// endsWith records the operation "end of trust" when the context of the lock ends.
 func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 	in.verb = end
 	line := p.line()
@@ -223,7 +223,7 @@ func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 }
 
 // add returns a DynamoDB write that adds one to the counter of a key. Each commit contains
-// it.
+// this write.
 func add(key string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                 aws.String("work"),

@@ -17,9 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The acquire-release cycles run in blocks, and the test compares their resource usage. It
-// ignores the first blocks (warming). There the client's memory still grows, because the
-// client remembers attempts without an answer for 15 minutes.
+// The acquire-release cycles run in blocks, and the test compares the resource usage of the
+// blocks. It ignores the first blocks (warming): the client's memory still grows in them,
+// because the client remembers attempts without an answer for 15 minutes.
 const (
 	blocks  = 20
 	warming = 5

@@ -29,9 +29,9 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look records the remaining trust of the locks, just before the client processes the
-// answer to their renewal. At this moment the remaining trust is shortest, because only the
-// answer extends it.
+// look records how much longer the locks are trusted, just before the client processes the
+// answer to their renewal. At this moment that time is shortest, because only the answer
+// extends it.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,10 +8,10 @@
 //
 // # A mutant
 //
-// A mutant is the code with one change: a comparison by one or inverted, one side of an
-// "and" or "or" left out, a condition negated, plus for minus, min for max, or a statement
-// removed. The files of the work tree are not changed: the compiler gets a changed copy of
-// one file (-overlay).
+// A mutant is the code with one change: another operator in a comparison (< becomes <= or
+// >=), one side of an "and" or "or" left out, a condition negated, plus for minus, min for
+// max, or a statement removed. The files of the work tree are not changed: the compiler
+// gets a changed copy of one file (-overlay).
 //
 // # Which tests run
 //

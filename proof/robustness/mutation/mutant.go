@@ -17,8 +17,8 @@ type Mutant struct {
 	File  string // path from the root of the module
 	Func  string
 	Line  int // line of the change
-	At    int // line and, in Col, column of a position; a test that runs the code at this position reaches the change
-	Col   int // column that belongs to the line in At
+	At    int // line of the code that a test must run to reach the change
+	Col   int // column of that code
 	Start int // byte offset where the replaced text begins
 	End   int // byte offset where the replaced text ends
 	With  string

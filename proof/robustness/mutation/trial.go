@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/leasehold-go/leasehold"
 
-// outcome tells what the tests did with a mutant.
+// outcome is the result of running the tests against a mutant.
 type outcome string
 
 // Values of outcome.

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// commandVariable is the name of an environment variable that contains an errand. A process
-// of this program with this variable is the CMD of a leasehold run.
+// commandVariable is the name of an environment variable that contains an errand. If it is
+// set, a process of this program acts as the CMD of "leasehold run KEY -- CMD".
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
 // errand tells a CMD (a program that leasehold run starts) what to do.
@@ -115,7 +115,7 @@ type commandRun struct {
 	at     place
 	key    string
 	lease  time.Duration
-	shell  string        // starts CMD as "$0"; empty: CMD is this program
+	shell  string        // shell script that starts CMD as "$0"; empty if leasehold run starts CMD directly
 	hold   time.Duration // how long CMD lasts; 0 for a random time
 }
 

@@ -231,8 +231,9 @@ func (c *crew) spare(s *slot) {
 	c.mu.Unlock()
 }
 
-// torment kills and suspends workers (SIGSTOP), up to atATime of them at once. Each
-// suspension is longer than the lease.
+// torment kills random workers and suspends random workers (SIGSTOP): kills and pauses are
+// the numbers of these faults, and up to atATime of them happen at once. Each suspension is
+// longer than the lease.
 func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	faults := append(slices.Repeat([]bool{true}, kills), make([]bool, pauses)...)
 	c.chance().Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind tells what an event in the journal reports.
+// Kind is the type of an event in the journal.
 type Kind string
 
 // Events that workers record. What an event reports is true at the time in Event.At. For an

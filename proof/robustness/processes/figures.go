@@ -14,9 +14,9 @@ type figures struct {
 	heads                 int // number of queue heads that were killed or suspended
 	grants, takeovers     int
 	beliefs, losses       int
-	landed, refused       int // numbers of commits by outcome; unanswered counts commits with an unknown outcome
+	landed, refused       int // numbers of commits that were applied and rejected; unanswered counts those without a reply
 	unanswered            int
-	added, stale, unheard int // numbers of writes whose target compares tokens, by outcome
+	added, stale, unheard int // numbers of writes whose target compares tokens: applied, rejected, and without a reply
 	denied, broken        int
 	again                 time.Duration // time from the end of the last fault until each key had been granted again
 }

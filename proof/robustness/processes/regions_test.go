@@ -166,9 +166,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// All Regions become slow: each answer takes longer than one second, after which a client
-// moves to another Region. But each answer takes less than the limit for a first renewal
-// after a hand-over, which is 1.5 seconds.
+// All Regions become slow. A client moves to another Region if an answer takes longer than
+// one second, and here each answer does. But each takes less than 1.5 seconds, the limit
+// for a first renewal after a hand-over.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable is the name of an environment variable that contains a task. A process of
-// this program with this variable is a worker.
+// workerVariable is the name of an environment variable that contains a task. If it is set,
+// a process of this program acts as a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
 // Flaw is a deliberate defect of a worker.
@@ -188,8 +188,8 @@ type held struct {
 }
 
 // believes checks whether the lock is held, and records an event of the given kind or, if
-// the lock is lost, of kind Lost. The calls use three methods in turn: Err, Context and
-// Bind. Each must give the right answer even right after the process was suspended.
+// the lock is lost, of kind Lost. Successive calls check by Err, Context and Bind of the
+// lock in turn: each must be right even just after the process was suspended.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error

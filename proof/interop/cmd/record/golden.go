@@ -26,7 +26,7 @@ type golden struct {
 	Recorded bool   `json:"recorded"` // true if this command wrote the file; false if a person wrote it
 	Case     string `json:"case"`
 
-	// The following fields tell what the requests to the peer were to achieve.
+	// The following fields describe the lock that the recorded requests should leave behind.
 	State   string `json:"state"` // state of the lock at the end: held, released or absent
 	Owner   string `json:"owner,omitempty"`
 	LeaseMS int64  `json:"leaseMs"`

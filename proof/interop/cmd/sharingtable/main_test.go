@@ -44,7 +44,7 @@ func TestFailedTestIsPrintedAndReturnedAsError(t *testing.T) {
 	}
 }
 
-func TestTestOutputWithoutResultsIsAnError(t *testing.T) {
+func TestOutputWithoutTestResultsIsError(t *testing.T) {
 	for _, in := range []string{"", `{"Action":"build-fail"}`} {
 		if err := show(lines(in), new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", in)

@@ -12,7 +12,7 @@ import java.util.stream.StreamSupport;
 import software.amazon.awssdk.core.SdkBytes;
 import software.amazon.awssdk.services.dynamodb.model.AttributeValue;
 
-/** DynamoDB JSON (API reference, "AttributeValue"). */
+/** Converts attributes to and from DynamoDB JSON (API reference, "AttributeValue"). */
 final class Attributes {
     private Attributes() { }
 

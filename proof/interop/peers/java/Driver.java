@@ -13,8 +13,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Runs the awslabs lock client behind the line protocol of interop/README.md. A request is answered
- * on a thread of its own, so that others are answered while one waits for a lock.
+ * Runs the awslabs lock client behind the line protocol of interop/README.md. Each request is
+ * answered on a new thread, so that other requests are answered while one waits for a lock.
  */
 public final class Driver {
     private static final PrintStream ANSWERS =
@@ -23,8 +23,8 @@ public final class Driver {
     private Driver() { }
 
     public static void main(final String[] args) throws IOException {
-        System.setOut(System.err); // what a library prints must not get between the answers
-        final Map<Long, Peer> peers = new HashMap<>(); // by the id of their open; 0: the first
+        System.setOut(System.err); // so that output of the library cannot mix with the answers
+        final Map<Long, Peer> peers = new HashMap<>(); // by the id of the open request; 0 for the first peer
         final ExecutorService threads = Executors.newCachedThreadPool();
         final BufferedReader requests =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -33,7 +33,7 @@ public final class Driver {
             final Peer peer = peerFor(request, peers);
             threads.execute(() -> answer(peer, request));
         }
-        Runtime.getRuntime().halt(0); // locks held stay held, as when a process just ends
+        Runtime.getRuntime().halt(0); // ends without releasing the held locks, like a process that dies
     }
 
     private static Peer peerFor(final JsonObject request, final Map<Long, Peer> peers) {
@@ -52,7 +52,7 @@ public final class Driver {
             reply = peer.answer(request);
         } catch (final Refusal e) {
             reply.add("error", error(e.kind, e.getMessage()));
-        } catch (final Throwable e) { // the library's own: shown as it is
+        } catch (final Throwable e) { // an exception of the library, returned unchanged
             reply.add("error", error("failed", e.toString()));
         }
         reply.add("id", request.get("id"));

@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 import software.amazon.awssdk.http.apache.ApacheHttpClient;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 
-/** The awslabs lock client, request by request. */
+/** Executes requests with the awslabs lock client. */
 final class Peer {
     private final Map<Long, LockItem> locks = new ConcurrentHashMap<>();
     private AmazonDynamoDBLockClient client;
@@ -167,7 +167,7 @@ final class Peer {
         return locks.get(r.get("lock").getAsLong());
     }
 
-    /** What the library tells of a lock. It does not tell whether it was released. */
+    /** Returns the record of a lock, as the library shows it. The library does not show whether the lock was released. */
     private static JsonObject record(final LockItem lock) {
         final JsonObject record = new JsonObject();
         record.addProperty("key", lock.getPartitionKey());
@@ -197,7 +197,7 @@ final class Peer {
         return ByteBuffer.wrap(Base64.getDecoder().decode(text(r, "data")));
     }
 
-    /** Refuses a request that asks for what the library cannot do. */
+    /** Throws a Refusal if the request contains an option that the library does not support. */
     private static void only(final JsonObject r, final String... known) {
         final Set<String> meant = new HashSet<>(Arrays.asList(known));
         meant.addAll(Set.of("id", "do", "lock", "client"));

@@ -1,4 +1,4 @@
-/** An answer that is not a result: held, lost, unsupported or failed. */
+/** An error that the driver returns, of the kind held, lost, unsupported or failed. */
 final class Refusal extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -2,8 +2,8 @@
 
     python driver.py python-dynamodb-lock | dynamo-dlm | dyndbmutex
 
-A request is answered on a thread of its own, so that others are answered while
-one waits for a lock.
+Each request is answered on a new thread, so that other requests are answered
+while one waits for a lock.
 """
 
 import importlib
@@ -25,7 +25,7 @@ class Driver:
     def __init__(self, new_adapter, answers):
         self._new_adapter = new_adapter
         self._first = None
-        self._adapters = {}  # by the id of their open
+        self._adapters = {}  # by the id of the open request that created the adapter
         self._answers = answers
         self._writing = threading.Lock()
 
@@ -51,7 +51,7 @@ class Driver:
             reply.update(do(request) or {})
         except Refusal as e:
             reply["error"] = {"kind": e.kind, "message": str(e)}
-        except BaseException as e:  # the library's own: shown as it is
+        except BaseException as e:  # an exception of the library, returned unchanged
             reply["error"] = {"kind": "failed", "message": "%s: %s" % (type(e).__name__, e)}
         with self._writing:
             self._answers.write(json.dumps(reply) + "\n")
@@ -59,11 +59,11 @@ class Driver:
 
 
 def main():
-    # What a library prints must not get between the answers.
+    # Output that the library prints goes to stderr, so that it cannot mix with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     Driver(importlib.import_module(PEERS[sys.argv[1]]).Peer, answers).serve(sys.stdin)
-    os._exit(0)  # locks held stay held, as when a process just ends
+    os._exit(0)  # ends without releasing the held locks, like a process that dies
 
 
 main()

@@ -1,4 +1,4 @@
-"""dynamo-dlm. It has no heartbeats and nothing that reads."""
+"""Adapter for dynamo-dlm, which has no heartbeats and cannot read a lock."""
 
 import threading
 
@@ -8,7 +8,7 @@ from wire import Refusal, only
 
 
 class Peer:
-    _making = threading.Lock()  # boto3's default session is not for several threads at once
+    _making = threading.Lock()  # guards boto3's default session, which is not thread-safe
 
     def __init__(self):
         self._locks = {}
@@ -25,7 +25,7 @@ class Peer:
         if "again" in request:
             lock = self._locks[request["again"]]
         else:
-            # A wait is for ever: it has no limit.
+            # dynamo-dlm has no time limit for a wait: it fails at once or waits forever.
             lock = self._lock(request, concurrency=request.get("slots", 1),
                               wait_forever=request.get("waitMs", 0) > 0)
         self._locks[request["id"]] = lock
@@ -44,7 +44,7 @@ class Peer:
             raise Refusal("lost", str(e))
 
     def do_with(self, request):
-        """Raises in a with block and tells whether the exception came out."""
+        """Raises an exception in a with block, and returns whether it left the block."""
         only(request, "key")
         try:
             with self._lock(request):

@@ -1,4 +1,4 @@
-"""dyndb-mutex. It has no heartbeats and does not wait: its users ask again."""
+"""Adapter for dyndb-mutex, which has no heartbeats and does not wait, so the adapter polls."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from wire import Refusal, only
 
 
 class Peer:
-    _making = threading.Lock()  # boto3's default session is not for several threads at once
+    _making = threading.Lock()  # guards boto3's default session, which is not thread-safe
 
     def __init__(self):
         self._locks = {}
@@ -35,7 +35,7 @@ class Peer:
 
     def do_release(self, request):
         only(request, "key", "owner")
-        # Without a lock: as an object does that has only the name.
+        # A request without a lock releases by a new object that only has the owner's name.
         mutex = self._locks[request["lock"]] if "lock" in request else self._mutex(request)
         mutex.release()
         if mutex.is_locked():
@@ -54,7 +54,7 @@ class Peer:
         return {"held": self._locks[request["lock"]].is_locked()}
 
     def do_with(self, request):
-        """Raises in a with block and tells whether the exception came out."""
+        """Raises an exception in a with block, and returns whether it left the block."""
         only(request, "key")
         try:
             with self._mutex(request):

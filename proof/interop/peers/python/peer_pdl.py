@@ -1,4 +1,4 @@
-"""python_dynamodb_lock."""
+"""Adapter for python_dynamodb_lock."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ class Peer:
                 request["key"],
                 **({"sort_key": request["sortValue"]} if "sortValue" in request else {}),
                 retry_period=self._poll,
-                # None and 0 mean its default; it asks once before it looks at this.
+                # None and 0 mean the default. The library checks the limit only after one attempt.
                 retry_timeout=timedelta(microseconds=1000 * request.get("waitMs", 0) or 1),
                 additional_attributes=attributes_in(request.get("attributes")),
                 app_callback=lambda code, lock: None,
@@ -63,8 +63,8 @@ class Peer:
 
     def do_get(self, request):
         only(request, "key", "sortValue")
-        # It has no reader of its own for others' records; this is the one it
-        # acquires with.
+        # The library has no public method that reads a lock. It acquires locks with this
+        # private one.
         lock = self._client._get_lock_from_dynamodb(request["key"], request.get("sortValue", "-"))
         return {} if lock is None else {"record": record(lock)}
 
@@ -73,7 +73,7 @@ class Peer:
         return {"held": self._locks[request["lock"]].status == DynamoDBLock.LOCKED}
 
     def do_with(self, request):
-        """Raises in a with block and tells whether the exception came out."""
+        """Raises an exception in a with block, and returns whether it left the block."""
         only(request)
         try:
             with self._locks[request["lock"]]:

@@ -1,4 +1,4 @@
-"""What the adapters share: refusals, options, attributes in DynamoDB JSON."""
+"""Code that the adapters share: refusals, options, and attributes in DynamoDB JSON."""
 
 import base64
 from datetime import timedelta
@@ -7,7 +7,7 @@ from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 
 
 class Refusal(Exception):
-    """An answer that is not a result: held, lost, unsupported or failed."""
+    """An error that the driver returns, of the kind held, lost, unsupported or failed."""
 
     def __init__(self, kind, message):
         super().__init__(message)
@@ -15,7 +15,7 @@ class Refusal(Exception):
 
 
 def only(request, *known):
-    """Refuses a request that asks for what the library cannot do."""
+    """Raises a Refusal if the request contains an option that the library does not support."""
     meant = {"id", "do", "lock"}.union(known)
     for name in request:
         if name not in meant:
@@ -27,12 +27,12 @@ def period(request, name):
 
 
 def attributes_in(shaped):
-    """DynamoDB JSON to Python values."""
+    """Converts DynamoDB JSON to Python values."""
     return {k: TypeDeserializer().deserialize(_bytes_in(v)) for k, v in (shaped or {}).items()}
 
 
 def attributes_out(values):
-    """Python values to DynamoDB JSON."""
+    """Converts Python values to DynamoDB JSON."""
     return {k: _bytes_out(TypeSerializer().serialize(v)) for k, v in values.items()}
 
 

@@ -2,10 +2,15 @@ package acquire
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/indoubt"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/localqueue"
@@ -128,4 +133,147 @@ func (w *Want) Within(s Session) time.Duration {
 		return limit
 	}
 	return max(min(limit, s.Lease().Remaining()), 1)
+}
+
+// Keys is one client's knowledge of keys that it does not hold. It contains the client's
+// goroutines that wait for the keys, and the client's attempts that DynamoDB may still
+// apply. The Acquirer and the Holds of a client share one Keys.
+type Keys struct {
+	*core.Env
+	Local   *LocalQueues
+	InDoubt indoubt.Attempts[protocol.Key] // grant attempts whose outcome is unknown
+	Left    Left
+
+	roundTrip atomic.Int64 // estimate of the round trip of a request, in nanoseconds; see decide.RoundTrip
+}
+
+// NewKeys returns the Keys of a client that has not acquired any key yet.
+func NewKeys(env *core.Env) *Keys {
+	k := &Keys{Env: env, Local: localqueue.New[Caller, Holding](handOvers, env.PollMin, env.PollMax)}
+	k.roundTrip.Store(int64(decide.FirstRoundTrip))
+	return k
+}
+
+// Attempt returns a new attempt to acquire a key with a lease of the given term. If s is
+// not nil, the grant is under session s, and s.Names gives its owner.
+func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
+	a := GrantAttempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: k.Now(), Lease: term}, Owner: k.Owner, Session: s}
+	if s != nil {
+		_, a.Owner = s.Names()
+	}
+	return a
+}
+
+// Grant returns the values for the write of the attempt a, which acquires the key that w
+// describes.
+func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
+	var session string
+	if a.Session != nil {
+		session, _ = a.Session.Names()
+	}
+	return protocol.Grant{
+		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: k.Wall(),
+		IfExists: w.IfExists, Changes: w.Changes, Once: w.Once,
+	}
+}
+
+// HasQueue reports whether a release may hand the key of record r to a waiter in the
+// record's queue. It returns true if the layout has queues and this queue is not suspended.
+func (k *Keys) HasQueue(r protocol.Record) bool {
+	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
+}
+
+// Pauses returns the pauses between a failed request of a waiter and its repetition. They
+// grow from PollMin to two seconds.
+func (k *Keys) Pauses() attempts.Pauses {
+	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
+}
+
+// RoundTrip returns an estimate of the round trip of a request.
+func (k *Keys) RoundTrip() time.Duration { return time.Duration(k.roundTrip.Load()) }
+
+// noteRoundTrip adds a request to the estimate of the round trip. The request was sent at
+// the given time, and its reply has just arrived. If two goroutines call noteRoundTrip at
+// once, the estimate may miss one of the requests.
+func (k *Keys) noteRoundTrip(sent decide.Instant) {
+	k.roundTrip.Store(int64(decide.RoundTrip(k.RoundTrip(), k.Now().Mono-sent.Mono)))
+}
+
+// since returns the time since began, rounded for error messages.
+func (k *Keys) since(began decide.Instant) time.Duration {
+	return (k.Now().Mono - began.Mono).Round(100 * time.Millisecond)
+}
+
+// detached runs fn on a goroutine that Close waits for. It returns a channel that is closed
+// once fn has returned.
+func (k *Keys) detached(fn func()) <-chan struct{} {
+	done := make(chan struct{})
+	k.Detach(func() {
+		defer close(done)
+		fn()
+	})
+	return done
+}
+
+// IsInDoubt reports whether version is an attempt in doubt of this client for key: the
+// client has given the attempt up before its outcome was known. No caller holds the key by
+// such an attempt. If the record shows it, this client takes the key over at once.
+func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
+	return k.InDoubt.Has(key, version, k.Now().Mono)
+}
+
+// Freeing returns the write that frees a key if DynamoDB has granted it to an attempt that
+// the client has given up. If deletes is true, the write deletes the record. The write does
+// not depend on the content of the record, which the client may not know.
+func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
+	if deletes {
+		return proto.Delete(hold)
+	}
+	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
+}
+
+// Left contains the records of keys that this client has handed to other clients, as they were
+// after this client's write. A call that is to acquire such a key again takes the record from
+// Left, and joins the queue without a read. It does not try a grant: DynamoDB would reject it,
+// as the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
+type Left struct {
+	mu      sync.Mutex
+	records map[protocol.Key]left
+}
+
+type left struct {
+	item protocol.Item
+	sent decide.Instant // time when this client sent the write that handed the key over
+}
+
+const (
+	mostLeft    = 1000            // largest number of records in a Left; Note erases them all before it would add another
+	leftIsFresh = 2 * time.Second // time after the write for which a record is kept: until then, DynamoDB would almost certainly reject a grant
+)
+
+// Note keeps item, the record of key after a write that handed the key over. sent is the
+// time when the client sent that write.
+func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.records == nil || len(l.records) >= mostLeft {
+		l.records = map[protocol.Key]left{}
+	}
+	for old, r := range l.records {
+		if durations.Less(sent.Mono, r.sent.Mono) >= leftIsFresh {
+			delete(l.records, old)
+		}
+	}
+	l.records[key] = left{item, sent}
+}
+
+// Take returns the record of key after this client's last hand-over, and the time when the
+// client sent that write. It removes the record from Left. It returns false if Left does
+// not contain the key, or if the write is older than leftIsFresh.
+func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.records[key]
+	delete(l.records, key)
+	return r.item, r.sent, ok && durations.Less(now.Mono, r.sent.Mono) < leftIsFresh
 }

@@ -2,11 +2,14 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Handle is one caller's share of a grant: it has a context and warnings of its own. The
@@ -134,3 +137,167 @@ func (l *Handle) BeginWork() error {
 
 // EndWork records that a function in Do has returned.
 func (l *Handle) EndWork() { l.h.working.End() }
+
+// lockContext is the context of a lock. Its methods read the clock, so its state is right
+// even after a pause of the process, before any timer has fired. It wraps an ordinary cancel
+// context, which stores the cause. Package context attaches children to the wrapped context
+// without a goroutine.
+type lockContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	over   func() error // reads the clock; returns the error of the first lock that has ended, or nil
+	held   *boundLock
+}
+
+// boundLock is one lock that a context belongs to: the context was derived from the lock's own
+// context, or from a result of Bind. outer is the next lock that the context belongs to.
+type boundLock struct {
+	by    *Lock
+	bound context.Context // the context from which Bind made this one; nil for the lock's own context
+	outer *boundLock
+}
+
+type boundLockKey struct{}
+
+func boundLockOf(ctx context.Context) *boundLock {
+	held, _ := ctx.Value(boundLockKey{}).(*boundLock)
+	return held
+}
+
+// Of returns the lock of key that ctx belongs to. It returns nil if ctx belongs to no lock
+// of that key, or if the lock is no longer held.
+func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
+	return c.innermost(ctx, func(h *Lock) bool { return h.key == key })
+}
+
+// Above returns a lock that ctx belongs to, that AcquireAll acquired, and whose key sorts
+// after the given key. It returns nil if no such lock is still held.
+func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
+	return c.innermost(ctx, func(h *Lock) bool { return h.want.InOrder && h.key.Compare(key) > 0 })
+}
+
+// innermost returns the innermost lock of this client that ctx belongs to, that is still
+// held, and for which fits returns true. It returns nil if there is no such lock.
+func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
+	for h := boundLockOf(ctx); h != nil; h = h.outer {
+		if h.by.c == c && fits(h.by) && h.by.Ended() == nil {
+			return h.by
+		}
+	}
+	return nil
+}
+
+// newLockContext returns a copy of ctx that belongs to the locks in held. The copy also ends
+// once the function over returns an error.
+func newLockContext(ctx context.Context, held *boundLock, over func() error) *lockContext {
+	inner, cancel := context.WithCancelCause(ctx)
+	return &lockContext{Context: inner, cancel: cancel, over: over, held: held}
+}
+
+// readClock reads the clock, and ends the context if one of its locks has ended by then. It
+// does not wait for a timer, or for the goroutine that ended the lock to cancel this context.
+func (c *lockContext) readClock() {
+	if cause := c.over(); cause != nil {
+		c.cancel(cause)
+	}
+}
+
+func (c *lockContext) Done() <-chan struct{} {
+	c.readClock()
+	return c.Context.Done()
+}
+
+func (c *lockContext) Err() error {
+	c.readClock()
+	return c.Context.Err()
+}
+
+// Value reads the clock too, because context.Cause calls Value first.
+func (c *lockContext) Value(key any) any {
+	if key == (boundLockKey{}) {
+		return c.held
+	}
+	c.readClock()
+	return c.Context.Value(key)
+}
+
+// ended returns the cause with which the context has ended, or nil if it has not ended.
+func (c *lockContext) ended() error {
+	if c.Err() == nil {
+		return nil
+	}
+	return context.Cause(c)
+}
+
+// bind returns a copy of ctx that belongs to all the locks. The copy also ends as soon as
+// one lock ends.
+func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFunc) {
+	held := boundLockOf(ctx)
+	for _, l := range locks {
+		held = &boundLock{by: l.h, bound: ctx, outer: held}
+	}
+	bound := newLockContext(ctx, held, func() error {
+		for _, l := range locks {
+			if err := l.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	stops := make([]func() bool, len(locks))
+	for i, l := range locks {
+		stops[i] = context.AfterFunc(l.ctx, func() { bound.cancel(l.Err()) })
+	}
+	return bound, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		bound.cancel(context.Canceled)
+	}
+}
+
+// withoutReleaseOf returns a context that ends when ctx ends, unless ctx ends because a lock in holds
+// was released. The caller of a release may pass a ctx that is bound to the released lock.
+// The release ends that ctx, but its requests must still be sent.
+func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
+	follow := func(ctx context.Context) {
+		bound := false // whether ctx is bound to a lock in holds; if not, a release that ends ctx is of another lock
+		for held := boundLockOf(ctx); held != nil; held = held.outer {
+			bound = bound || slices.Contains(holds, held.by)
+		}
+		stop := context.AfterFunc(ctx, func() {
+			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
+				cancel(cause)
+			}
+		})
+		ends = append(ends, func() { stop() })
+	}
+	follow(ctx)
+	// A context that was bound to a lock in holds ends with that lock's release, which the
+	// new context must ignore. So the new context also follows the context that was passed
+	// to Bind, and the deadline of ctx.
+	for held := boundLockOf(ctx); held != nil; held = held.outer {
+		if held.bound != nil && slices.Contains(holds, held.by) {
+			follow(held.bound)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		late, end := context.WithDeadline(context.Background(), deadline)
+		stop := context.AfterFunc(late, func() {
+			<-ctx.Done() // the deadline has ended ctx or is just ending it; wait until the cause of ctx is set
+			cause := attempts.Cause(ctx)
+			if errors.Is(cause, core.ErrReleased) {
+				cause = context.DeadlineExceeded
+			}
+			cancel(cause)
+		})
+		ends = append(ends, func() { stop(); end() })
+	}
+	return out, func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}

@@ -23,7 +23,7 @@
 //	two clients mark a row     one write is applied, and the other shows the row marked
 //	a session's row is gone    its locks may still be trusted for one lease
 //
-// Only the code in rule.go decides when a holder is dead. Observer applies that rule for
+// Only the type Rule decides when a holder is dead. Observer applies that rule for
 // waiters, which send a conditional write when a holder is dead. Beat applies it for the
 // leasehold command and its web page, which only observe.
 //

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -10,6 +11,100 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
+
+// Rule decides when a holder is dead. All code that observes holders uses Rule, and no other
+// code computes the end of an observed lease.
+type Rule struct {
+	Clocked bool          // records contain an expiry time
+	Skew    time.Duration // largest error of this machine's wall clock; 0 if no bound of the error is known
+	Step    time.Duration // unit in which records store expiry times; used only if Clocked
+}
+
+// RuleOf returns the Rule for the records of a layout.
+func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
+	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
+}
+
+// deadAt returns the monotonic time when the holder of r is dead if it does not renew. That
+// time may be in the past. The version of r was first seen at since. The wall clock showed
+// wall at now. If the clocks of this client and of the holder are both bounded, the holder
+// may be dead before this client has seen the version for a whole lease.
+func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
+	if by.Clocked {
+		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
+	}
+	dead := decide.DeadByVersion(since, r.Lease)
+	if by.Skew > 0 && !r.LeaseEnds.IsZero() {
+		dead = min(dead, decide.DeadByClock(r.LeaseEnds, by.Skew, 0, wall, now))
+	}
+	return dead
+}
+
+// GrantOf returns a string that differs between the grants of a key. It is the id of the
+// grant, if the grant has one. Grants of other libraries have no id. For them GrantOf
+// returns the owner, which stays the same while the holder renews, and may be empty. In
+// layouts with an expiry time it returns the version instead: holders of those libraries
+// never renew, so the version stays the same.
+func GrantOf(r protocol.Record) string {
+	if r.Lease > 0 {
+		return cmp.Or(r.Grant, r.Owner)
+	}
+	return cmp.Or(r.Grant, r.Version)
+}
+
+// SessionRow decodes item as the row of a session. If item is nil, the row is missing, and
+// SessionRow returns protocol.NoRow with missing as its lease.
+func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
+	if item == nil {
+		return protocol.NoRow(missing), nil
+	}
+	return proto.Session().Decode(item)
+}
+
+// Reading is one read of a record or of a session's row: when the request was sent, and when
+// its answer came.
+type Reading struct{ Asked, Answered time.Time }
+
+// Beat is an observer's knowledge of one holder's renewals. Each renewal writes a new
+// version of the record.
+type Beat struct {
+	Version  string
+	Since    time.Time     // when this version was first read; zero if no version was read yet
+	Until    time.Time     // the holder is dead if the record still has this version at that time
+	Lease    time.Duration // how long the holder may take from this version to the next renewal
+	Renewals int           // number of renewals since the observer first read the grant
+	Dead     bool
+}
+
+// Next returns the beat after a reading that showed r. b is the previous beat of the same
+// holder. r is the holder's record or, if a session is renewed instead, the session's row.
+//
+// The lease of a version counts from the first answer that showed the version: the holder
+// wrote it before that answer, perhaps long before. The holder is dead if a reading that was
+// requested after the end of that lease still shows the version. A reply to an earlier
+// request may be out of date. A missing session row does not count as a renewal. The
+// observer cannot know how long the row has been missing, so the lease counts from the first
+// reading that does not find the row.
+func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
+	first := b.Since.IsZero()
+	if first || b.Version != r.Version {
+		b.Version, b.Since = r.Version, at.Answered
+		if !first && !protocol.IsNoRow(r.Version) {
+			b.Renewals++
+		}
+	}
+	left := by.deadAt(r, b.Since.Sub(at.Asked), 0, at.Asked)
+	b.Until, b.Lease, b.Dead = at.Asked.Add(left), r.Lease, r.Released || left <= 0
+	if by.Clocked {
+		b.Until = at.Asked.Round(0).Add(left) // the expiry time in the record is a wall-clock time: Round removes the monotonic reading
+		from := r.GrantedAt
+		if from.IsZero() || b.Renewals > 0 {
+			from = b.Since
+		}
+		b.Lease = max(b.Until.Sub(from), 0)
+	}
+	return b
+}
 
 // Observer stores what one client has observed of holders. It is safe for concurrent use.
 type Observer struct {

@@ -10,6 +10,48 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
+// Waiter is a goroutine's place in the local queue of a key.
+type Waiter[C any, G grantType] struct {
+	Key    protocol.Key
+	Caller C
+	Wishes
+
+	turns chan Turn[C, G]
+	held  chan *protocol.Record
+	left  bool // the waiter has left the queue; guarded by Queues.mu
+}
+
+// Wishes are the options of a waiter. With the zero Wishes, the waiter stays in the queue
+// until its turn comes, and accepts a key that is handed over.
+type Wishes struct {
+	NoWait     bool // once the holder of the key is known, Queues sends it to the waiter and removes the waiter from the queue
+	NoHandOver bool // no goroutine hands the key to the waiter: the waiter waits for several keys, or could not use the grant of a hand-over
+}
+
+// Turn means that a waiter may now acquire the key, or already holds it by a hand-over.
+type Turn[C any, G grantType] struct {
+	Of      *Waiter[C, G]
+	Granted G             // grant by which the key was handed to the waiter; zero if the waiter must acquire the key
+	Delay   time.Duration // how long the waiter pauses first, so that other processes can acquire the key
+}
+
+// NewWaiter returns a waiter; Join adds it to the queue. Queues sends the waiter's turn on
+// turns. The channel's buffer must have room for one turn of each waiter that uses the
+// channel. If turns is nil, the waiter gets a channel of its own.
+func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
+	if turns == nil {
+		turns = make(chan Turn[C, G], 1)
+	}
+	return &Waiter[C, G]{Key: key, Caller: caller, Wishes: wishes, turns: turns, held: make(chan *protocol.Record, 1)}
+}
+
+// Turn returns the channel on which Queues sends the waiter's turn, once.
+func (w *Waiter[C, G]) Turn() <-chan Turn[C, G] { return w.turns }
+
+// Held returns the channel on which Queues sends the holder of the key if the waiter has
+// set NoWait.
+func (w *Waiter[C, G]) Held() <-chan *protocol.Record { return w.held }
+
 // Queues contains the local queues of one client, one for each key. It is safe for
 // concurrent use.
 //
@@ -263,4 +305,49 @@ func (q *queue[C, G]) next() *Waiter[C, G] {
 	w := q.waiting[0]
 	q.waiting = q.waiting[1:]
 	return w
+}
+
+// Successor removes the first waiter from the queue of a key and returns it, so that the
+// holder can hand the key to that waiter. grant is the holder's grant. Successor returns
+// nil if the holder is to free the key: no waiter can accept it, or other processes are to
+// get a chance. The holder's goroutine keeps the turn until HandOver is called.
+// queued means that the record has a queue, and that this queue is empty. In this case no
+// other process waits for the key, and Successor does not count hand-overs.
+func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.byKey[key]
+	if q == nil || q.grant != grant {
+		return nil
+	}
+	if queued {
+		q.handOvers, q.longest = 0, 0
+	}
+	q.longest = max(q.longest, grant.Age())
+	if q.handOvers >= l.handOvers || len(q.waiting) == 0 || q.waiting[0].NoHandOver {
+		return nil
+	}
+	q.handOvers++
+	return q.next()
+}
+
+// HandOver gives the turn and the key to a waiter that Successor has returned. granted is
+// the waiter's grant; the zero grant gives the turn alone. HandOver returns false if the
+// waiter has left the queue. The goroutine of the previous grant then keeps the turn.
+func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to.left {
+		return false
+	}
+	var none G
+	q := l.byKey[to.Key]
+	q.grant = none
+	if granted != none {
+		l.granted(q, to.Key, granted)
+	}
+	// Send the turn last, because the waiter may release the new grant as soon as it has
+	// received the turn.
+	to.turns <- Turn[C, G]{Of: to, Granted: granted}
+	return true
 }

@@ -1,7 +1,9 @@
 package protocol
 
 import (
+	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Native is the protocol of leasehold's own layout. Beyond the methods of Protocol, it has
@@ -74,3 +76,107 @@ func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: le
 
 // IsNoRow reports whether version is the version of a record from NoRow.
 func IsNoRow(version string) bool { return version == noRow }
+
+// Once names work that clients are to do once under a lock. The name is a label or a
+// period. The zero Once names no work: grants do not depend on work that is marked as done.
+type Once struct {
+	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label
+	Period time.Time // start of the period, in whole milliseconds; the work counts as done if the done mark in the record has this period or a later one; zero if Label is set
+}
+
+// None reports whether o names no work.
+func (o Once) None() bool { return o == Once{} }
+
+// IsDone reports whether the mark d means that the work o is done. It returns false if d is
+// nil, or if o names no work.
+func (o Once) IsDone(d *Done) bool {
+	switch {
+	case d == nil || o.None():
+		return false
+	case o.Label != "":
+		return d.Once == o.Label
+	}
+	return !d.Period.IsZero() && !d.Period.Before(o.Period)
+}
+
+// Done is the done mark in a record. It names the work that a client last completed under
+// the lock. The release at the end of the work writes the mark. So a record has the mark
+// only if the client held the lock until the work was done.
+type Done struct {
+	Once   string    // label of the work; empty if a period names the work
+	Period time.Time // start of the period; zero if a label names the work
+	Owner  string    // owner of the grant under which the work was done
+	At     time.Time // time when the work was done, by the holder's clock
+	Token  int64     // fencing token of the grant
+}
+
+// ShortestPeriod is the shortest period that PeriodProblem accepts.
+const ShortestPeriod = time.Second
+
+// PeriodOf returns the period of the given length that contains now. The first period
+// begins at 1970-01-01 00:00 UTC. So if a day is a multiple of the length, a period begins
+// at each midnight in UTC.
+func PeriodOf(now time.Time, length time.Duration) Once {
+	ms, step := now.UnixMilli(), length.Milliseconds()
+	past := ms % step
+	if past < 0 {
+		past += step
+	}
+	return Once{Period: time.UnixMilli(ms - past).UTC()}
+}
+
+// LongestLabel is the maximum length in bytes of a label of work. It is short, as the
+// record keeps the label.
+const LongestLabel = 256
+
+// LabelProblem returns the problem with a label of work, or "" if the label is valid.
+func LabelProblem(label string) string {
+	switch {
+	case label == "":
+		return "the label is empty"
+	case len(label) > LongestLabel:
+		return fmt.Sprintf("the label has %d bytes: use at most %d", len(label), LongestLabel)
+	case !utf8.ValidString(label):
+		return "the label is not UTF-8"
+	}
+	return ""
+}
+
+// PeriodProblem returns the problem with the length of a period, or "" if the length is
+// valid.
+func PeriodProblem(length time.Duration) string {
+	switch {
+	case length < ShortestPeriod:
+		return fmt.Sprintf("a period of %v: at least %v", length, ShortestPeriod)
+	case length%time.Millisecond != 0:
+		return fmt.Sprintf("a period of %v: use whole milliseconds", length)
+	}
+	return ""
+}
+
+// Waiter is a waiter in the queue of a record.
+type Waiter struct {
+	Grant string // id of the grant by which the waiter will hold the key
+	Owner string
+}
+
+// QueueEntry is an entry in the queue of a record: its index, from 0, and its waiter.
+type QueueEntry struct {
+	Index int
+	Of    Waiter
+}
+
+// MostWaiters is the maximum number of entries in the queue of a record. If owner names are
+// short, a record with a full queue and no data has less than a kilobyte. Each write of
+// such a record costs one write unit (AWS, "Read and write capacity mode").
+const MostWaiters = 16
+
+// LastPlaces is the number of places in a queue that only long waiters may take: those that
+// have waited longer than most waiters in the queue. Otherwise a client that has just held
+// the key could join again at once, and keep long waiters out.
+const LastPlaces = 3
+
+// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An
+// entry needs the bytes of the owner's name, 16 for the grant id, 17 for the client id, and
+// 1 as an element of a list.
+const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

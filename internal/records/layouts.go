@@ -1,0 +1,255 @@
+// Package records encodes and decodes lock records. For each layout it builds the
+// conditional write of every operation, decodes items, and computes the keys of session
+// rows. It sends no requests and does not wait. Package layout, which users configure, does
+// not import package records.
+package records
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Of returns the protocol of a layout. The error lists all mistakes in the layout's
+// configuration, such as two attributes with the same name.
+func Of(l layout.Layout) (protocol.Protocol, error) {
+	switch l := l.(type) {
+	case layout.Native:
+		return newNative(l)
+	case layout.AWSLabs:
+		return newAWSLabs(l)
+	case layout.Dynamolock:
+		return newDynamolock(l)
+	case layout.PythonDynamoDBLock:
+		return newPython(l)
+	case layout.DynamoDLM:
+		return newDLM(l)
+	case layout.DyndbMutex:
+		return newMutex(l)
+	}
+	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
+}
+
+// WithMaxSkew returns the protocol of a layout, as Of does, for a client whose wall clock
+// is never wrong by more than skew. Zero means that the error of the clock is not known.
+// WithMaxSkew returns an error that matches errors.ErrUnsupported if skew is above zero and
+// the layout is not Native: only its records contain the time when the lease ends.
+func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
+	p, err := Of(l)
+	if err != nil || skew <= 0 {
+		return p, err
+	}
+	if n, ok := p.(native); ok {
+		n.record.skew = skew
+		return native{lock{n.record}, n.record}, nil
+	}
+	return p, fmt.Errorf("layout: %s: %w", l.Name(), errors.ErrUnsupported)
+}
+
+// DynamoDB's limits for key values, in bytes (AWS, Service quotas, "Partition
+// keys and sort keys").
+const (
+	maxPartitionBytes = 2048
+	maxSortBytes      = 1024
+)
+
+// schema describes the key attributes of a layout's table. Its methods check and encode
+// keys for requests.
+type schema struct {
+	protocol.Schema
+	sortValue string // sort key that is used if a call does not name one
+}
+
+func (s schema) Complete(k protocol.Key) protocol.Key {
+	if s.Sort != "" {
+		k.Sort = cmp.Or(k.Sort, s.sortValue)
+	}
+	return k
+}
+
+func (s schema) Key(k protocol.Key) (protocol.Item, error) {
+	if err := s.CheckKey(k); err != nil {
+		return nil, err
+	}
+	return s.mustKey(k), nil
+}
+
+func (s schema) CheckKey(k protocol.Key) error {
+	if err := keyBytes("key", k.Partition, maxPartitionBytes); err != nil {
+		return err
+	}
+	switch {
+	case s.SortNumber:
+		if n, err := strconv.ParseUint(k.Sort, 10, 31); err != nil || strconv.FormatUint(n, 10) != k.Sort {
+			return fmt.Errorf("the sort key is %q: in this layout it must be the number of a slot, from 0", k.Sort)
+		}
+	case s.Sort != "":
+		return keyBytes("sort key", k.Sort, maxSortBytes)
+	}
+	return nil
+}
+
+// mustKey returns the key attributes for a key that CheckKey has accepted.
+func (s schema) mustKey(k protocol.Key) protocol.Item {
+	item := protocol.Item{s.Partition: text(k.Partition)}
+	switch {
+	case s.SortNumber:
+		item[s.Sort] = decimal(k.Sort)
+	case s.Sort != "":
+		item[s.Sort] = text(k.Sort)
+	}
+	return item
+}
+
+func keyBytes(what, s string, most int) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("the %s is empty", what)
+	case len(s) > most:
+		return fmt.Errorf("the %s has %d bytes: DynamoDB allows %d", what, len(s), most)
+	case !utf8.ValidString(s):
+		// The JSON encoder replaces invalid bytes, so two different keys would become the same.
+		return fmt.Errorf("the %s is not UTF-8", what)
+	}
+	return nil
+}
+
+// names collects the attribute names that a layout is configured with, and an error for
+// each name that is used twice.
+type names struct {
+	layout string
+	taken  map[string]string
+	errs   []error
+}
+
+func newNames(layout string, fixed []string) *names {
+	n := &names{layout: layout, taken: map[string]string{}}
+	for _, name := range fixed {
+		n.taken[name] = "an attribute of the record"
+	}
+	return n
+}
+
+func (n *names) claim(role, name string) {
+	if name == "" {
+		return
+	}
+	if by, clash := n.taken[name]; clash {
+		n.errs = append(n.errs, fmt.Errorf("layout: %s: %s %q is already used as %s: choose another name", n.layout, role, name, by))
+	}
+	n.taken[name] = "the " + role
+}
+
+// sortValue adds an error if the layout has a default value for the sort key, but no sort
+// key.
+func (n *names) sortValue(key, value string) {
+	if value != "" && key == "" {
+		n.errs = append(n.errs, fmt.Errorf("layout: %s: SortValue is set without SortKey, the attribute's name", n.layout))
+	}
+}
+
+// newNative returns the protocol of layout Native. The methods in lock.go and versioned.go
+// build its writes.
+func newNative(n layout.Native) (protocol.Protocol, error) {
+	ttl := cmp.Or(n.TTL, attrExpiresAt)
+	if ttl == "-" {
+		ttl = ""
+	}
+	p, names := javaLike(n.Name(), n.PartitionKey, n.SortKey, n.SortValue, leaseMillis)
+	p.TTL = ttl
+	names.claim("TTL attribute", ttl)
+	if ttl != "" && !slices.Contains(p.removed, ttl) {
+		p.removed = append(p.removed, ttl)
+	}
+	p.shares, p.handsOver = true, true
+	p.own = append(p.own, oursInNative...)
+	return native{lock{p}, p}, errors.Join(names.errs...)
+}
+
+func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
+	p, names := javaLike(a.Name(), a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
+	return peers{lock{p}, p, isMillis}, errors.Join(names.errs...)
+}
+
+// javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the
+// attribute names of the awslabs Java client. encodeLease is the form in which the layout
+// writes a lease. Each of the three layouts can read the forms of the other two.
+func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
+	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
+	p := versioned{
+		schema: schema{
+			Schema:    protocol.Schema{Partition: cmp.Or(partition, "key"), Sort: sort},
+			sortValue: sortValue,
+		},
+		owner: attrOwner, lease: attrLease, version: attrVersion, released: attrReleased, data: attrData,
+		own:         append(attributes, attrExpiresAt),
+		encodeLease: encodeLease, decodeLease: (*decoder).lease,
+	}
+	if p.Partition != attrExpiresAt && p.Sort != attrExpiresAt {
+		// A client with layout Native may have left the attribute expiresAt in the record. If
+		// expiresAt is the table's TTL attribute, DynamoDB would delete the record of a held
+		// lock.
+		p.removed = []string{attrExpiresAt}
+	}
+	n := newNames(name, append(attributes, ours...))
+	n.claim("partition key", p.Partition)
+	n.claim("sort key", sort)
+	n.sortValue(sort, sortValue)
+	return p, n
+}
+
+func leaseMillis(d time.Duration) types.AttributeValue {
+	return text(number(ceil(d, time.Millisecond)).(*types.AttributeValueMemberN).Value)
+}
+
+func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
+	encode := func(d time.Duration) types.AttributeValue { return text(d.String()) }
+	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, encode)
+	return peers{lock{p}, p, isDuration}, errors.Join(names.errs...)
+}
+
+// pythonCollect is the time between the end of a lease and the TTL value of its record,
+// after which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a
+// holder's clock is slow by more than that, DynamoDB may delete a record that the holder
+// still renews. An update expression cannot compute the later of two times. So leasehold
+// uses a week instead, to allow for slow clocks.
+const pythonCollect = 7 * 24 * time.Hour
+
+// Attributes of a python_dynamodb_lock record.
+const (
+	pythonOwner   = "owner_name"
+	pythonLease   = "lease_duration"
+	pythonVersion = "record_version_number"
+)
+
+func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
+	attributes := []string{pythonOwner, pythonLease, pythonVersion}
+	p := versioned{
+		schema: schema{
+			Schema: protocol.Schema{
+				Partition: cmp.Or(l.PartitionKey, "lock_key"),
+				Sort:      cmp.Or(l.SortKey, "sort_key"),
+				TTL:       cmp.Or(l.TTL, "expiry_time"),
+			},
+			sortValue: cmp.Or(l.SortValue, "-"),
+		},
+		owner: pythonOwner, lease: pythonLease, version: pythonVersion, own: attributes,
+		encodeLease: func(d time.Duration) types.AttributeValue { return number(ceil(d, time.Second)) },
+		decodeLease: (*decoder).seconds,
+		collect:     pythonCollect,
+	}
+	n := newNames(l.Name(), append(attributes, ours...))
+	n.claim("partition key", p.Partition)
+	n.claim("sort key", p.Sort)
+	n.claim("TTL attribute", p.TTL)
+	return lock{p}, errors.Join(n.errs...)
+}

@@ -1,0 +1,113 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// everyName lists the attribute names that any of the layouts writes. It does not contain
+// the names that users choose: a layout's schema contains these.
+var everyName = slices.Concat(reserved, []string{
+	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
+})
+
+// DeleteExactly returns the write that deletes item. Its condition is that every attribute
+// still has the same value, and that the item has no new attribute of a layout. A new
+// attribute may have turned a damaged item into a lock, or may come from a grant.
+// DeleteExactly is only for items that are free, or that are not locks. The item of a held
+// lock can be deleted safely only with a condition on its holder.
+func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
+	schema := p.Schema()
+	key := protocol.Item{}
+	for _, name := range []string{schema.Partition, schema.Sort} {
+		if name != "" {
+			key[name] = item[name]
+		}
+	}
+	w := protocol.NewDelete(key)
+	conditions := []string{"attribute_exists(" + w.Name(schema.Partition) + ")"}
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if key[name] == nil {
+			conditions = append(conditions, fmt.Sprintf("%s = %s", w.Name(name), w.Value(item[name])))
+		}
+	}
+	for _, name := range append(slices.Clone(everyName), schema.TTL) {
+		if name != "" && item[name] == nil {
+			conditions = append(conditions, "attribute_not_exists("+w.Name(name)+")")
+		}
+	}
+	w.Where(strings.Join(conditions, " AND "))
+	return w
+}
+
+// LockBut decodes an item as a lock, as if it did not have the given attribute, which
+// cannot be read. It ignores more attributes with leasehold's names if they cannot be read
+// either. LockBut returns the record, held or free, and true if the item is a lock apart
+// from these attributes. The attribute may be a user's, or one of a later version of
+// leasehold. Such an item must not be deleted: a client may hold the lock, and the
+// remaining attributes may be the user's data.
+//
+// LockBut returns false for leasehold's rows that are not locks, even if p is another
+// layout of the same table. Callers advise the user to rename the attribute. If the user
+// did so in such a row, the clients that use the row would no longer find it.
+func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
+	switch key := p.Schema().KeyOf(item); p.(type) {
+	case native, peers:
+		if strings.HasPrefix(key.Partition, SessionPrefix) {
+			return protocol.Record{}, false
+		}
+	}
+	without := maps.Clone(item)
+	for {
+		delete(without, attribute)
+		r, err := p.Decode(without)
+		var next *protocol.DecodeError
+		if !errors.As(err, &next) || without[next.Attribute] == nil || !slices.Contains(ours, next.Attribute) {
+			return r, err == nil
+		}
+		attribute = next.Attribute
+	}
+}
+
+// peers is the protocol of layouts AWSLabs and Dynamolock. A table may also contain records
+// that were written in another layout, and that the library of this layout cannot read.
+type peers struct {
+	lock
+	record versioned
+	reads  func(lease string) bool // reports whether the layout's library can read a lease in this form
+}
+
+// Foreign describes the attribute of an item that prevents the layout's library from using
+// the record: a lease that it cannot read, or an attribute expiresAt. It returns "" if
+// there is no such attribute. Leasehold's next grant replaces or removes it.
+func (p peers) Foreign(item protocol.Item) string {
+	lease, ok := item[p.record.lease].(*types.AttributeValueMemberS)
+	switch {
+	case ok && !p.reads(lease.Value):
+		return p.record.lease + " is " + lease.Value
+	case len(p.record.removed) > 0 && item[attrExpiresAt] != nil:
+		return attrExpiresAt + " is present"
+	}
+	return ""
+}
+
+// isMillis reports whether the awslabs Java client can read a lease: it must be an integer.
+func isMillis(lease string) bool {
+	_, err := strconv.ParseInt(lease, 10, 64)
+	return err == nil
+}
+
+// isDuration reports whether dynamolock can read a lease: it must be a Go duration.
+func isDuration(lease string) bool {
+	_, err := time.ParseDuration(lease)
+	return err == nil
+}

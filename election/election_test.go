@@ -24,14 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // seat is the key of the election in these tests.
 const seat = "scheduler"
 
-// elects returns a candidate for the election of seat, its client, and the client's
-// simulated network.
+// elects returns a candidate for the election with the key seat, the candidate's client, and
+// the client's simulated network.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
 	return newElection(w, c), c, wire
 }
 
-// elect returns a candidate for the election of seat.
+// elect returns a candidate for the election with the key seat.
 func elect(w *lab.World, cfg leasehold.Config) *election.Election {
 	w.T.Helper()
 	e, _, _ := elects(w, cfg)
@@ -48,12 +48,12 @@ func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock 
 	return lab.Must(e.Campaign(w.T.Context(), value))(w.T)
 }
 
-// refusing returns a fault that refuses every request with the given error code.
+// refusing returns a fault that answers every request with the given DynamoDB error code.
 func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
 
-// reset is a fault: the connection breaks before the request is sent.
+// reset is a fault that breaks the connection before the request is sent.
 func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
 
 // begin runs call in a goroutine. It returns a channel that receives the error of call.
@@ -76,7 +76,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestLeaderReturnsOwnerValueAndTokenOfRecord(t *testing.T) {
+func TestLeaderReturnsOwnerValueAndTokenOfCurrentTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())
@@ -105,7 +105,7 @@ func TestLeaderReturnsOwnerValueAndTokenOfRecord(t *testing.T) {
 	})
 }
 
-func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
+func TestCampaignWithNoWaitReplacesDeadButNotLiveLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := elects(w, lab.Config())
 		b, _, _ := elects(w, lab.Config())
@@ -126,7 +126,7 @@ func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 	})
 }
 
-func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
+func TestCampaignRejectsValueThatLayoutCannotStore(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		lab.WantErr(t, "campaign", lab.ErrorOf(e.Campaign(t.Context(), "here")), errors.ErrUnsupported)
@@ -138,7 +138,7 @@ func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestNewRefusesKeyThatCannotBeAcquired(t *testing.T) {
+func TestNewRejectsNilClientAndInvalidKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lab.WantFailed(t, "an election with a nil client", lab.ErrorOf(election.New(nil, seat)))

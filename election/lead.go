@@ -62,7 +62,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
-	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, as this Election's client was granted the term
+	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, because this Election's client was granted the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
@@ -75,7 +75,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		}
 		return called
 	})
-	if !looked { // term.Do did not call its function, as ctx or the term had ended before
+	if !looked { // term.Do did not call its function, because ctx or the term had already ended
 		look()
 	}
 	switch {
@@ -86,15 +86,15 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(ended, leasehold.ErrClosed):
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
-		return true, nil // the lock was lost before, but the reply to its release was the first to show that
+		return true, nil // the term was lost earlier, but only the reply to its release showed the loss
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}
 	return false, called
 }
 
-// besides joins the error asked, which says why fn's context ended, and the error called,
-// which fn has returned. It returns asked alone if called is nil or matches cause.
+// besides joins two errors: asked is the reason why fn's context ended, and called is the error
+// that fn returned. It returns asked alone if called is nil or matches cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

@@ -65,7 +65,7 @@ func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
+func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -123,7 +123,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsCauseOfItsContext(t *testing.T) {
+func TestLeadReturnsPlainContextCauseIfFunctionAddsNoError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -227,7 +227,7 @@ func TestLeadReturnsPermanentErrors(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
+func TestLeadDoesNotCallFunctionIfClientClosesAfterGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()
@@ -280,7 +280,7 @@ func TestLeadReplacesItsOwnLostTermAtOnceAfterOutage(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
+func TestLeadCampaignsAgainIfTermIsLostBecauseAccessIsDenied(t *testing.T) {
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -315,7 +315,7 @@ func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 	}
 }
 
-func TestLeadReturnsErrorIfFirstCampaignIsDenied(t *testing.T) {
+func TestLeadReturnsErrorIfAccessIsDeniedInFirstCampaign(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		other := lab.Must(election.New(c, "other"))(t)

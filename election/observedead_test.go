@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
+func TestObserveFindsLeaderDeadAfterLeaseOfLeader(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
@@ -33,13 +33,13 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
 		// The observer counts the lease from its first read of the leader's last renewal.
-		// That renewal is up to one second older than the death, and the read comes up to
-		// polls later.
+		// The leader renewed up to one second before it died. The observer read that
+		// renewal within the duration polls.
 		lab.WantRange(t, "found dead after", news[0].at.Sub(died), 3*time.Second-polls, 4*time.Second+polls)
 	})
 }
 
-func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
+func TestObserveYieldsNoLeaderOnceLeadersSessionHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -62,7 +62,7 @@ func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 	})
 }
 
-func TestObserveFindsLeaderDeadAfterExpiryTimeAndMaxSkew(t *testing.T) {
+func TestObserveFindsLeaderDeadAtRecordedExpiryPlusMaxSkew(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		term := campaign(w, e, "")
@@ -144,7 +144,7 @@ func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
 	})
 }
 
-func TestObserveOmitsGrantOfOwnCampaignThatFailed(t *testing.T) {
+func TestObserveIgnoresGrantOfOwnFailedCampaign(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -165,7 +165,7 @@ func TestObserveOmitsGrantOfOwnCampaignThatFailed(t *testing.T) {
 	})
 }
 
-func TestObserveShowsLeaderLiveWhileItsSessionIsRenewed(t *testing.T) {
+func TestObserveDoesNotFindLeaderDeadWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()

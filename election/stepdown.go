@@ -33,10 +33,11 @@ var (
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
 // leader. If the leader appears dead by the time in its record, StepDown returns
-// ErrLeaderDead at once. Otherwise it returns ErrLeaderDead once the leader has not renewed
-// for one lease. Layouts other than layout.Native, and leaders under a shared lease, do not
-// support requests: the error matches errors.ErrUnsupported. StepDown returns
-// leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
+// ErrLeaderDead at once. If the record is too recent for that, StepDown returns ErrLeaderDead
+// once it has observed for one lease that the leader does not renew. Layouts other than
+// layout.Native, and leaders under a shared lease, do not support requests: the error matches
+// errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
+// request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	env := e.in.Env()
 	if env.Native == nil {
@@ -134,7 +135,7 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	return nil
 }
 
-// letOthers waits until every other candidate has read the record. Otherwise the client
+// letOthers waits until every other candidate has read the record. Without this wait, the client
 // that resigned would be the first to acquire the key again.
 func (e *Election) letOthers(ctx context.Context) {
 	env := e.in.Env()

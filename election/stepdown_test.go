@@ -19,8 +19,8 @@ import (
 )
 
 // works returns a function for Lead. The function waits until its context ends, and then
-// works for the duration ends. Before it returns, it sends the cause of its context to the
-// channel why.
+// simulates work that takes as long as the parameter ends says. Before it returns, it sends
+// the cause of its context to the channel why.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -40,7 +40,7 @@ func onUpdates(fault lab.Fault) lab.Fault {
 	}
 }
 
-// leads runs Lead with a function from works until stop is called. stop returns the error
+// leads runs Lead with a function made by works until stop is called. stop returns the error
 // of Lead.
 func leads(t *testing.T, e *election.Election, value string, ends time.Duration) (why chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestStepDownEndsFunctionAndTermOfLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
+func TestStepDownReelectsLeaderIfThereIsNoOtherCandidate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		why, stop := leads(t, e, "", 0)
@@ -121,7 +121,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 	})
 }
 
-func TestOnStepDownReportsRequestMadeBeforeRegistration(t *testing.T) {
+func TestOnStepDownCallsFunctionForEarlierRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -219,7 +219,7 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 	})
 }
 
-func TestStepDownReturnsErrUnsupportedForSomeLeaders(t *testing.T) {
+func TestStepDownReturnsErrUnsupportedIfLeaderCannotReadRequest(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -244,7 +244,7 @@ func TestStepDownReturnsErrUnsupportedForSomeLeaders(t *testing.T) {
 	})
 }
 
-// hears receives the error that a function from works sends to why. It fails the test unless
+// hears receives the error that a function made by works sends to why. It fails the test unless
 // the function has ended because a client asked the leader to step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
@@ -258,7 +258,7 @@ func hears(t *testing.T, why <-chan error) {
 
 // A hand-over cannot store the candidate's value. So the candidate replaces the hand-over
 // by a grant of its own. StepDown must reach this grant.
-func TestStepDownStopsLeaderThatWasHandedTheKey(t *testing.T) {
+func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		e, next, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
@@ -274,7 +274,7 @@ func TestStepDownStopsLeaderThatWasHandedTheKey(t *testing.T) {
 
 // A client that waits for a long time for a leader to step down polls rarely. Between two
 // terms of the same leader the key is free, but the client may not see that.
-func TestStepDownDoesNotStopLeaderThatIsReelected(t *testing.T) {
+func TestStepDownEndsOnlyOneTermOfReelectedLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -291,7 +291,7 @@ func TestStepDownDoesNotStopLeaderThatIsReelected(t *testing.T) {
 	})
 }
 
-func TestStepDownDoesNotStopNextTermOfSameClient(t *testing.T) {
+func TestStepDownEndsOnlyOneTermIfClientHasTwoElections(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -349,7 +349,7 @@ func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
 // The leader learns of queued candidates from replies to its renewals. So its release does
 // not know of a candidate that joins after the last renewal. Such a candidate reads the
 // record four times a second, even if other waiters poll more often.
-func TestStepDownElectsCandidateThatJoinedAfterLastRenewal(t *testing.T) {
+func TestStepDownElectsCandidateQueuedAfterLeadersLastRenewal(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	// Each round releases the term at another time between two reads of the waiter.

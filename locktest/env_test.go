@@ -46,7 +46,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 	lab.OK(t, lock.Release(t.Context()))
 }
 
-func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
+func TestEnvFailsTestThatLeavesLockHeld(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{Owner: "billing"})
 		lock := acquire(t, locks, "close/2026-11")
@@ -62,7 +62,7 @@ func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
 	})
 }
 
-func TestEnvDoesNotReportReleasedLock(t *testing.T) {
+func TestEnvDoesNotReportReleasedLostOrDisconnectedLock(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -88,7 +88,7 @@ func TestEnvDoesNotReportReleasedLock(t *testing.T) {
 	}
 }
 
-func TestEndOfTestDoesNotGrantKeyToWaiter(t *testing.T) {
+func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		live, dead := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
@@ -111,7 +111,7 @@ func TestEndOfTestDoesNotGrantKeyToWaiter(t *testing.T) {
 	})
 }
 
-func TestWaiterForHeldKeyGetsErrClosedAtEndOfTest(t *testing.T) {
+func TestEnvCleanupEndsWaiterWithErrClosed(t *testing.T) {
 	// This test uses real time: in a bubble, no client polls while another client closes.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
@@ -131,7 +131,7 @@ func TestWaiterForHeldKeyGetsErrClosedAtEndOfTest(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestEndOfTestDoesNotWaitForDisconnectedClient(t *testing.T) {
+func TestEnvCleanupDoesNotWaitForDisconnectedClient(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{ReleaseGrace: time.Hour})
 		for _, key := range []string{"a", "b"} {
@@ -240,7 +240,7 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestEnvRefusesClientWithSecondLayout(t *testing.T) {
+func TestEnvClientWithSecondLayoutFailsTest(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Client(leasehold.Config{})
 		p.fails(t, func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) }, "set the Layout that all clients use in the first client")
@@ -248,7 +248,7 @@ func TestEnvRefusesClientWithSecondLayout(t *testing.T) {
 	})
 }
 
-func TestInvalidConfigFailsTheTest(t *testing.T) {
+func TestEnvClientWithInvalidConfigFailsTest(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
 		env.Disconnect() // Disconnect must work even if an earlier call of Client has failed

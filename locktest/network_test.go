@@ -24,7 +24,7 @@ func put(t *testing.T, env *locktest.Env, key string) {
 	}))(t)
 }
 
-func TestDisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
+func TestDisconnectedClientLosesItsLockBeforeNextGrant(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		lock := acquire(t, first, "k")
@@ -67,7 +67,7 @@ func TestRequestOfDisconnectedClientIsNeverDelivered(t *testing.T) {
 	})
 }
 
-func TestWaiterContinuesAtOnceAfterReconnect(t *testing.T) {
+func TestRequestInFlightIsRetriedAtOnceAfterReconnect(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		env.Disconnect(locks)
 		began := time.Now()
@@ -111,7 +111,7 @@ func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
 	})
 }
 
-func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
+func TestDisconnectAffectsOnlyGivenClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		one, other := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		env.Disconnect(one)
@@ -126,7 +126,7 @@ func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
 	})
 }
 
-func TestDisconnectRefusesClientOfAnotherEnv(t *testing.T) {
+func TestDisconnectOfClientOfAnotherEnvFailsTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

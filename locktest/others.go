@@ -76,9 +76,9 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// The call above has read this version of the record. The next line sets the clock of p,
-	// the thief, forward by one lease. So the lease has expired by the clock of p, and p takes
-	// over as any client would.
+	// The call above has read the version of the record that r contains. The next line sets the
+	// clock of p, the thief, forward by one lease. So the lease of that version has expired by
+	// the clock of p, and p takes over as any client would.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }

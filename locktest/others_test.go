@@ -14,7 +14,7 @@ import (
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestKeyHeldByEnvIsGrantedOnlyAfterRelease(t *testing.T) {
+func TestHoldKeepsKeyFromClientsUntilRelease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -29,7 +29,7 @@ func TestKeyHeldByEnvIsGrantedOnlyAfterRelease(t *testing.T) {
 	})
 }
 
-func TestHoldWithoutRenewalExpires(t *testing.T) {
+func TestHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
@@ -150,7 +150,7 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	})
 }
 
-func TestStealRefusesDamagedRecord(t *testing.T) {
+func TestStealOfDamagedRecordFailsTest(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		put(t, env, "k")
 		p.fails(t, func() { env.Steal("k") }, `steal "k"`)

@@ -11,15 +11,17 @@
 // ordinary lock, so read/write locks work in every layout. They have the properties of locks and
 // groups: contexts that end when a lock is lost, Do, Commit, Guards, Break, and one record for
 // each key in listings.
-// A read lock fences as well: its commits are applied only while no writer can have been granted
-// its key.
+//
+// A read lock also fences writes: its commits are applied only while no writer can have been
+// granted the reader's key.
 //
 // # What it costs
 //
-// A reader costs as much as a lock: two writes. If several readers come at once, one may try a
-// key that another was granted first. Each such rejected write costs one write more. The writer
-// pays for the grant, the renewals and the release of each of the n keys, and its Commit checks
-// each key. So choose n no larger than the readers need: reader n+1 waits.
+// A reader costs as much as a lock: two writes. If several readers come at once, a reader may
+// try a key that another reader was granted just before. Each such rejected write costs one
+// write more. The writer pays for the grant, the renewals and the release of each of the n
+// keys, and its Commit checks each key. So choose n no larger than the readers need: reader n+1
+// waits.
 //
 // # Order of readers and writers
 //

@@ -35,7 +35,7 @@ func write(t *testing.T, l *rwlock.RWLock) *leasehold.Group {
 	return lab.Must(l.AcquireWrite(t.Context()))(t)
 }
 
-func TestReadersShareLockUpToLimit(t *testing.T) {
+func TestRWLockAdmitsReadersUpToLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var held []*leasehold.Lock
 		for range readers {
@@ -47,7 +47,7 @@ func TestReadersShareLockUpToLimit(t *testing.T) {
 	})
 }
 
-func TestWriterExcludesReadersAndWriters(t *testing.T) {
+func TestRWLockWriterExcludesReadersAndOtherWriters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		group := write(t, newLock(t, w))
 		other := newLock(t, w)
@@ -63,7 +63,7 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 
 // Two readers take turns for the whole test, so at any moment at least one reader holds the
 // lock.
-func TestWriterIsNotStarvedByReaders(t *testing.T) {
+func TestRWLockWriterIsNotStarvedByReaders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
@@ -90,7 +90,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	})
 }
 
-func TestWriteLockInsideReadLockReturnsErrDeadlock(t *testing.T) {
+func TestAcquireWriteInsideReadLockReturnsErrDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := newLock(t, w)
 		err := l.DoRead(t.Context(), func(ctx context.Context, _ *leasehold.Lock) error {
@@ -101,7 +101,7 @@ func TestWriteLockInsideReadLockReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestDoReadAndDoWriteHoldLockWhileFunctionRuns(t *testing.T) {
+func TestDoWriteHoldsLockWhileFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)
 		failed := errors.New("no paper")
@@ -121,7 +121,7 @@ func TestDoReadAndDoWriteHoldLockWhileFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestNewRefusesInvalidArguments(t *testing.T) {
+func TestNewRejectsInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, of := range map[string]struct {

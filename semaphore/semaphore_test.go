@@ -36,7 +36,7 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
+func TestSemaphoresOfSameKeyAndDifferentSizesSharePermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -57,7 +57,7 @@ func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
 	})
 }
 
-func TestSemaphoreDoesNotStarveOtherProcess(t *testing.T) {
+func TestSemaphoreBusyInOneProcessDoesNotStarveAnother(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -148,7 +148,7 @@ func TestDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestNewRefusesInvalidArguments(t *testing.T) {
+func TestNewRejectsInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, of := range map[string]struct {

@@ -51,8 +51,8 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
 	}
-	// This call only checks that the client can acquire such a key: with an ended context,
-	// Acquire sends no request.
+	// The call of Acquire below only checks whether the client can acquire such a key. Its
+	// context has already ended, so it sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"name"); !errors.Is(err, context.Canceled) {

@@ -73,7 +73,7 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestLockGrantsGoroutinesInOrder(t *testing.T) {
+func TestLockGrantsGoroutinesInOrderOfCalls(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -95,7 +95,7 @@ func TestLockGrantsGoroutinesInOrder(t *testing.T) {
 	})
 }
 
-func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
+func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -113,7 +113,7 @@ func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestLockInSameProcessWaitsForUnlockEvenAfterLoss(t *testing.T) {
+func TestLockInSameProcessWaitsForUnlockOfLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -150,7 +150,7 @@ func TestLockInSameProcessWaitsForUnlockEvenAfterLoss(t *testing.T) {
 	})
 }
 
-func TestLockAfterLossReturnsErrorWhenContextEnds(t *testing.T) {
+func TestLockReturnsErrorIfContextEndsBeforeUnlockOfLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -165,7 +165,7 @@ func TestLockAfterLossReturnsErrorWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestUnlockReleasesDespiteEndedContext(t *testing.T) {
+func TestUnlockReleasesLockDespiteEndedContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -207,7 +207,7 @@ func TestTryLockTakesOverFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestUnlockAndRenewRefuseUnlockedName(t *testing.T) {
+func TestUnlockAndRenewLockLeaseFailIfNameIsNotLocked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		if err := names.Unlock(t.Context(), issue); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
@@ -222,7 +222,7 @@ func TestUnlockAndRenewRefuseUnlockedName(t *testing.T) {
 	})
 }
 
-func TestTryLockReturnsErrorWhenContextEnds(t *testing.T) {
+func TestTryLockReturnsErrorIfContextEndsBeforeTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -249,7 +249,7 @@ func TestTryLockReturnsErrorIfRequestsFail(t *testing.T) {
 	})
 }
 
-func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
+func TestNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	if _, err := byname.New(nil, ""); err == nil {
 		t.Error("a nil client was taken")
 	}

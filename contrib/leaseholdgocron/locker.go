@@ -44,8 +44,8 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
 	}
-	// This call only checks that the client can acquire such a key: with an ended context,
-	// Acquire sends no request.
+	// The call of Acquire below only checks whether the client can acquire such a key. Its
+	// context has already ended, so it sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {

@@ -43,7 +43,7 @@ func newLocker(t *testing.T, locks *leasehold.Client) *leaseholdgocron.Locker {
 	return lab.Must(leaseholdgocron.NewLocker(locks, "jobs/"))(t)
 }
 
-func TestJobRunsInOneProcessInEveryLayout(t *testing.T) {
+func TestLockerLetsOnlyOneProcessRunJobInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestJobOfDeadHolderRunsInAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestShutdownDuringRunReleasesLock(t *testing.T) {
+func TestSchedulerShutdownDuringRunReleasesLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		began := make(chan struct{})
 		locks := env.Client(leasehold.Config{})
@@ -108,7 +108,7 @@ func TestShutdownDuringRunReleasesLock(t *testing.T) {
 	})
 }
 
-func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
+func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := lab.Must(newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report"))(t)
 		env.Steal("jobs/report")
@@ -116,7 +116,7 @@ func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
+func TestContextOfDoInGocronTaskEndsWhenLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)
@@ -135,7 +135,7 @@ func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
 	})
 }
 
-func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
+func TestNewLockerRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	if _, err := leaseholdgocron.NewLocker(nil, ""); err == nil {
 		t.Error("a nil client was taken")
 	}
@@ -146,9 +146,9 @@ func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
 	})
 }
 
-// The clocks of the processes differ by a second, and the job takes no time. So the lock is
-// free again when the second process tries to acquire it.
-func TestJobRunsOncePerPeriodIfClocksDiffer(t *testing.T) {
+// The processes start the job one to three seconds apart, as if their clocks differed. The job
+// takes no time. So its lock is free again when the next process tries to acquire it.
+func TestEveryRunsJobOncePerPeriodEvenIfClocksDiffer(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32
 		var shutdowns []func() error
@@ -246,7 +246,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 	})
 }
 
-func TestNewElectorRefusesInvalidArguments(t *testing.T) {
+func TestElectorRejectsNilClientAndUnsupportedValue(t *testing.T) {
 	if _, err := leaseholdgocron.NewElector(nil, "scheduler", ""); err == nil {
 		t.Error("a nil client was taken")
 	}

@@ -104,7 +104,7 @@ func TestEachAcquireHoldAndCommitCreatesSpan(t *testing.T) {
 	})
 }
 
-func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
+func TestSpanHasTimesOfOperationAndCallersSpanAsParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

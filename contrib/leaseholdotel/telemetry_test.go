@@ -101,7 +101,7 @@ func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	})
 }
 
-func TestWatchRefusesNilClient(t *testing.T) {
+func TestWatchRejectsNilClient(t *testing.T) {
 	if err := newRig(t).Watch(nil); err == nil {
 		t.Error("watches no client")
 	}
@@ -174,7 +174,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 	return r, err
 })
 
-func TestNilProviderUsesGlobalProviderThatIsSetLater(t *testing.T) {
+func TestNewWithNilProvidersUsesGlobalProvidersSetLater(t *testing.T) {
 	rig := lab.Must(early())(t)
 	before := samples(t, rig.reader) // with go test -count=2, the series still contain the values of the previous run
 	rig.spans.Reset()

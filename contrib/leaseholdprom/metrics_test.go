@@ -94,8 +94,8 @@ func TestKeysOfSameGroupShareMetricSeries(t *testing.T) {
 	})
 }
 
-// A counter must exist before its first count. Otherwise PromQL's increase() sees no
-// increase, because it needs two samples, and an alert on the first lost lock does not
+// A counter must exist before its first count. A counter that appears with its first count has
+// one sample, but PromQL's increase() needs two. So an alert on the first lost lock would not
 // fire.
 func TestCountersStartAtZero(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
@@ -124,7 +124,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestRegionMovesAreCountedUnderEmptyGroup(t *testing.T) {
+func TestRegionMovesCounterHasEmptyGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	for range 2 {
@@ -171,7 +171,7 @@ func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 }
 
 // If one of the metrics cannot be registered, New registers none of them.
-func TestMetricsAreRegisteredTogetherOrNotAtAll(t *testing.T) {
+func TestNewRegistersAllMetricsOrNone(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})
 	reg.MustRegister(theirs)

@@ -132,7 +132,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		t.Fatalf("release without a network: %v", err)
 	}
 	wire.Mend()
-	lab.Elapse(2 * time.Second) // the client repeats the release in the background, and frees the key
+	lab.Elapse(2 * time.Second) // the client repeats the release in the background, and DynamoDB applies it
 	life.Unreleased = 1
 	life.Held = append(life.Held, 4*time.Second)
 

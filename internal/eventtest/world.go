@@ -44,7 +44,7 @@ func (w *World) Acquire(ctx context.Context, c *leasehold.Client, key string) *l
 	return lock
 }
 
-// Break frees a key as an operator would, while the key's holder still trusts the lock.
+// Break breaks the grant of a key as an operator would, while the holder still trusts its lock.
 func (w *World) Break(c *leasehold.Client, key string) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), key)

@@ -57,9 +57,10 @@ func (c Call) Parts() []Call {
 }
 
 // HandsOver reports whether the request is a hand-over: a write that ends the sender's own
-// grant and grants the key to a waiter. HandsOver recognizes its condition: that contains
-// the sender's grant in an IN list, and no OR. Any other write that grants a key has an OR
-// or no IN list. The condition for a session's row contains no grant id.
+// grant and grants the key to a waiter. HandsOver recognizes a hand-over by its condition: the
+// condition contains an IN list with the sender's grant, and no OR. The condition of every
+// other write that grants a key contains an OR, or no IN list. The condition of a write to a
+// session's row contains no grant id.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }

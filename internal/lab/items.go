@@ -99,7 +99,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong returns those of the given keys that are held according to the lock table.
+// HeldAmong returns the given keys that are held according to the lock table.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {

@@ -27,7 +27,7 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 }
 
 // LeavesHeld acquires keys with a new client and then cuts off its network, as if its process
-// had died. It returns after the time ago has passed.
+// had died. It then waits for the duration ago, and returns the locks.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

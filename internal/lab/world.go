@@ -47,7 +47,7 @@ func empty(t *testing.T) *World {
 	return w
 }
 
-// createTable creates a table whose primary key is the one given attribute.
+// createTable creates a table whose primary key consists of the given attribute alone.
 func (w *World) createTable(name, key string) {
 	w.T.Helper()
 	_, err := w.DB.CreateTable(w.T.Context(), &dynamodb.CreateTableInput{

@@ -26,7 +26,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // servers.
 //
 // If an attacker's DNS name points at this machine (DNS rebinding), the browser treats the
-// attacker's page as a page of this server. So guard refuses a Host header with a name that
+// attacker's page as a page of this server. So guard rejects a Host header with a name that
 // a DNS server can resolve.
 type guard struct {
 	token string

@@ -59,7 +59,7 @@ func ours(r *http.Request) {
 
 // The guard must not accept a token in a cookie, which a browser sends to every port of the
 // host. It must not accept a token in a query either, which ends up in histories and logs.
-func TestGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
+func TestUIGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
 		"a query":  func(r *http.Request) { r.URL.RawQuery = "token=" + token },
@@ -87,7 +87,7 @@ func TestGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
 }
 
 // Without the token, a browser may load only the static files of the page.
-func TestGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
+func TestUIGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
 	g := door(false)
 	page := lab.Must(fs.Sub(files, "page"))(t)
 	g.open = http.FileServerFS(page)
@@ -107,7 +107,7 @@ func TestGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
 	}
 }
 
-func TestGuardAcceptsRequestsOnlyFromPagesOfServer(t *testing.T) {
+func TestUIGuardRejectsOtherHostNamesAndOrigins(t *testing.T) {
 	evil := header("Origin", "http://evil.example")
 	for name, c := range map[string]struct {
 		method, path string
@@ -150,7 +150,7 @@ func TestGuardAcceptsRequestsOnlyFromPagesOfServer(t *testing.T) {
 	}
 }
 
-func TestRemoteGuardAcceptsIPAddressesButNotHostNames(t *testing.T) {
+func TestUIGuardWithRemoteAcceptsAnyIPAddressButNoDNSName(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by its address: %d", got.StatusCode)
 	}
@@ -159,7 +159,7 @@ func TestRemoteGuardAcceptsIPAddressesButNotHostNames(t *testing.T) {
 	}
 }
 
-func TestUIResponsesDisableUnneededBrowserFeatures(t *testing.T) {
+func TestUIResponsesHaveRestrictiveSecurityHeaders(t *testing.T) {
 	for _, path := range []string{"/", "/events"} {
 		h := knock(door(false), "GET", path).Header
 		if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") || !strings.Contains(p, "frame-ancestors 'none'") {

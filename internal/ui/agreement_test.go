@@ -22,8 +22,8 @@ func TestUIPageAndLeaseholdCommandShowSameHolderState(t *testing.T) {
 	rowOf := func(lock *leasehold.Lock) string { return "leasehold/session/" + lock.Record().Session }
 	for name, c := range map[string]struct {
 		cfg     leasehold.Config
-		dies    bool                                     // the holder has died before both begin to observe it
-		then    func(w *lab.World, lock *leasehold.Lock) // happens while both observe the holder
+		dies    bool                                     // the holder dies before the page and the command begin to observe it
+		then    func(w *lab.World, lock *leasehold.Lock) // called while the page and the command observe the holder
 		page    State                                    // "" if the page does not show the key
 		command holders.State                            // "" if the record has no holder
 		end     time.Duration                            // time from the grant to the end of the lease of a dead holder; zero if not checked

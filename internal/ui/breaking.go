@@ -20,7 +20,7 @@ type shownGrant struct {
 	Sort    string `json:"sort,omitempty"`
 	Grant   string `json:"grant"`
 	Version string `json:"version"`
-	// Whether the dialog shows the holder as dead. If it does, the break is refused if the holder
+	// Whether the dialog shows the holder as dead. If it does, the break is rejected if the holder
 	// has renewed since.
 	Dead bool `json:"dead,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestBreakEndsOnlyGrantThatDialogShowed(t *testing.T) {
+func TestUIBreakEndsOnlyGrantShownInDialog(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -46,7 +46,7 @@ func TestBreakEndsOnlyGrantThatDialogShowed(t *testing.T) {
 	})
 }
 
-func TestBreakIsRejectedIfHolderRenewsAfterItIsShownDead(t *testing.T) {
+func TestUIBreakIsRejectedIfHolderShownDeadHasRenewed(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := mortal(t, w, cfg)
@@ -69,7 +69,7 @@ func TestBreakIsRejectedIfHolderRenewsAfterItIsShownDead(t *testing.T) {
 	})
 }
 
-func TestBreakDialogAndLockDetailsShowSameHolder(t *testing.T) {
+func TestUIBreakDialogAndLockDetailsShowSameHolder(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(12 * time.Second)
@@ -88,7 +88,7 @@ func TestBreakDialogAndLockDetailsShowSameHolder(t *testing.T) {
 	})
 }
 
-func TestBreakIsRefusedWithoutAllowBreak(t *testing.T) {
+func TestUIBreakIsForbiddenUnlessAllowBreakIsSet(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		var out outcome
 		code := b.post("/break", breakRequest{shownGrant{Key: "job", Grant: "g", Version: "v"}, "job", ""}, &out)
@@ -98,7 +98,7 @@ func TestBreakIsRefusedWithoutAllowBreak(t *testing.T) {
 	})
 }
 
-func TestBreakWithReasonOverThousandBytesIsRefused(t *testing.T) {
+func TestUIBreakRejectsReasonOver1000Bytes(t *testing.T) {
 	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
 		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
 		lab.Want(t, fmt.Sprint("a reason of so many bytes: ", n), asked.check(), want)

@@ -21,7 +21,8 @@ type Span struct {
 	From, To time.Time
 	Began    EventKind
 	Ended    EventKind
-	// Previous grant, if its holder handed the key over or the key was taken over from it.
+	// Id of the previous grant, if the key was handed over or taken over from its holder;
+	// otherwise empty.
 	Before string
 	// Time at which the holder's lease expired; zero if the holder did not die.
 	DiedAt   time.Time

@@ -209,8 +209,9 @@ func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
 // reads show. In some layouts, versions and grant ids contain the time of the write by the
-// holder's clock. If both holders' do, lapsed compares these times, because next may have read
-// the last renewal of h before this server did. Otherwise it uses the observed end of the lease.
+// holder's clock. If the version of h and the grant id of next contain it, and h has no session,
+// lapsed compares these two times, because next may have read the last renewal of h before this
+// server did. In all other cases, it uses the observed end of the lease.
 // After a long pause between the two reads, lapsed returns false, because h may have renewed
 // and released in the pause.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {

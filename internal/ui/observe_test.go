@@ -86,7 +86,7 @@ func (w *watched) look(d time.Duration, found holders.Found) []Event {
 	return events
 }
 
-func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
+func TestUIObserveDerivesEventsFromRecordChanges(t *testing.T) {
 	type sight struct {
 		after time.Duration
 		found holders.Found
@@ -127,7 +127,7 @@ func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
 	}
 }
 
-func TestUIShowsLockLiveWhileItsSessionIsLive(t *testing.T) {
+func TestUIBoardShowsLockDeadOnlyIfItsSessionIsDead(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
@@ -168,7 +168,7 @@ func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }
 
-func TestLockHistoryHasTimeSpanForEachGrant(t *testing.T) {
+func TestUIHistoryHasOneSpanForEachGrant(t *testing.T) {
 	var w watched
 	w.look(0, held(grant("a", "host/1", "v1", 7)))
 	w.look(time.Second, held(grant("a", "host/1", "v2", 7)))
@@ -188,7 +188,7 @@ func TestLockHistoryHasTimeSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestLockHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
+func TestUIHistoryDatesHolderDeathAtLeaseEnd(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration
@@ -215,7 +215,7 @@ func TestLockHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLockHistoryKeepsLimitedNumberOfEvents(t *testing.T) {
+func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {
 	var w watched
 	for i := range 2 * mostEvents {
 		w.look(0, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))))

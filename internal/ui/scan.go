@@ -83,7 +83,7 @@ func (s *scanner) run(ctx context.Context) {
 	go s.tell(ctx)
 	var at attempts.Walk // position of the current pass in the table
 	due := start         // time when the next pass starts
-	singles := 0         // number of single keys read since the last page of a pass
+	singles := 0         // number of single keys read since the last Scan request of a pass
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()

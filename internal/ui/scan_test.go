@@ -68,7 +68,7 @@ func TestUIPageShowsDeathOfHolderAndTakeover(t *testing.T) {
 	})
 }
 
-func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
+func TestUIHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()
@@ -183,7 +183,7 @@ func TestUIPageShowsDeadSessionOnlyWhileItHasLocks(t *testing.T) {
 	})
 }
 
-func TestLockHistoryShowsTimeSinceWhichItIsComplete(t *testing.T) {
+func TestUIHistoryShowsSinceWhenItIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -205,7 +205,7 @@ func TestLockHistoryShowsTimeSinceWhichItIsComplete(t *testing.T) {
 	})
 }
 
-func TestUIServerReadsTableOnceForSeveralPages(t *testing.T) {
+func TestUIReadRateDoesNotGrowWithNumberOfPages(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		for range 5 {
 			l := b.server.scan.join(b.server.hello)
@@ -219,7 +219,7 @@ func TestUIServerReadsTableOnceForSeveralPages(t *testing.T) {
 	})
 }
 
-func TestUIPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
+func TestUIPageCanStopScanButNotRaiseItsConfiguredRate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -249,7 +249,7 @@ func TestUIPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
 	})
 }
 
-func TestScanReadsWholeTableWhilePageShowsOneLock(t *testing.T) {
+func TestUIScanFindsNewLocksWhilePageShowsOneLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
@@ -263,7 +263,7 @@ func TestScanReadsWholeTableWhilePageShowsOneLock(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
+func TestUIPageShowsErrorWhileReadsOfTableFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.Explain = func(error) string { return "the network is down" } })
 		lab.Elapse(2 * time.Second)
@@ -280,7 +280,7 @@ func TestUIPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
 	})
 }
 
-func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
+func TestUIPageShowsErrorAfterThreeSecondsWithoutReply(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		last := b.heard().Answered
@@ -306,7 +306,7 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsHolderExpiringOnlyAfterSuccessfulRead(t *testing.T) {
+func TestUIPageShowsLockExpiringOnlyIfReadShowedNoRenewal(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
@@ -324,7 +324,7 @@ func TestUIPageShowsHolderExpiringOnlyAfterSuccessfulRead(t *testing.T) {
 	})
 }
 
-func TestLateReplyShowsStateOfLockAtTimeOfRequest(t *testing.T) {
+func TestUIBoardJudgesLockByTimeOfRequestNotOfReply(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())

@@ -18,7 +18,8 @@ import (
 // Source reads the table and breaks grants for a Server. Its methods are safe for
 // concurrent use.
 type Source interface {
-	// Page reads the page of the table at the position at, and advances at to the next page.
+	// Page reads one page of the table. The page begins at the position in at. Page then
+	// advances at to the next page.
 	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
 	// Item reads one item. It returns a nil item if the item does not exist.
@@ -27,7 +28,7 @@ type Source interface {
 	// Record reads the record of a key.
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
-	// Break frees the key if r's grant is still current. If unrenewed is true, it does so only
+	// Break breaks r's grant if it is still current. If unrenewed is true, it does so only
 	// if the grant has not been renewed since r was read. Break stores the reason if the layout
 	// supports that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error

@@ -78,8 +78,8 @@ func (b *board) row(e *entry, c clock) rowView {
 
 // heldFor returns how long a dead holder held its lock, from the grant to the end of its lease.
 // If the holder's last version contains the time of its write, grant and end are both by the
-// holder's clock. Otherwise the end is the time when this server saw the lease expire. That
-// time is too late if the server started after the lease expired.
+// holder's clock. If that version contains no time, the end is the time when this server saw the
+// lease expire. That time is too late if the server started after the lease expired.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {

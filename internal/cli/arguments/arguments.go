@@ -72,9 +72,10 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// RunsCMD is the key of an annotation on cobra commands. Its value states when the command
-// runs a CMD: always, only if a CMD follows --, or unless --watch or --step-down is given.
-// A command that runs a CMD uses other exit codes for its own failures.
+// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the
+// user. Its value states when they do: always, only if a CMD follows --, or unless --watch
+// or --step-down is given. For their own failures, commands that run a CMD use other exit
+// codes than commands that run none.
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -90,8 +91,8 @@ type Text struct {
 
 func (t *Text) String() string { return t.Value }
 
-// Type returns "string", the type name of pflag's own text flags. The help and refuseEmpty
-// recognize text flags by this name.
+// Type returns "string", the type name of pflag's own text flags. Two parts of package cli
+// recognize text flags by this name: the help, and the check for empty values.
 func (*Text) Type() string { return "string" }
 
 // Set stores the value and sets Given.
@@ -182,8 +183,8 @@ func SortKey(fl *pflag.FlagSet, value *string) {
 	fl.StringVar(value, "sort-key", "", "sort key `VALUE`, in a table that has one")
 }
 
-// StoreArgs returns those flags, as the user gave them, that choose the store and its
-// layout.
+// StoreArgs returns the flags that choose the store and its layout, with the values that
+// the user gave. It omits flags that the user did not give.
 func StoreArgs(cmd *cobra.Command) []string {
 	var args []string
 	for _, name := range []string{"table", "file", "layout", "attr", "region", "failover", "profile", "endpoint-url"} {

@@ -38,9 +38,9 @@ func init() {
 // It returns only if the gate was closed or execve failed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The kernel keeps the death signal per thread, and execve(2) keeps the calling
-	// thread's. The signal must be set before the gate is read. If the parent died before
-	// that, the gate is closed, and the read returns end of file.
+	// The kernel stores the parent-death signal per thread, and execve(2) keeps the
+	// calling thread's. The signal must be set before the gate is read. If the parent died
+	// before the signal was set, the gate is closed, and the read returns end of file.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestVersionShowsKnownBuildInformation(t *testing.T) {
+func TestVersionShowsReleaseCommitAndChangesIfRecorded(t *testing.T) {
 	t.Parallel()
 	checkout := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}, {Key: "vcs.modified", Value: "true"}}
 	for _, c := range []struct {

@@ -6,8 +6,8 @@
 // The checks continue after a problem, so that one run shows all problems. There are two
 // exceptions. The checks end if the table's key attributes or status are wrong, because all
 // later requests would fail for this reason (Finding.Last). They also end if a check cannot
-// be completed, for example because the server does not reply (Finding.Failed). Before
-// that, the check sends a lost or throttled request up to three times.
+// be completed, for example because the server does not reply (Finding.Failed). A check
+// sends a lost or throttled request up to three times before it fails.
 //
 // The checks write one item, with a random key (store.Unused), and always delete it. A
 // failed deletion is a finding, too.
@@ -178,9 +178,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// On these file systems, a file lock may not exclude other processes. Other machines serve
-// remoteFileSystems. A program, or the host of a virtual machine, serves servedFileSystems.
-// Whether file locks work there depends on that server.
+// On these file systems, a file lock may fail to exclude other processes. Other machines
+// serve remoteFileSystems. A program, or the host of a virtual machine, serves
+// servedFileSystems. Whether file locks work depends on that machine, program or host.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}

@@ -78,8 +78,9 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is how many renewal attempts should fit in one lease, one after another. With
-// the default lease, a failed renewal leaves time for four more.
+// leastTries is how many renewal attempts, one after another, should fit between the time at
+// which a renewal is due and the time at which trust in the lease ends. With the default
+// lease, a failed renewal leaves time for four more.
 const leastTries = 4
 
 // roundTrip returns the finding about the round-trip times took, which must be sorted. It
@@ -121,8 +122,9 @@ func triesIn(t lease.Timing, took time.Duration) int {
 
 // isSlow reports whether requests with the round-trip time took are too slow for the lease.
 // They are too slow if fewer than leastTries renewal attempts fit. They are also too slow
-// if one takes more than a quarter of the time between two renewals. Then acquiring takes
-// long, and slightly slower replies come too late.
+// if one takes more than a quarter of the time between two renewals. Acquiring then takes
+// long, and a slightly slower reply misses its time limit: at most a quarter of the
+// remaining trust.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestClockDifferenceIsWithinRangeComputedFromReplies(t *testing.T) {
+func TestClockDifferenceIsInRangeComputedFromDateHeaders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -41,7 +41,7 @@ func TestClockDifferenceIsWithinRangeComputedFromReplies(t *testing.T) {
 	})
 }
 
-func TestEachReplyHalvesRangeOfClockDifference(t *testing.T) {
+func TestReplyAtStartOfSecondHalvesRangeOfClockDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -59,7 +59,7 @@ func TestEachReplyHalvesRangeOfClockDifference(t *testing.T) {
 	})
 }
 
-func TestDoctorRecommendsMaxSkewOfTwiceClockError(t *testing.T) {
+func TestDoctorRecommendsTwiceClockDifferenceAsMaxSkew(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
@@ -105,7 +105,7 @@ func TestDoctorWarnsIfLatencyExceedsQuarterOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesSamePermissionsAsPoliciesAllow(t *testing.T) {
+func TestDoctorTriesExactlyIAMActionsOfPrintedPolicies(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target := lab.Must(New(s, time.Second, "k"))(t)

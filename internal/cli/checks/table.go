@@ -112,8 +112,8 @@ func untold(check, action string) Finding {
 	}
 }
 
-// right is an IAM action that commands of leasehold need. IAM has no action for a
-// transaction. It checks the action of each item in the transaction, such as
+// right is an IAM action that commands of leasehold need. IAM has no action for a whole
+// transaction. Instead, IAM checks an action for each item in the transaction, such as
 // ConditionCheckItem for a condition check.
 type right struct {
 	action string // name of the action, without the prefix dynamodb:
@@ -160,7 +160,8 @@ func (t *Subject) rights() []right {
 	}
 }
 
-// sending returns a function that sends the request in and returns only its error.
+// sending returns a function that calls send with the request in, and returns only the
+// error of send.
 func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), in In) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := send(ctx, in)

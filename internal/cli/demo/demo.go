@@ -130,7 +130,8 @@ func (d *Demo) run(ctx context.Context, name string) *run {
 }
 
 // granted waits until process r has been granted the key. It then writes to the protected
-// item with the fencing token of r, and prints the line format.
+// item with the fencing token of r, and prints one line. format is a format string for that
+// line; its only argument is the token.
 func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	r.token = d.next(ctx, r, string(leasehold.EventGranted)).Token
 	if d.write(ctx, r.token) && d.err == nil {

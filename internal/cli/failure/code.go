@@ -51,8 +51,9 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Exit returns an *ExitError that contains code and err.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// MisuseError reports a mistake of the user in the command line, the environment or a file
-// that it names. Its text says how to correct the mistake, and is printed unchanged.
+// MisuseError reports a mistake of the user in the command line, in the environment, or in a
+// file that one of the two names. The error's text says how to correct the mistake, and is
+// printed unchanged.
 type MisuseError struct{ message string }
 
 func (e *MisuseError) Error() string { return e.message }
@@ -81,9 +82,9 @@ type WaitedError struct{ Wait time.Duration }
 
 func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wait) }
 
-// NotGranted reports whether err means that KEY was not granted, because another owner
-// holds it or --wait has passed. It returns false if a signal ended the wait, or if a
-// request failed before a holder was seen.
+// NotGranted reports whether err means that KEY was not granted, because another client
+// holds it or the time of --wait has passed. It returns false if a signal ended the wait,
+// or if a request failed before a holder was seen.
 func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }

@@ -187,8 +187,8 @@ func reason(err error) string {
 }
 
 // own returns why a request failed, with advice, if the request got a reply or was never
-// sent. This advice applies even if the wait for the key has timed out since. own returns
-// false if the request was sent but got no reply.
+// sent. The advice is right even if err also contains a timeout of the wait for the key.
+// own returns false if the request was sent but got no reply.
 func own(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the EC2 metadata service
@@ -222,8 +222,8 @@ func own(err error) (string, bool) {
 	return "", false
 }
 
-// ofFile returns the text of an error that a local store's file caused. It returns false if
-// api is any other error.
+// ofFile returns the text of api if a local store's file caused this error. Otherwise it
+// returns false.
 func ofFile(api smithy.APIError) (text string, is bool) {
 	text = strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")
 	fault, known := filefault.In(text)

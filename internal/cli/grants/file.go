@@ -26,7 +26,7 @@ const Standard = "-"
 const maxGrantSize = 1 << 20
 
 // File stores one grant for a command: in a regular file, or through standard input and
-// output. A regular file is replaced as a whole. It is replaced only if it is missing, is
+// output. A regular file is written as a whole. It is written only if it does not exist, is
 // empty or contains a grant that has ended.
 type File struct {
 	path   string // path as the user gave it, or Standard

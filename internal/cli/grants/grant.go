@@ -98,9 +98,9 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	return at
 }
 
-// differs compares the places p and from. It returns the name of the flag that chooses the
-// first difference, such as "--file". It returns "" if the places do not differ, or if one
-// of them is unknown.
+// differs compares the places p and from, field by field. It returns the name of the flag
+// that sets the first field in which they differ, such as "--file". It returns "" if the
+// places do not differ, or if one of them is unknown.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -171,9 +171,9 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant and returns its lock. It fails if the grant was renewed after
-// this copy of it was written. Otherwise two processes with two copies could both hold the
-// lock. here is the place of the store that locks uses.
+// Resume renews the grant and returns its lock. It fails if the grant was renewed after g,
+// this copy of the grant, was written. Without this rule, two processes with two copies
+// could both hold the lock. here is the place of the store that locks uses.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)

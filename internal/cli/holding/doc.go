@@ -14,7 +14,8 @@
 //	outer.go    refuses to wait for a key that an outer run holds (a "leasehold run" or "leasehold
 //	            elect" above this command); sets the environment variables that describe the
 //	            outer runs to CMD
-//	waiting.go  reports the holder during a wait, and detects a wait that was too short
+//	waiting.go  reports the holder during a wait, and recognizes a wait that was too short to
+//	            detect a dead holder
 //	hold.go     runs CMD under the hold, reports failing renewals, and releases the hold after CMD
 //
 // Failures have these effects. If a hold is lost or is not renewed in time, CMD is stopped

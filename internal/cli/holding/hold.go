@@ -87,7 +87,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	cmd := *j.Cmd // copied, because elect runs the same command in each term
 	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
-	if h.first().Token() != 0 { // without a token, the environment variable would not be unique to this run
+	if h.first().Token() != 0 { // without a token, the value of LEASEHOLD_HELD would not be unique to this run
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
 	if seat := h.seeker.seat; seat != nil {
@@ -153,9 +153,9 @@ func (h *Hold) finish(ended process.Ended) error {
 
 // late returns the error for a CMD that was stopped because the lock was not renewed in
 // time, and that exited before trust in the lock ended. No other client can have been
-// granted the lock by then, and a later renewal may even have succeeded. This still counts
-// as a loss, because leasehold stopped CMD. why is the error of the last renewal, or "" if
-// that renewal succeeded.
+// granted the lock before CMD exited, and a later renewal may even have succeeded. The lock
+// still counts as lost, because leasehold stopped CMD. why is the error of the last renewal,
+// or "" if that renewal succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))

@@ -148,7 +148,7 @@ func (h *Hold) outerValue() string {
 
 // outerBegins returns value without its final "]". In CMD, and in every CMD of an inner
 // run, LEASEHOLD_HELD begins with this text. No other process has the text in its
-// environment, because it contains the grant's id.
+// environment, because the text contains the grant's id.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
 // setForCMD lists the environment variables that CMD does not inherit. leasehold either
@@ -166,7 +166,7 @@ func (h *Hold) environ(outer string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(setForCMD, name)
 	})
-	set := func(name, value string, unless ...bool) { // sets nothing if value is empty or one of unless is true
+	set := func(name, value string, unless ...bool) { // sets nothing if value is empty or if any of the conditions in unless is true
 		if value != "" && !slices.Contains(unless, true) {
 			env = append(env, name+"="+value)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// User contains the settings, the output and the environment for CMD that one run of
-// leasehold uses.
+// User contains the settings and the output of one run of leasehold, and the environment for
+// CMD.
 type User struct {
 	Settings *store.Settings
 	Environ  []string // environment for CMD, as KEY=VALUE
@@ -66,8 +66,9 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client, unless the client of the previous term is still open. That
-// client is needed because it recognizes the record that its term left in the table.
+// openLocks opens a lock client, unless the client of the previous term is still open. The
+// previous term's client is used again because it recognizes the record that this term left
+// in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil
@@ -142,7 +143,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	for _, name := range w.Keys {
 		keys = append(keys, s.store.Key(name, w.SortKey))
 	}
-	wait, all := s.wait, w.allHeld(keys) // local variables, because an event of this wait may arrive during the next one
+	wait, all := s.wait, w.allHeld(keys) // local variables, because an event of this wait may arrive during the next wait
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {

@@ -27,10 +27,11 @@ const (
 // wait reports who holds a key while the command waits for the key. On a terminal it
 // rewrites one line every second. In a pipe or file it writes one line when the wait begins
 // and then one line a minute, however often the holder changes. It also writes a line for
-// each new position in the queue. For each such line it emits an event, on a terminal too.
+// a new position in the queue, at most once a second. With each of these lines it emits an
+// event. On a terminal it emits the same events, at the same times.
 //
-// The limits on lines apply to all waits of the process together, because the terms of an
-// election may change every second.
+// These limits on lines and events apply to all waits of the process together, because the
+// terms of an election may change every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -43,7 +44,7 @@ type wait struct {
 	all     *allHeld        // holders of all keys or permits; nil if the command waits for one key only
 	grants  map[leasehold.Key]string
 	former  string    // identifies the grant of this process's previous term in the election; empty if there was none
-	checks  bool      // true if the wait has reported that the record still contains the grant former
+	checks  bool      // true if the wait has reported that the record still contains the grant that former identifies
 	holders int       // number of holders seen so far
 	trying  bool      // true with -n: the command observes a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero if none was seen yet

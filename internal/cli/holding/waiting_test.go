@@ -26,8 +26,8 @@ type waiting struct {
 	told   []int     // queue positions in the events that the wait reported, guarded by wait.mu
 }
 
-// newWaiting returns a wait that has not begun. own is the id of an earlier grant of the
-// same process, or empty.
+// newWaiting returns a wait that has not begun, and whose clock shows now, or the
+// real time if now is zero. own is the id of an earlier grant of the same process, or empty.
 func newWaiting(now time.Time, own string) *waiting {
 	w := &waiting{now: now}
 	w.next(own)
@@ -79,7 +79,7 @@ func held(owner, grant string) leasehold.Record {
 	return leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: owner, Grant: grant, Lease: time.Second}
 }
 
-func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
+func TestWaitIsReportedOncePerMinuteEvenIfHolderChanges(t *testing.T) {
 	w := newWaiting(early, "")
 	const minutes = 5
 	for i := range minutes * 600 { // the holder changes ten times a second
@@ -90,7 +90,7 @@ func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
 	lab.Want(t, "holders", w.holdersSeen(), minutes*600)
 }
 
-func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
+func TestWaitForOneHolderIsReportedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -101,7 +101,7 @@ func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestElectReportsWaitOnceAMinute(t *testing.T) {
+func TestElectReportsWaitOncePerMinuteAcrossTerms(t *testing.T) {
 	w := newWaiting(early, "")
 	const minutes = 3
 	for i := range minutes * 30 { // a new term begins every two seconds
@@ -117,7 +117,7 @@ func TestElectReportsWaitOnceAMinute(t *testing.T) {
 	w.wrote(t, "waiting for k, held by ", minutes)
 }
 
-func TestWaitIsNotReportedUntilAllPermitsAreHeld(t *testing.T) {
+func TestWaitIsReportedOnlyAfterHolderOfEachPermitIsSeen(t *testing.T) {
 	w := newWaiting(time.Time{}, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
 	for i, key := range leasehold.Keys("k/1", "k/2") {
@@ -129,7 +129,7 @@ func TestWaitIsNotReportedUntilAllPermitsAreHeld(t *testing.T) {
 	}
 }
 
-func TestWaitMessageShowsShortDataOfHolder(t *testing.T) {
+func TestWaitMessageShowsHolderDataOnlyIfOneShortLine(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -151,8 +151,8 @@ func TestWaitMessageShowsQueuePosition(t *testing.T) {
 	w.wrote(t, "waiting for k, held by o, number 3 in the queue", 1)
 }
 
-// The wait may report its holder before the waiter has joined the queue and has a position.
-func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
+// A wait may be reported before the waiter has joined the queue. It then has no position.
+func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	type seen struct {
 		at     time.Duration
 		place  int
@@ -180,7 +180,7 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	}
 }
 
-func TestLastOfManyQueuePositionsIsReportedAfterASecond(t *testing.T) {
+func TestOnlyFirstAndLastOfRapidQueuePositionsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -204,7 +204,7 @@ func TestLastOfManyQueuePositionsIsReportedAfterASecond(t *testing.T) {
 	})
 }
 
-func TestWaiterReportsThatItChecksItsOwnEarlierGrant(t *testing.T) {
+func TestElectReportsCheckOfOwnFormerGrantInsteadOfWait(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -234,7 +234,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestWaitIsTooShortIfLeaseOfHolderIsLonger(t *testing.T) {
+func TestWaitIsTooShortToDetectDeadHolderIfLeaseIsLonger(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }
@@ -273,7 +273,7 @@ func TestErrorForHeldKeyStatesHowLongProcessWaited(t *testing.T) {
 	}
 }
 
-func TestKeyIsNotReportedHeldIfWaitEndsWithoutReply(t *testing.T) {
+func TestKeyIsNotReportedHeldIfStoreNeverRepliedInWait(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

@@ -102,7 +102,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	f.Keys = []string{key}
 	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // starts the server only now that elect catches signals, because a client may send one once its probe is answered
+		answer() // starts the server only now that elect catches signals, because a program may send a signal as soon as its probe is answered
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {
@@ -130,9 +130,9 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 // and one that stops it. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
 	// The seat reports renewals as overdue when less than a third of the trusted time is
-	// left. A renewal that is on time begins when two thirds are left. If the grace is
-	// longer than a third, renewals are overdue when one grace is left: CMD is stopped
-	// then.
+	// left. A renewal that is on time begins when two thirds are left. CMD is stopped when
+	// the time left equals the grace. If the grace is longer than a third, renewals are
+	// reported as overdue at that moment.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil

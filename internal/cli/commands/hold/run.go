@@ -244,7 +244,7 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	if f.Data, err = f.data.Option(c.Stdin); err != nil { // may wait for standard input; not called earlier, because only from here on a signal can end this wait
 		return err
 	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // "leasehold ls" shows this text beside each permit
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // "leasehold ls" shows the text set here beside each permit
 		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
 	}
 	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
@@ -294,8 +294,8 @@ func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) 
 	})
 }
 
-// newJob returns the process.Job for CMD. It checks the flags about CMD and finds its
-// executable.
+// newJob returns the process.Job for CMD. It checks the flags about CMD, and finds the
+// executable of CMD.
 func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
 	if err := c.complete(cmd, &f.wantedFlags); err != nil {
 		return process.Job{}, err
@@ -325,11 +325,11 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 
 // graceWithin returns the grace: how long CMD may take to stop before it is killed. The
 // grace must be shorter than five ninths of the trusted time. In layouts that do not rely
-// on clocks, this is half the lease.
+// on clocks, the trusted time is nine tenths of the lease, so this limit is half the lease.
 //
 // The limit keeps CMD from being stopped while a renewal is in flight. A renewal begins
 // after at most a third of the trusted time, and CMD is stopped one grace before trust
-// ends. So a grace of two thirds would stop CMD when a renewal begins.
+// ends. So a grace of two thirds of the trusted time would stop CMD when a renewal begins.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -180,8 +180,9 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // even if the observation failed, print the record as last read
 }
 
-// answer reads the record of key and returns nil (exit code 0) if is returns true for it.
-// Otherwise, or if the record does not exist, it returns an error with exit code 1.
+// answer reads the record of key and calls the function is with it. If this call returns
+// true, answer returns nil (exit code 0). If it returns false, or if the record does not
+// exist, answer returns an error with exit code 1.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {

@@ -101,6 +101,17 @@ func TestAcquireWriteInsideReadLockReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
+func TestDoReadHoldsLockWhileFunctionRuns(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, b := newLock(t, w), newLock(t, w)
+		lab.OK(t, a.DoRead(t.Context(), func(context.Context, *leasehold.Lock) error {
+			lab.WantErr(t, "writer beside a reader", lab.ErrorOf(b.AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+			return nil
+		}))
+		lab.OK(t, write(t, b).Release(t.Context()))
+	})
+}
+
 func TestDoWriteHoldsLockWhileFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)

@@ -46,8 +46,8 @@ func (w *call) acquireAll() error {
 		w.held = append(w.held, h)
 		w.mu.Unlock()
 		r := h.Lease().Record()
-		// Calls of this client with NoWait return ErrHeld at once, instead of waiting for this
-		// call to end.
+		// The report makes calls of this client with NoWait for the same key return ErrHeld at
+		// once. Without the report, they would wait until this call ends.
 		w.c.Local.ReportHolder(left[0].want.Key, &r)
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			w.c.keeper.GiveBack(w.takeHeld())

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllDoesNotBlockLaterKeysWhileItWaits(t *testing.T) {
+func TestAcquireAllHoldsNoLaterKeyWhileItWaitsForEarlierKey(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -54,8 +54,8 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		// busy starts callers that keep the key held nearly always. Most of them receive their
-		// turn from the local queue.
+		// busy starts callers that keep the key held nearly always. Most of them wait for the
+		// key in the local queue.
 		busy := func(key string) {
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
@@ -87,7 +87,7 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTimeoutErrorNamesHolderInSameClient(t *testing.T) {
+func TestAcquireAllTimeoutErrorNamesLockHeldBySameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")
@@ -100,7 +100,7 @@ func TestAcquireAllTimeoutErrorNamesHolderInSameClient(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
+func TestTryAcquireFailsAtOnceWhileAcquireAllWaitsForSameKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -150,7 +150,7 @@ func TestAcquireAllHoldsNoKeyIfContextEndsDuringGrant(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireAllFreesUnansweredGrantBeforeItReturns(t *testing.T) {
+func TestCancelledAcquireAllReleasesUnansweredGrantBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -170,7 +170,7 @@ func TestCancelledAcquireAllFreesUnansweredGrantBeforeItReturns(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
+func TestAcquireAllAndAcquireAnyPutLocksUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))
@@ -210,7 +210,7 @@ func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
+func TestAcquireAllReacquiresKeyThatIsLostDuringItsWait(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")
@@ -247,7 +247,7 @@ func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsNothingWhileOtherProcessesGoFirst(t *testing.T) {
+func TestAcquireAllSendsNothingInDelayLeftToOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

@@ -256,13 +256,13 @@ type Caller struct {
 	Want *Want
 }
 
-// handOvers is how many times in a row a client may hand a key to its own next goroutine.
-// After that it frees the key, so that other processes can acquire it.
+// handOvers is how many times in a row a client may hand a key to the next of its own
+// goroutines. After that the client frees the key, so that other processes can acquire it.
 const handOvers = 16
 
-// newPlace returns a new place, which is the entry of a call in the local queue of a key.
-// Join adds the place to the queue. When the place is first in the queue, its turn is sent
-// on turns, or on a channel of its own if turns is nil.
+// newPlace returns a call's entry for the local queue of a key. Join adds the entry to the
+// queue. When the entry is the first in the queue, the call receives its turn on turns, or on
+// a new channel if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, NoHandOver: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
@@ -308,11 +308,12 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	return turn{}, c.ended(want, c.Local.LastHolder(want.Key), ended, nil)
 }
 
-// leavePlace removes a place from the local queue. If the turn of the place has been sent, but
-// the call has not received it, leavePlace passes the turn to the next place. If another
-// goroutine has handed the key to the place, leavePlace releases the key. If waits is true,
-// leavePlace waits until that is done, but no longer than the client's ReleaseGrace. The
-// process may be frozen after the call, as cleanUp describes.
+// leavePlace removes a call's entry from the local queue. If the call's turn has been sent,
+// but the call has not received it, leavePlace passes the turn to the next call in the queue.
+// If another goroutine has handed the key to the call, leavePlace releases the key. If waits
+// is true, leavePlace waits until it has passed the turn or released the key, but no longer
+// than the client's ReleaseGrace. The process may be frozen once the call has returned, as
+// cleanUp describes.
 func (c *Acquirer) leavePlace(p *place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {

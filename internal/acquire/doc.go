@@ -34,7 +34,7 @@
 // the new holder never renews, another client takes the key over, and suspends the queue
 // for a while: the remaining waiters in the queue may be dead, too.
 //
-//	          takeover of a handed key               its time has passed, or lies too far ahead
+//	          takeover of a handed key               its end has passed, or lies too far ahead
 //	queue ─────────────────────────────► suspended ─────────────────────────────────────────────► queue
 //	                                     no client joins or hands over: the key is
 //	                                     released and polled as without a queue
@@ -51,7 +51,7 @@
 //	                  key through an outage.             No answer: the queue may have been erased and
 //	                  If the last read is older than a   suspended, and this client's own entry with it
 //	                  second, a read comes first
-//	read of a session the holder has a session           repeated: without an answer no holder is dead
+//	read of a session the holder has a session           repeated: without an answer no holder counts as dead
 //	dead mark         before a takeover, if the holder   rejected: the session is alive
 //	                  has a session
 //	join              another client holds the key, and  rejected: the key is free, or the queue is full.

@@ -63,8 +63,8 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	// Wait only if the lock is not renewed: the process may be frozen as soon as the call
-	// returns.
+	// Wait only for calls whose locks are not renewed. A process that holds such locks, such as
+	// an AWS Lambda function, may be frozen as soon as the call returns.
 	if w.parts[0].manual {
 		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}

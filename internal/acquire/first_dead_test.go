@@ -87,7 +87,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 	})
 }
 
-func TestWrongWallClockMayFailNoWaitCallButLosesNoLock(t *testing.T) {
+func TestNoWaitCallWithWrongWallClockReturnsErrHeld(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)
 		ahead, behind := &lab.Jumps{}, &lab.Jumps{}
@@ -106,9 +106,9 @@ func TestWrongWallClockMayFailNoWaitCallButLosesNoLock(t *testing.T) {
 	})
 }
 
-// If a waiter's clock is always ahead, every version looks old to the waiter. So a waiter
-// must not judge a holder by the time in the record. Only a new version in the record shows
-// to the waiter that the holder renews.
+// The wall clocks of the three clients are an hour ahead, so every holder appears dead to
+// them, even the client that takes the key over. The other two calls must not wait for that
+// new holder, too: its version is new, and so it counts as live.
 func TestOneOfThreeConcurrentNoWaitCallsTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -192,7 +192,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail during the wait.
-func TestNoWaitCallWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
+func TestNoWaitCallForDeadHoldersKeyEndsEvenIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool
@@ -235,7 +235,7 @@ func TestTryAcquireTakesOverHolderDeadForADayInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestTryAcquireReturnsAtOnceIfVersionContainsNoTime(t *testing.T) {
+func TestTryAcquireFailsAtOnceIfTimeOfLastRenewalIsUnknown(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _, lock := w.Holding(cfg)
 		w.Release(lock)
@@ -246,7 +246,7 @@ func TestTryAcquireReturnsAtOnceIfVersionContainsNoTime(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTakesOverLockIfSessionRowIsMissing(t *testing.T) {
+func TestTryAcquireTakesOverAfterLeaseIfSessionRowIsMissing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterWithoutPausesSendsReadsInsteadOfGrants(t *testing.T) {
+func TestWaiterPollsInsteadOfRepeatingGrantIfPauseIsZero(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		var draws atomic.Int64
@@ -64,7 +64,7 @@ func TestAnsweredRequestResetsPausesBetweenRetries(t *testing.T) {
 	})
 }
 
-func TestNoWaitErrorNamesHolderEvenIfAnswerIsLate(t *testing.T) {
+func TestTryAcquireReturnsErrHeldEvenIfFirstAnswerIsLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		c, wire := w.Client(lab.Config(), lab.Chance(func() float64 { return 0.5 }))
@@ -81,7 +81,7 @@ func TestNoWaitErrorNamesHolderEvenIfAnswerIsLate(t *testing.T) {
 	})
 }
 
-func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
+func TestAcquireSucceedsIfGrantRequestIsDeliveredTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		// The client receives only the reply to the second copy of the request. The condition of
@@ -127,7 +127,7 @@ func TestWaitersBehindHolderOfSameClientSendNoRequests(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallReadsSessionAgainInsteadOfUsingOldRead(t *testing.T) {
+func TestTryAcquireReadsSessionRowAgainAfterEarlierCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _, _ := w.Holding(lab.SharedConfig())
 		c, _ := w.Client(lab.Config())
@@ -138,7 +138,7 @@ func TestNoWaitCallReadsSessionAgainInsteadOfUsingOldRead(t *testing.T) {
 	})
 }
 
-func TestCancelledCallUnderSharedLeaseFreesUnansweredGrant(t *testing.T) {
+func TestCancelledCallUnderSharedLeaseReleasesUnansweredGrant(t *testing.T) {
 	cases := map[string]int{"the attempt before": 1, "the last attempt": 2}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, applied int) {
 		c, wire := w.Client(lab.SharedConfig())
@@ -189,7 +189,7 @@ func (l *leaving) Err() error {
 	return context.Canceled
 }
 
-func TestKeyOrTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
+func TestAcquireCancelledDuringHandOverLeavesKeyFree(t *testing.T) {
 	cases := map[string]leasehold.AcquireOption{"it was handed the key": leasehold.WithoutRenewal(), "it had the turn": leasehold.Once("done")}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, opt leasehold.AcquireOption) {
 		c, _, lock := w.Holding(lab.Config())
@@ -202,8 +202,8 @@ func TestKeyOrTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 
 // Calls for one of several keys.
 
-// leftAfterASecond makes another client acquire keys a and b. The client releases a after a
-// second. leftAfterASecond returns the lock of b.
+// leftAfterASecond makes another client acquire keys a and b. That client releases a after
+// a second. leftAfterASecond returns the lock of b.
 func leftAfterASecond(w *lab.World) *leasehold.Lock {
 	other, _ := w.Client(lab.Config())
 	a, b := w.Acquire(other, "a"), w.Acquire(other, "b")
@@ -231,7 +231,7 @@ func TestAcquireAnyKeepsGrantIfContextEndsDuringCleanup(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
+func TestAcquireAnyAcquiresOtherKeyIfSessionReadsGetNoAnswer(t *testing.T) {
 	lab.Each(t, map[string][]string{"its key first": {"a", "b"}, "its key last": {"b", "a"}}, func(t *testing.T, w *lab.World, keys []string) {
 		shared, _ := w.Client(lab.SharedConfig())
 		session := w.Acquire(shared, "a")
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadKeyHeldByOtherGoroutine(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyPassesTurnToNextCallIfRecordIsDamaged(t *testing.T) {
+func TestAcquireAnyDoesNotBlockOtherCallForDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())
@@ -393,7 +393,7 @@ func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	})
 }
 
-func TestThrottledWaitReportsNoFailureIfOneRequestIsAnswered(t *testing.T) {
+func TestThrottlingBelowOneMinuteEmitsNoWaitErrorEvent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		cfg := lab.Config()

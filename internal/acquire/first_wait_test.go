@@ -79,7 +79,7 @@ func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySpreadsGoroutinesOverAllKeys(t *testing.T) {
+func TestAcquireAnyLetsGoroutinesHoldAllKeysAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
+func TestDelayForOtherProcessesIsKeptIfNextCallGetsOtherKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -173,7 +173,7 @@ func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
 	})
 }
 
-func TestGrantAfterContextEndIsReleasedBeforeOtherKeysAreFreed(t *testing.T) {
+func TestAcquireAnyReleasesLateGrantIfReleaseOfOtherKeyFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -199,7 +199,7 @@ func TestGrantAfterContextEndIsReleasedBeforeOtherKeysAreFreed(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyGrantsFreeKeyAfterLostReplyForHeldKey(t *testing.T) {
+func TestAcquireAnyAcquiresFreeKeyAfterLostReplyForOtherKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		other := w.Acquire(holder, "b")
@@ -269,7 +269,7 @@ func TestAcquireAnyNoWaitErrorNamesKeyHeldByOtherGoroutine(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
+func TestAcquireAnyAcquiresOtherKeyIfOneKeyIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.On(grants("a"), lab.Throttled))

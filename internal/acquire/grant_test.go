@@ -30,7 +30,7 @@ func TestGrantRequestIsAbandonedOnceItsLeaseWouldHaveExpired(t *testing.T) {
 	})
 }
 
-func TestGrantRequestIsRepeatedUntilItIsAnswered(t *testing.T) {
+func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 	type row struct {
 		acquire func(ctx context.Context, c *leasehold.Client) error
 		grants  int32
@@ -72,7 +72,7 @@ func TestGrantAppliedVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
 			switch asked.Add(1) {
 			case 1:
 				first = r
-			case 60: // by request 60, the condition of a grant names only newer attempts than the first
+			case 60: // by request 60, the condition of a grant names only attempts that are newer than the first attempt
 				_, _ = first.Send()
 				mended = time.Now()
 			}
@@ -86,7 +86,7 @@ func TestGrantAppliedVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
 	})
 }
 
-func TestGrantWithUnreadableRecordIsReleased(t *testing.T) {
+func TestAcquireReleasesGrantIfRecordIsUnreadable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -154,8 +154,8 @@ func TestRecordsCachedAfterHandOversAreKeptForSeveralKeys(t *testing.T) {
 	}
 }
 
-// A grant that was handed over has the id of its waiter's queue entry. So the client of that
-// waiter knows the id as that of one of its own attempts.
+// A grant that was handed over has the id of its waiter's queue entry. The client of that
+// waiter remembers the same id as the version of one of its own attempts.
 func TestResumeDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -28,7 +28,7 @@ type waiter struct {
 	want   *Want
 	manual bool // value of Want.Manual that the caller has set: the lock is not renewed, and the client sends nothing in the background after the call
 
-	local   *place        // place in the local queue of the key; used by First only, as One and All wait there in awaitTurn
+	local   *place        // the call's entry in the local queue of the key; used by First only, as One and All wait in awaitTurn
 	ready   bool          // the call is first in the local queue of the key
 	from    time.Duration // monotonic time until which the waiter pauses, so that other processes can acquire the key first
 	missing bool          // the key has no record, and Want.IfExists forbids a grant without one
@@ -342,8 +342,8 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 }
 
 // isAnswered reports whether DynamoDB has answered a request for the key. That request may
-// belong to this call, to an earlier call that this call continues, or to a call that was
-// ahead in the local queue.
+// belong to this call, to an earlier call that this call continues (core.GoesOn), or to a
+// call that was ahead in the local queue.
 func (w *waiter) isAnswered() bool {
 	return w.view.Known || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The library dynamo-dlm fails this: its waiters read without pauses.
-func TestWaiterReadsTwicePerSecondWhileHolderRenews(t *testing.T) {
+// The library dynamo-dlm would fail this test, as its waiters read without pauses.
+func TestWaiterReadsAtMostSixTimesPerSecondWhileHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
-		lab.Elapse(time.Minute) // a waiter reads the record of such an old grant less often than that of a new grant
+		lab.Elapse(time.Minute) // a waiter reads less often if the grant is as old as this one
 		b, wire := w.Client(lab.Config())
 		_, _ = b.Acquire(w.Within(time.Minute), "job")
 		if n := len(wire.Sent()); n < 60 || n > 350 {
@@ -65,7 +65,7 @@ func TestTryAcquireTakesOverHolderObservedForFullLease(t *testing.T) {
 	})
 }
 
-func TestWaiterWaitsForDynamolockHolderDespiteLeftoverToken(t *testing.T) {
+func TestWaiterWaitsForDynamolockHolderDespiteOldFencingToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -95,7 +95,7 @@ func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 	})
 }
 
-func TestTryAcquireGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
+func TestTryAcquireTimesOutBehindUnansweredCallOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -111,7 +111,7 @@ func TestTryAcquireGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
 	})
 }
 
-func TestTryAcquireInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
+func TestTryAcquireInLocalQueueReturnsErrHeldOnceHolderIsKnown(t *testing.T) {
 	lab.Each(t, map[string]bool{"here": false, "elsewhere": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {
@@ -135,7 +135,7 @@ func TestTryAcquireInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireWithoutRenewalFreesKeyBeforeReturn(t *testing.T) {
+func TestCancelledAcquireWithoutRenewalReleasesKeyBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))

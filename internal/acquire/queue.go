@@ -27,7 +27,7 @@ type inQueue struct {
 	joining    bool           // the waiter has sent a join (a write that adds an entry), and has not read the record since
 	joins      decide.Joins   // limits how many joins the call may send
 	holdsBack  bool           // the waiter does not join the queue, as its call has joined the shorter queues of other keys
-	front      time.Time      // the front of the queue when the record was last read; see frontOf
+	front      time.Time      // the front of the queue (see frontOf) when the record was last read
 	firstFront time.Time      // the front when it was first seen
 	firstAt    time.Duration  // monotonic time when firstFront was seen
 	lookedAt   time.Duration  // monotonic time when the last read was sent
@@ -91,9 +91,9 @@ func (w *waiter) join() error {
 }
 
 // wantsPlace reports whether the waiter is to join the queue. It returns true if, when the
-// record was last read, another client held the key and the queue had room. The last places
-// are only for a waiter whose call began before the front of the queue; frontOf returns the
-// front.
+// record was last read, another client held the key and the queue had room. The last
+// protocol.LastPlaces entries are only for waiters whose calls began before the front of the
+// queue, which frontOf returns.
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -210,7 +210,7 @@ func (w *waiter) queueEntry() *protocol.QueueEntry {
 	return &protocol.QueueEntry{Index: place, Of: waiterOf(w.queue.entries[len(w.queue.entries)-1])}
 }
 
-// frontOf returns the front of a queue: a time that decide.Front computes from the times
+// frontOf returns the front of a queue, as decide.Front defines it: the median of the times
 // when the calls of the queued waiters began.
 func frontOf(queue []protocol.Waiter) time.Time {
 	began := make([]time.Time, len(queue))
@@ -234,7 +234,7 @@ func (w *waiter) forget(version string) {
 // leaveQueue removes the waiter's entry from the queue of the record. If a release has
 // handed the key to the waiter meanwhile, leaveQueue frees the key. After a rejected write,
 // it sends another write with the entry's new index. Each new index is lower, so there are
-// no more rejections than places in the queue.
+// no more rejections than a full queue has entries.
 //
 // If a write is throttled or has no answer, leaveQueue repeats the write: an entry without
 // a waiter would delay the waiters behind it. Close waits for leaveQueue. So leaveQueue

@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
+func TestConnectionIsReusedEvenIfReplyArrivesBeforeWriteReturns(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -151,7 +151,7 @@ func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	})
 }
 
-func TestSenderWithOneRegionDoesNotAllocate(t *testing.T) {
+func TestNoteRegionDoesNotAllocateIfSenderHasOneRegion(t *testing.T) {
 	s, ctx := &Sender{Table: "locks"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
 		t.Errorf("%v allocations after each request", n)
@@ -179,7 +179,7 @@ func TestAwaitReturnsResultThatArrivesAtDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitWaitsBeyondContextEndIfAllRequestsAreAnswered(t *testing.T) {
+func TestAwaitReturnsNilOnceWriteEndsIfAllRequestsWereAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -192,7 +192,7 @@ func TestAwaitWaitsBeyondContextEndIfAllRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-func TestAwaitEndsWithContextIfNoRequestWasAnswered(t *testing.T) {
+func TestAwaitReturnsErrorAtContextEndIfRequestIsUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

@@ -130,11 +130,11 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 // tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently calls send, which sends a request once, and returns its error. If the request
-// was throttled or had no answer, Patiently calls send again, at most tries times in all. A
-// single lost packet may be the reason. Patiently is for requests that are not sent by a
-// Sender. Each call of send may use another Region. send must turn off the SDK's retries,
-// as Once does.
+// Patiently calls send, and returns the error of send. send sends a request once. If the
+// request was throttled or had no answer, Patiently calls send again, at most tries times in
+// all: a single lost packet may be the only problem. Patiently is for requests that are not
+// sent by a Sender. Each call of send may use another Region. send must turn off the SDK's
+// retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)

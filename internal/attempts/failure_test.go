@@ -54,7 +54,7 @@ func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client
 	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)
 }
 
-func TestCallsSurviveBriefLackOfCredentials(t *testing.T) {
+func TestCallsSucceedDespiteBriefLackOfCredentials(t *testing.T) {
 	type call = func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 	lab.Each(t, map[string]call{
 		"acquire": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
@@ -209,7 +209,7 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	}
 }
 
-func TestPatientlyGivesUpAfterThreeFailedRequests(t *testing.T) {
+func TestSendIsCalledAtMostThreeTimesByPatiently(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

@@ -139,7 +139,7 @@ func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 
 // Old DynamoDB-compatible engines return no item with a failed condition. Errors of some
 // other tools, such as Terraform's, then show an empty holder.
-func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) {
+func TestHolderIsReadSeparatelyIfFailedConditionReturnsNoItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -197,7 +197,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
 		// Without a shared lease, a background renewal could be sent in place of the request of
-		// Renew. So it is turned off.
+		// Renew. So background renewals are turned off.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}

@@ -267,7 +267,7 @@ func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 	}
 }
 
-func TestListingStopsIfServerReturnsToStartKey(t *testing.T) {
+func TestListingStopsIfNextPageStartsAtSameKey(t *testing.T) {
 	w := Walk{Start: endsAt(1)}
 	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
 		t.Error("it goes on")

@@ -52,7 +52,7 @@ type Sender struct {
 	Chance func() float64 // returns a random number in [0, 1), so that clients do not retry at the same time
 	Log    *slog.Logger
 
-	Regions Regions // the same value as DB if that sends requests to several Regions; otherwise nil
+	Regions Regions // the same value as DB if DB sends requests to several Regions; otherwise nil
 	// RegionNews is called after a request if RegionState.Changes has increased. It must not
 	// be nil if Regions is set.
 	RegionNews func(context.Context, RegionState)

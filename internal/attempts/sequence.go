@@ -83,8 +83,8 @@ type Operation[A Attempt] struct {
 	// Pauses determines how long Run pauses between attempts.
 	Pauses Pauses
 
-	// RetryDenied makes Run retry after a denial by IAM, as [Failure.After] does for a wait
-	// that has had an answer.
+	// RetryDenied makes Run retry after a denial by IAM, as a waiter does if DynamoDB has
+	// answered an earlier request of the same wait; see [Failure.After].
 	RetryDenied bool
 }
 

@@ -308,7 +308,7 @@ func TestSequenceEndsIfBeforeSendReturnsError(t *testing.T) {
 	}
 }
 
-func TestSequenceErrorIsOnlyRefusalIfLastAttemptIsRefused(t *testing.T) {
+func TestSequenceErrorOmitsEarlierErrorsIfLastAttemptIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		if _, r := n.tries(t.Context(), t.Context(), s, dropped, throttled, refused); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
@@ -350,7 +350,7 @@ func TestThrottlingAndConflictsAreReported(t *testing.T) {
 	})
 }
 
-func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
+func TestRecordIsReadSeparatelyIfFailedConditionReturnsNoItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind

@@ -22,7 +22,8 @@ type Request struct {
 	Unrenewed bool // break only a grant that has not been renewed since it was read
 }
 
-// Break frees the grant. If the grant is under a session, Break also notifies the session.
+// Break ends the grant and frees its key. If the grant is under a session, Break also
+// notifies the session.
 func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
@@ -46,7 +47,7 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until a request is answered. If it returns an error, maybe reports
+// free sends the break until a request is answered. If free returns an error, maybe reports
 // whether the grant may be broken nevertheless. free stores the attempts in flight in now.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
@@ -87,7 +88,7 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 	}
 }
 
-// shows returns the attempt that freed the key, if item shows that one did. In some layouts
+// shows returns the attempt that freed the key, if item shows such an attempt. In some layouts
 // a free key has no record, or a record without a version. In these layouts any attempt
 // without an answer may have freed the key.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {

@@ -18,7 +18,7 @@
 // What each failure does:
 //
 //	the break has no answer     repeated until the caller leaves: then the outcome is unknown
-//	it is refused               an error: nothing was freed
+//	the break is refused        an error: nothing was freed
 //	a reply was lost, and the   the outcome is unknown: the lost attempt may have freed the
 //	record shows another grant  key before that grant
 //	the outcome is unknown      the session is still notified: its holder checks the record, and

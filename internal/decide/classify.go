@@ -113,8 +113,9 @@ func CredentialsRefused(err error) bool {
 // transaction, because there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether DynamoDB has refused a request with an error code of meaning m,
-// or cancelled a transaction with the cause of m. The cause of m must not be None.
+// refusedAs reports whether DynamoDB has refused a request with an error code whose meaning
+// is m, or has cancelled a transaction because at least one item has the cause of m. The
+// cause of m must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {

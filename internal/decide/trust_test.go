@@ -22,7 +22,7 @@ func TestTrustedUntilIsSendTimePlusLeaseMinusMargin(t *testing.T) {
 	}
 }
 
-func TestTrustEndsWhenEitherClockReachesTrustedUntil(t *testing.T) {
+func TestTrustEndsWhenMonotonicOrBootClockReachesTrustedUntil(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -48,10 +48,10 @@ func TestLeaseOfMaximumDurationDoesNotOverflow(t *testing.T) {
 	}
 }
 
-func TestTrustEndsBeforeObserversSeeLeaseEnd(t *testing.T) {
-	// An observer cannot see a version before the holder has sent it. After it has seen
-	// the version, it waits for a whole lease. The rates of the two clocks differ by less
-	// than margin/lease, so the holder's trust ends first.
+func TestHolderStopsTrustingLockBeforeWaiterTakesItOver(t *testing.T) {
+	// A waiter cannot see a version before the holder has sent it. After the waiter has seen
+	// the version, it waits for a whole lease. The rates of the waiter's and the holder's
+	// clocks differ by less than margin/lease, so the holder's trust ends first.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))
@@ -67,7 +67,7 @@ func TestTrustEndsBeforeObserversSeeLeaseEnd(t *testing.T) {
 	})
 }
 
-func TestEarlierOfTwoInstantsHasMinimumOfEachClock(t *testing.T) {
+func TestInstantEarlierReturnsMinimumOfEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -98,7 +98,7 @@ func TestStillToNameReturnsLastReadVersionAndNewestAttempts(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestQueueFrontIsMedianArrivalTime(t *testing.T) {
+func TestFrontReturnsMedianTimeWhenQueuedWaitersBegan(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -126,7 +126,7 @@ func TestQueueFrontIsMedianArrivalTime(t *testing.T) {
 	}
 }
 
-func TestPauseOutsideQueueIsHalfOfExpectedWait(t *testing.T) {
+func TestPauseOutsideQueueIsHalfOfExpectedWaitWithinBounds(t *testing.T) {
 	const (
 		ms  = time.Millisecond
 		far = time.Hour
@@ -162,7 +162,7 @@ func TestPauseOutsideQueueIsHalfOfExpectedWait(t *testing.T) {
 	}
 }
 
-func TestWaiterOutsideQueuePausesAccordingToQueueFront(t *testing.T) {
+func TestPauseOutsideQueueDoesNotDependOnPollMinOrPollMax(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)

@@ -19,7 +19,7 @@ type View struct {
 	PollMax  time.Duration
 	Looked   time.Duration // monotonic time when a reply last showed the record
 	Position *Position     // position of the waiter in the queue of the record; nil if the waiter is not in the queue
-	Outside  *Outside      // set if the waiter has found no room in the queue; nil if the waiter is in the queue, or polls as without a queue
+	Outside  *Outside      // set if the waiter has found no room in the queue; nil if the waiter is in the queue, or polls as if there were no queue
 }
 
 // Position is the position of a waiter in the queue of a record.
@@ -90,8 +90,8 @@ func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 }
 
 // leastLongest is the smallest result of LongestPauseInQueue. It matters only for a record
-// with a shorter lease than a client may have: the waiter then pauses for longer than that
-// lease requires.
+// with a shorter lease than a client may have: the waiter then pauses for more than a quarter
+// of that lease.
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. own
@@ -265,7 +265,7 @@ func Backoff(n int, first, most time.Duration, u float64) time.Duration {
 	return durations.Scale(min(durations.Times(first, 1<<min(n, 62)), most), u)
 }
 
-// Constants for the pauses of a waiter without a place in the queue of the record.
+// Constants for the pauses of a waiter that is not in the queue of the record.
 const (
 	longestOutside = 12 * time.Second
 	firstOutside   = 250 * time.Millisecond // longest pause after the first read; after a longer pause, a key with few waiters outside the queue could be idle
@@ -277,7 +277,7 @@ const (
 	spread         = 1. / 4                 // largest random deviation of a pause, as a fraction of the pause
 )
 
-// Outside contains the facts from which a waiter without a place in the queue of a record
+// Outside contains the facts from which a waiter that is not in the queue of a record
 // computes its pauses. Each entry of the queue contains the time when its waiter began to
 // wait, by the clock of that waiter's client. So a wrong clock can make a waiter read less
 // often, or join the queue later. No lock depends on these clocks.
@@ -296,7 +296,7 @@ type Outside struct {
 // it began to wait before the front.
 //
 // If the front were a later time than the median, more waiters would be overdue, and would
-// compete for the last places of the queue. With 64 clients and the third quartile as the
+// compete for the last free entries of the queue. With 64 clients and the third quartile as the
 // front, each grant costs three more reads, and waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWaiterTakesOverAsSoonAsLeaseHasEnded(t *testing.T) {
+func TestWaiterPollsUntilLeaseEndsAndThenTakesOver(t *testing.T) {
 	const second = time.Second
 	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), Looked: 29*second + second/2, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
 	with := func(change func(*View)) View {
@@ -90,7 +90,7 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 	})
 }
 
-func TestTakeoverByWallClockWaitsForExpiryPlusSkewPlusStep(t *testing.T) {
+func TestTakeoverByWallClockWaitsForExpiryPlusSkewAndRounding(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		// expires is the record's expiry time minus the time of the wall clock.
@@ -168,8 +168,8 @@ func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
 	}
 }
 
-// The longer a key is held, the more rarely a waiter reads. Still, the waiter notices a release
-// late only by a small part of the time that it has waited.
+// The longer a key is held, the more rarely a waiter reads. Still, the waiter notices a
+// release with a delay that is only a small part of the time that it has waited.
 func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -310,7 +310,7 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyWaitsInOneMoreQueueEachTimeWaitDoubles(t *testing.T) {
+func TestAcquireAnyJoinsOneMoreQueueEachTimeItsWaitDoubles(t *testing.T) {
 	for waited, want := range map[time.Duration]int{
 		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
 	} {

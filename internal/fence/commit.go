@@ -160,7 +160,7 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 }
 
 // begin marks a request as in flight. It returns nil if the commit may not send a request.
-// If the caller gives up after begin, it does not learn the outcome.
+// If the caller stops waiting after begin, it does not learn the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil

@@ -121,7 +121,7 @@ func TestCommitGivesUpFiveMinutesAfterFirstRequest(t *testing.T) {
 	})
 }
 
-func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
+func TestCommitUsesSameIdempotencyTokenForAllRetries(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		throttled := 0
 		cfg := lab.Config()
@@ -188,7 +188,7 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 
 // DynamoDB, and the simulated DynamoDB of the tests, forget an idempotency token after ten
 // minutes. After that, a repeated request would be executed as a new commit.
-func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
+func TestCommitIsNotRepeatedIfIdempotencyTokenExpiredInSuspend(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
 		"the lock had by others": func(w *lab.World) { w.Steal("job") },
@@ -226,7 +226,7 @@ func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 }
 
-func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
+func TestCommitIsNotSentIfIdempotencyTokenExpiredBeforeSigning(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()
@@ -264,7 +264,7 @@ func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	return p.DB.TransactWriteItems(ctx, in)
 }
 
-func TestCommitWorksIfClientWrapperDropsOptions(t *testing.T) {
+func TestCommitWorksEvenIfClientWrapperDropsSDKOptions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		slowly := w.Wire()

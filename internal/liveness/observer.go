@@ -52,8 +52,8 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow decodes item as the row of a session. If item is nil, the row is missing, and
-// SessionRow returns protocol.NoRow with missing as its lease.
+// SessionRow decodes item as the row of a session. If item is nil, the table contains no
+// such row, and SessionRow returns protocol.NoRow(missing).
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil

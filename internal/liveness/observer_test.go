@@ -250,7 +250,7 @@ func TestMissingSessionRowRestartsObservation(t *testing.T) {
 	}
 }
 
-func TestObserverWithBoundedClockUsesEarlierOfTwoDeadlines(t *testing.T) {
+func TestBoundedClockObserverUsesStoredLeaseEndIfItIsEarlier(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule

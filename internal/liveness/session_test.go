@@ -125,7 +125,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	}
 }
 
-func TestSessionObservationIsKeptIfVersionsAreForgotten(t *testing.T) {
+func TestSessionObservationIsKeptEvenIfVersionsAreForgotten(t *testing.T) {
 	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now

@@ -54,7 +54,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queu
 	return l, held, ws
 }
 
-func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
+func TestNextLocalWaiterIsDelayedOnceHandOverLimitIsReached(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
@@ -67,7 +67,7 @@ func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
-	for _, w := range ws[4:7] { // the pass has set the count of hand-overs to zero
+	for _, w := range ws[4:7] { // Pass has set the count of hand-overs to zero
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
@@ -89,7 +89,7 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestLocalTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
+func TestNextLocalWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -100,7 +100,7 @@ func TestLocalTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	}
 }
 
-func TestLocalTurnIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
+func TestNextLocalWaiterIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	// The holder passes its turn on without a hand-over, for example because its lock was
@@ -109,7 +109,7 @@ func TestLocalTurnIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
 	seeksAfter(t, ws[1], 0)
 }
 
-func TestAcquireAnyGetsLocalTurnInsteadOfHandOver(t *testing.T) {
+func TestWaiterWithNoHandOverMustAcquireKeyItself(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{NoHandOver: true})
 	enter(l, "key", "behind")
@@ -118,7 +118,7 @@ func TestAcquireAnyGetsLocalTurnInsteadOfHandOver(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestLocalTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
+func TestPassToWaiterWithNoHandOverCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -130,9 +130,9 @@ func TestLocalTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// A holder that loses its lock, or deletes its record on release, passes its turn on. It
-// does not ask which waiter is its successor.
-func TestDelayOfLocalTurnGrowsWithLongestHold(t *testing.T) {
+// A holder that loses its lock, or deletes its record on release, calls Pass. It does not
+// call Successor first.
+func TestDelayOfNextLocalWaiterGrowsWithAgeOfLongestGrant(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -143,7 +143,7 @@ func TestDelayOfLocalTurnGrowsWithLongestHold(t *testing.T) {
 	}
 }
 
-func TestSuccessorThatLeftLocalQueueIsSkipped(t *testing.T) {
+func TestHandOverSkipsWaiterThatHasLeftLocalQueue(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	isNext(t, l, held, ws[0])
 	if _, had := l.Leave(ws[0]); had {
@@ -164,7 +164,7 @@ func TestSuccessorThatLeftLocalQueueIsSkipped(t *testing.T) {
 	}
 }
 
-func TestHandOverOfEndedGrantGivesNextWaiterTurn(t *testing.T) {
+func TestHandOverOfEndedGrantLetsFollowingWaiterProceed(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -177,7 +177,7 @@ func TestHandOverOfEndedGrantGivesNextWaiterTurn(t *testing.T) {
 // A goroutine that receives its turn may end its grant at once, on another processor. The
 // queue must know the grant by then. Otherwise it would ignore the end of the grant, and the
 // next waiter would never get its turn.
-func TestHandOverRegistersGrantBeforeSuccessorGetsTurn(t *testing.T) {
+func TestHandOverRecordsGrantBeforeSuccessorReceivesIt(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -198,7 +198,7 @@ func TestSuccessorReturnsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestTurnPassedWithDelayReachesNextWaiterLater(t *testing.T) {
+func TestPassAfterDelaysNextLocalWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

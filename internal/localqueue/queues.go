@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Waiter is a goroutine's place in the local queue of a key.
+// Waiter is a goroutine's entry in the local queue of a key.
 type Waiter[C any, G grantType] struct {
 	Key    protocol.Key
 	Caller C
@@ -28,7 +28,8 @@ type Wishes struct {
 	NoHandOver bool // no goroutine hands the key to the waiter: the waiter waits for several keys, or could not use the grant of a hand-over
 }
 
-// Turn means that a waiter may now acquire the key, or already holds it by a hand-over.
+// Turn is a message to a waiter: the waiter may now acquire the key, or already holds the key
+// by a hand-over.
 type Turn[C any, G grantType] struct {
 	Of      *Waiter[C, G]
 	Granted G             // grant by which the key was handed to the waiter; zero if the waiter must acquire the key
@@ -65,8 +66,8 @@ type Queues[C any, G grantType] struct {
 	byKey map[protocol.Key]*queue[C, G] // the queues of the keys for which a goroutine has the turn
 }
 
-// Grant is a grant by which a client holds a key. Queues calls its methods while it holds
-// mu, so they must not call methods of Queues.
+// Grant is a grant by which a client holds a key. Queues calls the methods of a Grant
+// while mu is locked, so these methods must not call methods of Queues.
 type Grant interface {
 	Age() time.Duration      // time since the key was granted
 	IsOver() bool            // reports whether the grant has ended

@@ -112,7 +112,7 @@ func waits(t *testing.T, ws ...*waiter) {
 	}
 }
 
-func TestFirstWaiterHasLocalTurnAtOnceAndOthersInOrder(t *testing.T) {
+func TestLocalWaitersProceedOneAtATimeInOrder(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
@@ -126,7 +126,7 @@ func TestFirstWaiterHasLocalTurnAtOnceAndOthersInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassDoesNothingForGrantWithoutTurn(t *testing.T) {
+func TestPassDoesNothingForGrantOtherThanCurrentGrant(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -142,7 +142,7 @@ func TestPassDoesNothingForGrantWithoutTurn(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReportsWhetherWaiterHadLocalTurn(t *testing.T) {
+func TestLeaveReportsWhetherWaiterHadTurnInLocalQueue(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -158,7 +158,7 @@ func TestLeaveReportsWhetherWaiterHadLocalTurn(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestAcquireAnyReceivesTurnsOfAllKeysOnOneChannel(t *testing.T) {
+func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	l := newQueues(16)
 	enter(l, "b", "holder")
 	turns := make(chan turn, 2)
@@ -221,7 +221,7 @@ func TestKnownHolderIsReportedToNoWaitCallerAtOnce(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestLocalTurnPassesToNextWaiterAfterGrantEnds(t *testing.T) {
+func TestNextLocalWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -229,7 +229,7 @@ func TestLocalTurnPassesToNextWaiterAfterGrantEnds(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantOutOfTurnDoesNotTakeLocalTurnOfWaiter(t *testing.T) {
+func TestGrantedOutOfTurnIsIgnoredWhileOtherCallAcquiresKey(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -252,7 +252,7 @@ func TestGrantOutOfTurnDoesNotTakeLocalTurnOfWaiter(t *testing.T) {
 	}
 }
 
-func TestTakeReturnsFalseIfAnotherGoroutineHasTurn(t *testing.T) {
+func TestTakeReturnsFalseIfOtherGoroutineHoldsOrAcquiresKey(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
@@ -326,7 +326,7 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 
 // If the contexts of several callers end at the same time, only one of the callers may have
 // read the record. The errors of the other callers must name the holder, too.
-func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
+func TestLastHolderReturnsHolderReportedByEarlierWaiter(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))

@@ -22,7 +22,7 @@ func each(name string, n int, fn func(key string)) {
 	wg.Wait()
 }
 
-func TestAllDeadHoldersAreTakenOverIfFewVersionsAreRemembered(t *testing.T) {
+func TestAllDeadHoldersAreTakenOverEvenIfFewVersionsAreKept(t *testing.T) {
 	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
 		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
 			return c.Acquire(ctx, key)
@@ -75,7 +75,7 @@ func TestAllDeadHoldersAreTakenOverIfFewVersionsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestAllDeadLeadersAreFoundIfFewVersionsAreRemembered(t *testing.T) {
+func TestAllDeadLeadersAreFoundEvenIfFewVersionsAreKept(t *testing.T) {
 	const keys = 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.Config())

@@ -35,7 +35,7 @@ type Native interface {
 
 	// Join returns the write that appends w to the queue of a held record, unless the queue
 	// contains w already. No lock depends on the queue: if a client writes the record without
-	// it, the waiters only lose time.
+	// the queue, the waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
 	// Leave returns the write that removes the entry w.Of from the queue. Its condition is
@@ -171,9 +171,9 @@ type QueueEntry struct {
 // such a record costs one write unit (AWS, "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces is the number of places in a queue that only long waiters may take: those that
-// have waited longer than most waiters in the queue. Otherwise a client that has just held
-// the key could join again at once, and keep long waiters out.
+// LastPlaces is the number of entries that a queue reserves for long waiters: those that
+// have waited longer than most waiters in the queue. Without this reserve, a client that has
+// just held the key could join again at once, and keep long waiters out.
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An

@@ -15,7 +15,8 @@ const defaultSkew = 2 * time.Second
 
 // clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
 // records have an expiry time, set by the clock of the client that wrote the record. Other
-// clients treat the holder as dead at the expiry time + skew + step.
+// clients treat the holder as dead at the expiry time + skew + step, where skew is the
+// layout's MaxSkew.
 type clocked struct {
 	schema
 	expires string        // attribute with the expiry time

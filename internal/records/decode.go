@@ -154,7 +154,7 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 // server may send any text, and a text of ten bytes can express a number that needs a
 // gigabyte of memory.
 func isNumber(s string) bool {
-	// Both limits are above those of DynamoDB, even for a number with all its zeros written
+	// Both limits are above DynamoDB's own limits, even for a number with all its zeros written
 	// out.
 	const longest, most = 300, 300
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")

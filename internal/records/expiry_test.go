@@ -14,7 +14,7 @@ import (
 
 var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
 
-func TestTakeoverIsRejectedUntilLeaseExpiredByBothClocks(t *testing.T) {
+func TestTakeoverIsRejectedUntilMaxSkewHasPassedSinceExpiry(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -50,7 +50,7 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByBothClocks(t *testing.T) {
 	})
 }
 
-func TestTakeoverFromOtherLibraryRequiresObservedVersion(t *testing.T) {
+func TestTakeoverFromOtherLibraryIsRejectedIfRecordHasChanged(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		old := granted.Add(-time.Hour)
 		var peer protocol.Item

@@ -38,8 +38,8 @@ type golden struct {
 	folder string
 }
 
-// goldenRecord is one item of a golden file. It is stored in a table of a
-// layout that must read it.
+// goldenRecord is one item of a golden file. The item is stored in a table
+// whose layout must be able to read it.
 type goldenRecord struct {
 	*bench
 	golden

@@ -99,7 +99,7 @@ func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordIsReadIfItsKindAndTokenAreValid(t *testing.T) {
+func TestReleasedRecordIsReadDespiteDamageIfKindAndTokenAreValid(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -138,7 +138,7 @@ func TestLeaseIsReadAsMillisecondsOrGoDuration(t *testing.T) {
 	}
 }
 
-func TestLeaseInSecondsIsReadUpToLongestDuration(t *testing.T) {
+func TestLeaseInSecondsIsLimitedToRangeOfDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20": 20 * time.Second, "0.5": 500 * time.Millisecond, "1e-10": 1, "0": 0, "-1": 0, "-1e30": 0,
 		"9223372036": 9223372036 * time.Second, "9223372036.854775807": math.MaxInt64, "1e30": math.MaxInt64,
@@ -177,7 +177,7 @@ func TestLayoutWithClashingAttributeNamesIsRejected(t *testing.T) {
 	}
 }
 
-func TestInvalidKeysAreRefusedBeforeSending(t *testing.T) {
+func TestKeyMethodReturnsErrorForInvalidKey(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	for _, k := range []protocol.Key{
 		{}, {Partition: "a"}, {Sort: "b"}, {Partition: "a\xff", Sort: "b"}, {Partition: "a", Sort: "\xff"},
@@ -203,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, an attribute isReleased that a caller adds
 // frees the lock. Leasehold must not have that fault.
-func TestRecordAttributesAreReservedForLeasehold(t *testing.T) {
+func TestReservedReportsAttributeNamesThatCallersMayNotUse(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {

@@ -61,7 +61,7 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 }
 
 // doneOf returns the mark in an item, or nil if the item has no mark. A lastDone map that
-// names a work is a mark even without an owner, as whereUndone rejects grants because of
+// names work is a mark even without an owner, as whereUndone rejects grants because of
 // such a map, too.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)

@@ -28,8 +28,8 @@ const (
 	expired  = "expired"
 )
 
-// in returns a copy of the record held in the given state. It returns false if
-// the layout has no such state.
+// in returns a copy of the item held, changed so that it is in the given state.
+// It returns false if the layout has no such state.
 func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	change := protocol.Item{}
 	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
@@ -100,8 +100,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. It adds the states in more if layouts contains this
-// layout. layouts is a list of names, separated by spaces.
+// where returns the given states. It appends the states more if the list layouts contains the
+// name of the layout of b. The names in the list are separated by spaces.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -180,7 +180,7 @@ func TestGrantIsRejectedForFreeRowThatIsNoLock(t *testing.T) {
 	})
 }
 
-func TestOwnedIsTrueIfRecordsOfLayoutContainOwner(t *testing.T) {
+func TestOwnedReportsWhetherRecordsOfLayoutContainOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {
@@ -213,7 +213,7 @@ func TestNullGrantIDDoesNotFreeHeldRecord(t *testing.T) {
 
 // In dynamolock and the library of awslabs, any attribute isReleased frees the record.
 // Leasehold must not have that fault.
-func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) {
+func TestRecordWithInvalidReleaseMarkIsNotFree(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("isReleased", text("0"), text("true"), decimal("1"), null) })
 }
 
@@ -307,7 +307,7 @@ func TestRenewedRecordKeepsGrantTime(t *testing.T) {
 	})
 }
 
-func TestNumberBeyondDynamoDBRangeIsRefusedQuickly(t *testing.T) {
+func TestDecodeReturnsErrorForNumberBeyondDynamoDBRange(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
 			_, item := b.hold()

@@ -215,12 +215,6 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// free releases the key if its record shows a grant that hold describes. It sends the write
-// once, without a retry.
-func (w *waiter) free(hold protocol.Hold) {
-	w.c.Requests.Write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete), attempts.Limit)
-}
-
 // leaveInDoubt records versions as attempts in doubt: the client has given them up before
 // their outcome was known. So this client does not regard such an attempt as a live holder.
 // leaveInDoubt also calls Keeper.CheckSoon, so that an attempt under this client's session

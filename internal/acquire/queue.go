@@ -272,3 +272,9 @@ func (w *waiter) leaveQueue() {
 func waiterOf(a GrantAttempt) protocol.Waiter {
 	return protocol.Waiter{Grant: a.Version, Owner: a.Owner}
 }
+
+// free releases the key if its record shows a grant that hold describes. It sends the write
+// once, without a retry.
+func (w *waiter) free(hold protocol.Hold) {
+	w.c.Requests.Write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete), attempts.Limit)
+}

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestContendersAreSelectedByPrefixOfName(t *testing.T) {
+func TestContendersFlagSelectsLibrariesByNamePrefix(t *testing.T) {
 	for names, want := range map[string]string{
 		"ours":             "ours; ours, tuned",
 		"Java, python":     "Java; Java, tuned; python-dynamodb-lock; python-dynamodb-lock, tuned",
@@ -34,7 +34,7 @@ func TestContendersAreSelectedByPrefixOfName(t *testing.T) {
 	}
 }
 
-func TestErrorInCommandLineIsReportedBeforeRun(t *testing.T) {
+func TestInvalidArgumentIsReportedBeforeBenchmarkRuns(t *testing.T) {
 	for _, args := range [][]string{
 		{"-engine", "none"}, {"-scenarios", "none"}, {"-contenders", "none"}, {"-from", "no such file"}, {"cycle"},
 	} {

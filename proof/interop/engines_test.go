@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestThirdPartyServersPassConformanceTests(t *testing.T) {
+func TestThirdPartyDynamoDBServersPassConformanceTests(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
@@ -28,9 +28,9 @@ func TestThirdPartyServersPassConformanceTests(t *testing.T) {
 	}
 }
 
-// TestLayoutsWorkOnThirdPartyServers tests every layout on third-party DynamoDB servers. Its
-// leases expire in real time, so they are as short as possible.
-func TestLayoutsWorkOnThirdPartyServers(t *testing.T) {
+// TestLayoutsWorkOnThirdPartyDynamoDBServers tests every layout on third-party DynamoDB
+// servers. Its leases expire in real time, so they are as short as possible.
+func TestLayoutsWorkOnThirdPartyDynamoDBServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)
@@ -49,9 +49,9 @@ func TestLayoutsWorkOnThirdPartyServers(t *testing.T) {
 	}
 }
 
-// TestCommandWorksOnThirdPartyServers runs the tests of the leasehold command on third-party
-// DynamoDB servers. It runs only the tests that work on any table.
-func TestCommandWorksOnThirdPartyServers(t *testing.T) {
+// TestCommandWorksOnThirdPartyDynamoDBServers runs the tests of the leasehold command on
+// third-party DynamoDB servers. It runs only the tests that work on any table.
+func TestCommandWorksOnThirdPartyDynamoDBServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)

@@ -13,8 +13,8 @@ import (
 )
 
 // pack returns an archive of files in the directory dir: a zip for Windows, and a tar.gz
-// for other platforms. The archive contains the files sorted by name. Each has the
-// modification time at, so that a second build is identical.
+// for other platforms. The archive contains the files sorted by name. All
+// files have the given modification time, so that a second build is identical.
 func pack(dir string, files []file, p platform, at time.Time) (file, error) {
 	files = slices.SortedFunc(slices.Values(files), byName)
 	for i := range files {

@@ -25,7 +25,7 @@ import (
 
 // The release is built from the commit that is checked out. Uncommitted changes are not
 // part of it.
-func TestReleaseIsReproducible(t *testing.T) {
+func TestTwoReleaseBuildsOfSameCommitAreIdentical(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
 	c := lab.Must(checkedOut(t.Context(), "../.."))(t)
 	first := lab.Must(releaseOf(t.Context(), "../..", c, here))(t)
@@ -53,7 +53,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-func TestComparisonOfBuildsShowsDifferences(t *testing.T) {
+func TestComparisonOfReleaseBuildsFindsDifferentFiles(t *testing.T) {
 	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
 	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
 		t.Error(err)
@@ -63,7 +63,7 @@ func TestComparisonOfBuildsShowsDifferences(t *testing.T) {
 	}
 }
 
-func TestArchiveFilesHaveTimeOfCommit(t *testing.T) {
+func TestFilesInReleaseArchiveHaveTimeOfCommit(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}

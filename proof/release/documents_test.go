@@ -34,7 +34,7 @@ func blocks(t *testing.T, language string) map[string][]string {
 	return found
 }
 
-func TestYAMLOfTheGuidesIsValid(t *testing.T) {
+func TestYAMLInGuidesIsValid(t *testing.T) {
 	kinds := map[string]int{}
 	pages := blocks(t, "yaml")
 	for _, text := range pages["kubernetes.md"] {
@@ -111,7 +111,7 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 	}
 }
 
-func TestImageIsStaticAndRunsAsNonRoot(t *testing.T) {
+func TestContainerImageIsStaticAndRunsAsNonRoot(t *testing.T) {
 	text := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)
 	parsed := lab.Must(parser.Parse(bytes.NewReader(text)))(t)
 	for _, w := range parsed.Warnings {

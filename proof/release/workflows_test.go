@@ -103,7 +103,7 @@ func workflows(t *testing.T) map[string]string {
 	return texts
 }
 
-func TestWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
+func TestGitHubWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
 	for name, text := range workflows(t) {
 		for _, problem := range workflowProblems(text) {
 			t.Errorf("%s: %s", name, problem)
@@ -111,7 +111,7 @@ func TestWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
 	}
 }
 
-func TestWorkflowCheckReportsEachSecurityRisk(t *testing.T) {
+func TestGitHubWorkflowCheckReportsEachSecurityRisk(t *testing.T) {
 	sound := workflows(t)["release.yml"]
 	for what, change := range map[string][2]string{
 		"an action by its tag":               {"@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@v4"},
@@ -180,7 +180,7 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 	}
 }
 
-func TestReleaseBuildRefusesOtherGoVersion(t *testing.T) {
+func TestReleaseBuildFailsWithOtherGoVersion(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
 	lab.OK(t, os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700))
@@ -236,7 +236,7 @@ func checked(t *testing.T, server *httptest.Server, check func() error) (said st
 	return say.String(), modules, err
 }
 
-func TestKnownVulnerabilityInReleaseIsError(t *testing.T) {
+func TestVulnerabilityInReleasedModuleIsReturnedAsError(t *testing.T) {
 	found := errors.New("exit status 3")
 	said, modules, err := checked(t, database(t, healthy), func() error { return found })
 	if !errors.Is(err, found) || modules != 1+len(adapters) {

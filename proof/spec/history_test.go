@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestModelAllowsEveryHistoryOfTheCode(t *testing.T) {
+func TestModelAllowsEveryHistoryOfSimulation(t *testing.T) {
 	seeds := lab.Must(seedsAsked())(t)
 	asker := newAsker(t)
 	histories := lab.Must(asker.Histories(t.Context(), seeds, ""))(t)
@@ -249,7 +249,7 @@ func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 	}
 }
 
-func TestUnreadableHistoryIsRejected(t *testing.T) {
+func TestMalformedHistoryIsRejected(t *testing.T) {
 	for _, lines := range [][]string{
 		{"sends 0 a grant - - - a", "meets a applied"},
 		{"sends 0 a grant - - - a", "meets a applied a a"},

@@ -42,7 +42,7 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	}
 }
 
-func TestModelVariantsBelongToListedRules(t *testing.T) {
+func TestEachRuleOfModelCanBeOmitted(t *testing.T) {
 	models := lab.Must(Models("."))(t)
 	named := map[string]bool{}
 	for _, m := range models {
@@ -96,7 +96,7 @@ State-vector 112 byte, depth reached 85, errors: 0
   1794101 states, matched
 `
 
-func TestFinishedSearchConfirmsOrRefutesModel(t *testing.T) {
+func TestReadReturnsVerdictAndSizeOfFinishedSearch(t *testing.T) {
 	r, err := Read(summary)
 	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
 		t.Errorf("%+v, %v", r, err)
@@ -117,7 +117,7 @@ func TestFinishedSearchConfirmsOrRefutesModel(t *testing.T) {
 	}
 }
 
-func TestUnfinishedSearchIsInconclusive(t *testing.T) {
+func TestReadReturnsErrorForSearchWithoutVerdict(t *testing.T) {
 	failing := strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	for name, out := range map[string]string{
 		"no output":       "",

@@ -143,9 +143,9 @@ func (c Contender) reason(s Scenario) string {
 }
 
 // batches divides the contenders of a scenario into groups. The contenders of one group run
-// at the same time. A scenario with the field together has one group. In a scenario that
-// consists mostly of waiting, the quiet contenders form one group. Each other contender
-// runs alone.
+// at the same time. If the field together of the scenario is true, all contenders form one
+// group. In a scenario that consists mostly of waiting, the quiet contenders form one group.
+// Each other contender runs alone.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestScenariosAreFoundByName(t *testing.T) {
+func TestFindReturnsBenchmarkScenariosByName(t *testing.T) {
 	tables := map[string]bool{}
 	for _, s := range Scenarios() {
 		found, err := Find(s.Name)
@@ -41,7 +41,7 @@ func TestScenariosAreFoundByName(t *testing.T) {
 	}
 }
 
-func TestContendersRunOrReportWhyTheyCannot(t *testing.T) {
+func TestEachBenchmarkContenderHasSettingsForSomeScenario(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {
@@ -65,7 +65,7 @@ func TestContendersRunOrReportWhyTheyCannot(t *testing.T) {
 	}
 }
 
-func TestScenarioDeterminesWhichContendersRunTogether(t *testing.T) {
+func TestBenchmarkRunsContendersTogetherOnlyIfScenarioAllows(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -95,7 +95,7 @@ func contest(t *testing.T, scenario string, progress func(string, ...any)) *Cont
 
 func silent(string, ...any) {}
 
-func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
+func TestBenchmarkMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	r := lab.Must(contest(t, "cycle", silent).Play(t.Context()))(t)
 	if len(r.Runs) != 1 || r.Runs[0].Failed != "" {
 		t.Fatalf("runs %+v, want one of ours, as there is nothing to tune", r.Runs)
@@ -112,7 +112,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	}
 }
 
-func TestContestMeasuresContentionInOpenAndClosedLoop(t *testing.T) {
+func TestBenchmarkMeasuresContentionInOpenAndClosedLoops(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // only two of these three run, because "ours, tuned" has nothing to tune in this scenario
 	r := lab.Must(c.Play(t.Context()))(t)
@@ -127,7 +127,7 @@ func TestContestMeasuresContentionInOpenAndClosedLoop(t *testing.T) {
 	}
 }
 
-func TestInterruptedContestReturnsResultsSoFar(t *testing.T) {
+func TestInterruptedBenchmarkReturnsResultsSoFar(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errEnough := errors.New("enough")
 	c := contest(t, "cycle", silent)
@@ -143,7 +143,7 @@ func TestInterruptedContestReturnsResultsSoFar(t *testing.T) {
 	}
 }
 
-func TestProcessorAndMemoryUsageAreMeasured(t *testing.T) {
+func TestProcessorTimeAndMemoryOfProcessAreMeasured(t *testing.T) {
 	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
 		t.Errorf("this process has %d bytes", n)
 	}

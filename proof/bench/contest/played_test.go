@@ -30,7 +30,7 @@ func hundred() played {
 	}
 }
 
-func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
+func TestClosedLoopFiguresAreCalculatedFromTimesOfGrants(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
@@ -48,7 +48,7 @@ func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 	}
 }
 
-func TestWaitInOpenLoopStartsAtDueTime(t *testing.T) {
+func TestWaitInOpenLoopStartsWhenCriticalSectionIsDue(t *testing.T) {
 	p := hundred()
 	// This section was due at 5 ms, when its client was still busy with its first section.
 	// So the client did not request it.
@@ -77,7 +77,7 @@ func TestContentionCheckDetectsTwoHoldersAtOnce(t *testing.T) {
 	}
 }
 
-func TestSectionsAreDueAtSameTimesForAllContenders(t *testing.T) {
+func TestCriticalSectionsAreDueAtSameTimesForAllContenders(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

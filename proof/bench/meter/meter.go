@@ -25,7 +25,7 @@ func (u Usage) Minus(other Usage) Usage {
 }
 
 // Meter forwards requests to a server. It delays each request and each reply by half of the
-// distance. Its methods are safe for concurrent use.
+// distance, which is the delay of a round trip. Its methods are safe for concurrent use.
 type Meter struct {
 	Endpoint string // http://127.0.0.1:port
 

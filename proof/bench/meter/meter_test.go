@@ -52,7 +52,7 @@ func item() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}
 }
 
-func TestRequestsAndCapacityUnitsAreCounted(t *testing.T) {
+func TestMeterCountsRequestsAndCapacityUnits(t *testing.T) {
 	m, db := behind(t, 0)
 	used := func(what string, want Usage, do func() error) {
 		t.Helper()
@@ -85,7 +85,7 @@ func TestRequestsAndCapacityUnitsAreCounted(t *testing.T) {
 	})
 }
 
-func TestRequestIsDelayedByConfiguredNetworkDistance(t *testing.T) {
+func TestMeterDelaysRequestsByConfiguredRoundTripTime(t *testing.T) {
 	const distance = 30 * time.Millisecond
 	_, db := behind(t, distance)
 	began := time.Now()

@@ -44,7 +44,7 @@ func three() *contest.Results {
 	return r
 }
 
-func TestReportShowsMedianSpreadAndTheoreticalLimit(t *testing.T) {
+func TestBenchmarkReportShowsMedianSpreadAndTheoreticalLimit(t *testing.T) {
 	text := squeezed(Text(three()))
 	for _, want := range []string{
 		"### 4 clients, closed loop",
@@ -67,7 +67,7 @@ func TestReportShowsMedianSpreadAndTheoreticalLimit(t *testing.T) {
 	}
 }
 
-func TestReportWarnsIfMachineWasBusy(t *testing.T) {
+func TestBenchmarkReportWarnsIfMachineWasBusy(t *testing.T) {
 	const busy = "The machine was busy"
 	r := three()
 	if strings.Contains(Text(r), busy) {
@@ -170,7 +170,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 	}
 }
 
-func TestSummaryContainsMediansAndTheoreticalLimit(t *testing.T) {
+func TestBenchmarkSummaryContainsMediansAndTheoreticalLimit(t *testing.T) {
 	r := three()
 	r.Runs[0].Tables["contention-4-closed"]["writes"] = 2
 	r.Runs[0].Tables["contention-4-closed"]["reads"] = 3.2
@@ -190,7 +190,7 @@ func TestSummaryContainsMediansAndTheoreticalLimit(t *testing.T) {
 	}
 }
 
-func TestResultsAreReadBackAsWritten(t *testing.T) {
+func TestBenchmarkResultsAreReadBackAsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	lab.OK(t, Write(path, three()))
 	got, err := Read(path)

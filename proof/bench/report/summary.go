@@ -51,8 +51,9 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns one cell of the summary: for each number of clients, the median sum of
-// the figures named in of. It returns "" if nothing was measured.
+// medians returns one cell of the summary. For each number of clients, it adds the figures
+// with the given names in each run, and the cell shows the median of these sums. medians
+// returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

@@ -39,7 +39,7 @@ func headings(t contest.Table) (headings []string) {
 	return headings
 }
 
-// tableNamed returns the table with that name, or the zero Table if there is none.
+// tableNamed returns the table with the given name, or the zero Table if there is none.
 func tableNamed(name string) contest.Table {
 	for _, s := range contest.Scenarios() {
 		for _, t := range s.Tables {

@@ -35,7 +35,7 @@ func TestQuantileReturnsOneOfMeasuredValues(t *testing.T) {
 	lab.Want(t, "quantile of nothing", Quantile(nil, 0.5), 0)
 }
 
-func TestJainIndexIsOneForEqualShares(t *testing.T) {
+func TestJainIndexIsOneForEqualSharesAndLowerForUnequal(t *testing.T) {
 	for _, c := range []struct {
 		shares []float64
 		want   float64
@@ -49,7 +49,7 @@ func TestJainIndexIsOneForEqualShares(t *testing.T) {
 	}
 }
 
-func TestWaitIsOvertakenByEarlierGrantToLaterWaiter(t *testing.T) {
+func TestOvertakenCountsLaterWaitsThatWereGrantedEarlier(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
 		{at(0), at(9)},       // this wait began at 0; the waits that began at 1 and 3 overtook it

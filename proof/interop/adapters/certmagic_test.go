@@ -88,7 +88,7 @@ func TestCertmagicObtainsCertificateOnceForAllServers(t *testing.T) {
 	})
 }
 
-func TestCertmagicDetectsLostLockAtNextAttempt(t *testing.T) {
+func TestCertmagicDoesNotRetryAfterItsLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

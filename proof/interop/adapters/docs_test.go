@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-func TestIntegrationsPageQuotesExampleFiles(t *testing.T) {
+func TestIntegrationsPageQuotesCurrentSourceOfAdapters(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../../docs/integrations.md"))(t)
 	quotes := regexp.MustCompile("\\[(\\w+\\.go)\\]\\(\\.\\./proof/interop/adapters/\\w+\\.go\\)\\):\\n\\n```go\\n((?s:.*?))```").FindAllStringSubmatch(string(page), -1)
 	lab.Want(t, "files that docs/integrations.md quotes", len(quotes), 3)

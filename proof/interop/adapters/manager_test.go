@@ -46,7 +46,7 @@ func newManager(run func(ctx context.Context) error) (manager.Manager, error) {
 	return mgr, mgr.Add(manager.RunnableFunc(run))
 }
 
-func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
+func TestControllerRuntimeManagerRunsOnlyInLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -220,7 +220,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	lab.WantErr(t, "migrating without the lock", lab.ErrorOf(p.Up(t.Context())), leasehold.ErrLost)
 }
 
-func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {
+func TestMigrationRunByClientDoStopsWhenLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

@@ -201,7 +201,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 	}
 }
 
-func TestGrafanaCanLoadDashboard(t *testing.T) {
+func TestDashboardHasFieldsThatGrafanaRequires(t *testing.T) {
 	d := readDashboard(t)
 	if d.Title == "" || d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 36 || len(d.Panels) == 0 {
 		t.Errorf("title %q, uid %q, schema %d, %d panels", d.Title, d.UID, d.SchemaVersion, len(d.Panels))

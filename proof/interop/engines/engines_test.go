@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestEnginesServeRequestsUntilStopped(t *testing.T) {
+func TestDynamoDBServerAnswersRequestsUntilStopped(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -49,7 +49,7 @@ func TestEnginesServeRequestsUntilStopped(t *testing.T) {
 	}
 }
 
-func TestEnginesListenOnlyOnLoopback(t *testing.T) {
+func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -103,7 +103,7 @@ func onlyLoopback(t *testing.T, pid int) {
 	}
 }
 
-func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
+func TestDynamoDBServerEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			parent := exec.Command(os.Args[0])
@@ -125,7 +125,7 @@ func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
 	}
 }
 
-// hold is the program of the parent process in TestEngineDiesWithTheProcessThatStartedIt.
+// hold runs in the parent process in TestDynamoDBServerEndsWhenProcessThatStartedItIsKilled.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {
@@ -139,7 +139,7 @@ func hold(name string) {
 	select {}
 }
 
-func TestKilledEngineKeepsTablesInItsFolder(t *testing.T) {
+func TestKilledDynamoDBServerKeepsTablesInItsFolder(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			e := e.In(t.TempDir())
@@ -161,7 +161,7 @@ func TestKilledEngineKeepsTablesInItsFolder(t *testing.T) {
 	}
 }
 
-func TestInstalledEngineHasPinnedVersion(t *testing.T) {
+func TestInstalledDynamoDBServerHasPinnedVersion(t *testing.T) {
 	dir := lab.Must(Dynoxide.Install(t.Context()))(t)
 	out, err := exec.Command(filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"), "--version").Output()
 	if got, want := strings.TrimSpace(string(out)), "dynoxide "+Dynoxide.Version; err != nil || got != want {
@@ -190,7 +190,7 @@ func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
 	}
 }
 
-func TestSocketAddressesOfProcNetTCPAreParsed(t *testing.T) {
+func TestParseAddrReadsAddressesInFormatOfProcNetTCP(t *testing.T) {
 	for in, want := range map[string]string{
 		"0100007F:1F90":                         "127.0.0.1:8080",
 		"00000000:0050":                         "0.0.0.0:80",

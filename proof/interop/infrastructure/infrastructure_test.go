@@ -206,7 +206,7 @@ func readHCL(text string) (described, error) {
 }
 
 // readers contains a function for CloudFormation and one for Terraform. Each function
-// generates the template of a table for this program, and parses the template.
+// generates the CloudFormation or Terraform template of a table, and parses the template.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },
@@ -250,7 +250,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesMatchCreateExceptForTableProtection(t *testing.T) {
+func TestTemplatesMatchTableCreateExceptForProtection(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -286,7 +286,7 @@ func TestTemplatesMatchCreateExceptForTableProtection(t *testing.T) {
 	}
 }
 
-func TestSpecialCharactersInTemplatesAreReadUnchanged(t *testing.T) {
+func TestTemplatesEscapeSpecialCharactersCorrectly(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
@@ -321,7 +321,7 @@ func TestSpecialCharactersInTemplatesAreReadUnchanged(t *testing.T) {
 	})
 }
 
-func TestTemplatesRefuseInvalidSpec(t *testing.T) {
+func TestTemplateOfInvalidTableSpecIsErrorMessage(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

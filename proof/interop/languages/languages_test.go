@@ -111,7 +111,7 @@ func inEach(t *testing.T, test func(t *testing.T, m *machine, language string)) 
 	}
 }
 
-func TestProgramHoldsLockUntilWorkIsDone(t *testing.T) {
+func TestPythonAndNodeProgramsHoldLockUntilWorkIsDone(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report")
 		p.said(`granted \d+`)
@@ -128,7 +128,7 @@ func TestProgramHoldsLockUntilWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestProgramIsNotifiedOfLostLock(t *testing.T) {
+func TestPythonAndNodeProgramsAreNotifiedOfLostLock(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "lost", "report", "-l", "1s")
 		token := strings.TrimPrefix(p.said(`granted \d+`), "granted ")
@@ -139,7 +139,7 @@ func TestProgramIsNotifiedOfLostLock(t *testing.T) {
 	})
 }
 
-func TestLockOfKilledProgramIsFreeAtOnce(t *testing.T) {
+func TestLockOfKilledPythonOrNodeProgramIsFreeAtOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report", "-l", "1h")
 		p.said(`granted \d+`)
@@ -148,7 +148,7 @@ func TestLockOfKilledProgramIsFreeAtOnce(t *testing.T) {
 	})
 }
 
-func TestProgramWithNoWaitReportsHeldKey(t *testing.T) {
+func TestPythonAndNodeProgramsReportHeldKeyWithoutWaiting(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		first := m.start(language, "done", "report")
 		first.said(`granted \d+`)

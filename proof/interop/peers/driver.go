@@ -161,7 +161,7 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 }
 
 // readAnswers passes each answer of the driver to the Call with the same ID. When the
-// driver ends, calls that still wait end without an answer.
+// driver ends, each Call that has no answer yet ends without one.
 func (d *Driver) readAnswers(answers io.ReadCloser) {
 	defer close(d.read)
 	defer answers.Close()

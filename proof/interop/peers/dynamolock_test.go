@@ -14,22 +14,22 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-func TestDynamolockWithoutCheckoutIsNotInstallable(t *testing.T) {
+func TestDynamolockIsNotInstallableIfSourcePathIsUnset(t *testing.T) {
 	t.Setenv(Checkout, "")
 	lab.WantErr(t, "Install", Dynamolock.Install(t.Context()), ErrNotInstallable)
 }
 
-func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
+func TestInstallDynamolockRejectsFolderWithoutItsSource(t *testing.T) {
 	t.Setenv(Checkout, t.TempDir())
 	if err := Dynamolock.Install(t.Context()); err == nil || errors.Is(err, ErrNotInstallable) || !strings.Contains(err.Error(), "is no checkout of dynamolock") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// The checkout in this test is a stub with the exported names of dynamolock, under the
+// The source in this test is a stub with the exported names of dynamolock, under the
 // module path of one major version. If the driver used any other name of dynamolock, its
 // build would fail.
-func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
+func TestDynamolockDriverIsBuiltFromSourceInGivenFolder(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()
 	stub := lab.Must(os.ReadFile("testdata/dynamolock/dynamolock.go"))(t)
@@ -57,7 +57,7 @@ func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	lab.WantErr(t, "an option that it does not know", lab.ErrorOf(one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true})), ErrUnsupported)
 }
 
-func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {
+func TestDynamolockVersionIsReadFromGoModOfItsSource(t *testing.T) {
 	checkout := t.TempDir()
 	lab.OK(t, os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600))
 	t.Setenv(Checkout, checkout)
@@ -66,7 +66,7 @@ func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {
 	}
 }
 
-func TestDynamolockDriverIsBuiltWithAWSSDKOfLeasehold(t *testing.T) {
+func TestDynamolockDriverUsesSameAWSSDKVersionsAsLeasehold(t *testing.T) {
 	mod := lab.Must(os.ReadFile("../../go.mod"))(t)
 	for _, required := range dynamolockSDK {
 		if !strings.Contains(string(mod), "\n\t"+required+"\n") {

@@ -82,7 +82,7 @@ type Reply struct {
 	Record  *Record  `json:"record,omitempty"`  // for the request acquire: the granted record; for get: the record, or nil if none exists
 	Records []Record `json:"records,omitempty"` // for the request list: the records
 	Held    bool     `json:"held,omitempty"`    // for the request held: whether the library reports the lock as held
-	Raised  bool     `json:"raised,omitempty"`  // for the request with: whether an exception raised inside Python's with statement reached the code around the statement
+	Raised  bool     `json:"raised,omitempty"`  // for the request "with": whether an exception raised inside Python's with statement reached the code around the statement
 	Error   *Error   `json:"error,omitempty"`
 
 	// At is the time at which this process received the reply.

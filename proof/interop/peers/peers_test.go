@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestLockLibraryRefusesHeldKeyUntilRelease(t *testing.T) {
+func TestLockLibraryGrantsHeldKeyOnlyAfterRelease(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -49,7 +49,7 @@ func TestLockLibraryRefusesHeldKeyUntilRelease(t *testing.T) {
 	})
 }
 
-func TestLockLibraryAnswersCallsWhileAnotherCallWaits(t *testing.T) {
+func TestLockLibraryAnswersOtherCallsWhileOneCallWaits(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -66,7 +66,7 @@ func TestLockLibraryAnswersCallsWhileAnotherCallWaits(t *testing.T) {
 	})
 }
 
-func TestKilledLibraryProcessLeavesItsCallsUnanswered(t *testing.T) {
+func TestCallsToKilledLockLibraryProcessReturnErrEnded(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		one.Acquire(t, "k")
@@ -81,7 +81,7 @@ func TestKilledLibraryProcessLeavesItsCallsUnanswered(t *testing.T) {
 	})
 }
 
-func TestPausedLibraryProcessAnswersAfterItContinues(t *testing.T) {
+func TestCallToPausedLockLibraryIsAnsweredAfterContinue(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		lab.OK(t, d.Stop())
@@ -124,7 +124,7 @@ func state(t *testing.T, pid int) byte {
 	}
 }
 
-func TestLockLibraryIsInstalledAtStatedVersion(t *testing.T) {
+func TestInstalledLockLibrariesHavePinnedVersions(t *testing.T) {
 	cmd := lab.Must(AWSLabs.command(t.Context()))(t)
 	classes, lib, _ := strings.Cut(cmd.Args[slices.Index(cmd.Args, "-cp")+1], ":")
 	jar := filepath.Join(filepath.Dir(lib), "dynamodb-lock-client-"+AWSLabs.Version+".jar")
@@ -162,7 +162,7 @@ func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
 	}
 }
 
-func TestClientsInOneLibraryProcessDoNotShareLocks(t *testing.T) {
+func TestLockLibraryClientsInOneProcessDoNotShareLocks(t *testing.T) {
 	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
 		d := start()
 		other := lab.Must(d.Open(Patiently(t)))(t)

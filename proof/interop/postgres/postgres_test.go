@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestPostgresHasPinnedVersionAndUsesNoPort(t *testing.T) {
+func TestPostgresHasPinnedVersionAndNoTCPPort(t *testing.T) {
 	pool := Run(t)
 	for setting, want := range map[string]string{"server_version": Version, "listen_addresses": ""} {
 		var got string
@@ -49,7 +49,7 @@ func TestStopEndsPostgresAndDeletesItsFiles(t *testing.T) {
 	}
 }
 
-func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
+func TestPostgresEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
 	dir := lab.Must(os.MkdirTemp("", "leasehold-"))(t) //nolint:usetesting // t.TempDir is too long: the path of a Unix socket has room for 107 bytes
 	defer os.RemoveAll(dir)
 	parent := exec.Command(os.Args[0])
@@ -72,7 +72,7 @@ func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
 	}
 }
 
-// hold is the program of the process that TestPostgresDiesWithProcessThatStartedIt kills.
+// hold is the program of the process that TestPostgresEndsWhenProcessThatStartedItIsKilled kills.
 // It starts PostgreSQL, prints the process ID of PostgreSQL, and then waits.
 func hold() {
 	s, err := start(context.Background())
@@ -84,7 +84,7 @@ func hold() {
 	select {}
 }
 
-func TestInstallErrorSaysHowToGetMissingNode(t *testing.T) {
+func TestPostgresInstallErrorSaysHowToGetMissingNodeJS(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	_, err := Install(t.Context())

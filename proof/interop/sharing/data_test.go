@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestOtherLibraryAndLeaseholdReadDataOfEachOther(t *testing.T) {
+func TestLeaseholdAndOtherLibrariesReadDataOfEachOther(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			writer, reader := m.run(t, first), m.run(t, second)
@@ -166,10 +166,10 @@ func (c contest) slotOf(held peers.Reply) string {
 	return fmt.Sprint(held.Record.Slot)
 }
 
-func TestOtherLibraryAndLeaseholdNeverHoldLockTogether(t *testing.T) {
+func TestLeaseholdAndOtherLibrariesNeverHoldSameLockAtOnce(t *testing.T) {
 	matches(t, 2*time.Minute, contest{each: 4, turns: 1, total: 200}.run)
 }
 
-func TestDynamoDLMAndLeaseholdShareThreePermits(t *testing.T) {
+func TestDynamoDLMAndLeaseholdShareSemaphoreOfThreePermits(t *testing.T) {
 	with(t, peers.DynamoDLM, 2*time.Minute, contest{each: 3, slots: 3, turns: 10}.run)
 }

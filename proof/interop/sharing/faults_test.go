@@ -68,7 +68,7 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 
 // A dynamo-dlm lock object is useless after an acquisition without waiting was refused: it
 // can never acquire this key again.
-func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
+func TestDynamoDLMCannotReuseLockObjectAfterKeyWasHeld(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -102,9 +102,8 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	})
 }
 
-// dyndb-mutex writes its TTL in milliseconds. DynamoDB reads TTL values as seconds, so such
-// a value is far in the future. Leasehold writes its TTL in seconds.
-func TestDyndbMutexTTLNeverDeletesRecordUnlikeLeaseholdTTL(t *testing.T) {
+// DynamoDB reads TTL values as seconds, so a value in milliseconds is far in the future.
+func TestDyndbMutexWritesTTLInMillisecondsButLeaseholdInSeconds(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()
@@ -135,7 +134,7 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 // A release by leasehold must delete the record. If the record remained with its lease,
 // python_dynamodb_lock would wait for this lease. If the record remained without one of
 // its attributes, such as its lease, python_dynamodb_lock would return an error.
-func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
+func TestLeaseholdReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")

@@ -58,7 +58,7 @@ func expiry(t *testing.T, m match, key string) time.Time {
 	return time.Time{}
 }
 
-func TestTakeoverFromOtherLibraryHappensOnlyAfterLease(t *testing.T) {
+func TestTakeoverBetweenLibrariesHappensOnlyAfterLease(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder, waiter := m.run(t, first), m.run(t, second)
@@ -124,7 +124,7 @@ func TestWaiterWaitsUntilHolderOfOtherLibraryReleases(t *testing.T) {
 	})
 }
 
-func TestOtherLibraryAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
+func TestLeaseholdAndOtherLibrariesRenewLockDespiteWaiter(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {
@@ -144,7 +144,7 @@ func TestOtherLibraryAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
 	})
 }
 
-func TestPausedHolderDoesNotChangeRecordOfNewHolder(t *testing.T) {
+func TestPausedHolderOfOtherLibraryCannotChangeNewGrant(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		const key = "paused"
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

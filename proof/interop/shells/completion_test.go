@@ -120,10 +120,10 @@ func (s *scene) populate(t *testing.T) {
 	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // leaves this key held, because "leasehold break" completes only held keys
 }
 
-// TestTabCompletionDoesNotRunKeysOrFileNames types command lines into each shell. Pressing
+// TestTabCompletionExecutesNoTextOfKeysOrFileNames types command lines into each shell. Pressing
 // TAB, TAB again, and Enter must execute no text of a key, an owner or a file name. TAB
 // must still complete plain names.
-func TestTabCompletionDoesNotRunKeysOrFileNames(t *testing.T) {
+func TestTabCompletionExecutesNoTextOfKeysOrFileNames(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {

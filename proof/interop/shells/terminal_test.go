@@ -25,8 +25,8 @@ import (
 // patience limits how long a test waits for a shell to react.
 const patience = time.Minute
 
-// These constants are the bytes that a terminal sends for a key. In each shell's settings,
-// the key tell runs a function that writes the edited line to a pipe. The shell runs this
+// Each constant contains the bytes that a terminal sends for a key. In each shell's settings,
+// Ctrl-T (tell) runs a function that writes the edited line to a pipe. The shell runs this
 // function after it has handled all earlier keys.
 const (
 	tab   = "\t"

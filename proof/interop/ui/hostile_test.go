@@ -182,7 +182,7 @@ func planted(owner string) string {
 // A browser passes requests to the service worker of an origin before it asks the server. A
 // page of another user may have installed such a worker for an address and port that
 // leasehold ui uses later.
-func TestServiceWorkerOfEarlierServerDoesNotSeeToken(t *testing.T) {
+func TestServiceWorkerOfEarlierServerDoesNotSeeSecretToken(t *testing.T) {
 	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
@@ -208,8 +208,8 @@ func TestServiceWorkerOfEarlierServerDoesNotSeeToken(t *testing.T) {
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }
 
-// tries returns the attacker's page. Its script tries all ways in which a browser can
-// access a page of another origin, which is target.
+// tries returns the attacker's page. Its script tries all ways in which the page can access
+// the given other origin (target) in a browser.
 func tries(target string) string {
 	return `<!doctype html><script>
 	const target = ` + js(target) + `, tried = [];
@@ -294,9 +294,9 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 	}
 }
 
-// TestDNSRebindingIsRefused simulates DNS rebinding. The browser loads a page from an
-// attacker's server. After that, the same name and port lead to leasehold ui.
-func TestDNSRebindingIsRefused(t *testing.T) {
+// TestServerRejectsRequestsAfterDNSRebinding simulates DNS rebinding. The browser loads a page
+// from an attacker's server. After that, the same name and port lead to leasehold ui.
+func TestServerRejectsRequestsAfterDNSRebinding(t *testing.T) {
 	s := newScene(t)
 	evil := attack(t, "0", &attacker{})
 	tab := chromium.Page(t)
@@ -326,7 +326,7 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 // The test kills leasehold ui while its page is open, and an attacker takes the port. The
 // page must not show the attacker's text. The attacker must receive nothing that still
 // works after leasehold ui restarts with the same secret.
-func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
+func TestOpenPageSendsNoSecretToServerThatTakesOverItsPort(t *testing.T) {
 	s := newScene(t)
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
@@ -382,7 +382,7 @@ func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 
 // The attacker takes the port of the page. It forwards requests for a proof to another
 // leasehold ui with the same secret, and returns the valid proof of that server.
-func TestPageRejectsProofRelayedFromAnotherPort(t *testing.T) {
+func TestPageRejectsIdentityProofRelayedFromAnotherServer(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")

@@ -19,7 +19,7 @@ func inLock(words ...string) string {
 	return js(words) + `.every((w) => document.getElementById("lock").innerText.includes(w))`
 }
 
-func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
+func TestPageShowsTermsAndLeadersOfElection(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--every", "300ms")
 	lead := func(name string) *running {
@@ -37,7 +37,7 @@ func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
 	p.Wait(inLock("node-a:8080", "node-b:8080", term, next, "took over from "+term))
 }
 
-func TestSharedLeaseIsShownWithItsLocks(t *testing.T) {
+func TestPageShowsLocksOfSharedLease(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
@@ -51,7 +51,7 @@ func TestSharedLeaseIsShownWithItsLocks(t *testing.T) {
 	p.Wait(inLock("3 locks under this session", "customer/1", "customer/3"))
 }
 
-func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
+func TestPageShowsDataOfLockAsTextJSONOrHex(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("job", "--data", `{"step":"aggregate","of":3}`)
@@ -114,7 +114,7 @@ func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	}
 }
 
-func TestTokenIsRemovedFromAddressBarAndNotStoredInCookie(t *testing.T) {
+func TestPageRemovesSecretTokenFromAddressAndSetsNoCookie(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	if !strings.Contains(p.url, "#token=") {

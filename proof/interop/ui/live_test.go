@@ -54,7 +54,7 @@ func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 	}
 }
 
-func TestLeaseBarShrinksUntilRenewal(t *testing.T) {
+func TestLeaseBarOnPageShrinksUntilRenewal(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("job", short...)
@@ -90,7 +90,7 @@ func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestTakeoverIsShownOnTimelineWithBothTokens(t *testing.T) {
+func TestTimelineOfLockShowsTakeoverWithBothTokens(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--every", "300ms")
 	first := s.hold("job", append([]string{"LEASEHOLD_OWNER=first"}, long...)...)
@@ -177,7 +177,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
+func TestPageReconnectsAfterItsServerIsRestarted(t *testing.T) {
 	s := newScene(t)
 	flags := []string{"--addr", freePort(t), "--token-file", "token"}
 	p := s.ui(flags...)
@@ -195,7 +195,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageShowsHoldersAsUnknownIfServerIsSilent(t *testing.T) {
+func TestPageShowsHoldersAsUnknownIfTableDoesNotAnswer(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")
@@ -235,7 +235,7 @@ func TestPageAsksForNewURLIfRestartedServerHasNewToken(t *testing.T) {
 	p.Wait(`document.getElementById("live").textContent === "live"`)
 }
 
-func TestPageCanPauseAndResumeReads(t *testing.T) {
+func TestPageCanStopAndResumeReadingTable(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	p.Wait(`/^[0-9.]+ read units\/s$/.test(document.getElementById("reading").textContent)`)

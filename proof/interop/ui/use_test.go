@@ -41,7 +41,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
-func TestShortcutsInFooterWorkOnFreshPageAndInSearchField(t *testing.T) {
+func TestKeyboardShortcutsWorkOnFreshPageAndInSearchField(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
@@ -152,7 +152,7 @@ func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 // screenshots is the folder to which "make screenshots" writes an image of each view.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
-func TestLeaseTextIsNotCutOffOnOrdinaryScreen(t *testing.T) {
+func TestRemainingLeaseTextFitsItsColumnAt1280By800Pixels(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("living")
@@ -202,7 +202,7 @@ func night(t *testing.T) *scene {
 	return s
 }
 
-func TestViewsFitTheScreenAndLogNoErrors(t *testing.T) {
+func TestPageViewsFitScreenAndLogNoErrors(t *testing.T) {
 	s := night(t)
 	p := s.ui("--allow-break", "--every", "300ms")
 	p.Wait(says("scheduler", "held"))

@@ -67,7 +67,7 @@ func TestHolderWithFailingRenewalsKeepsLockUntilTrustEnds(t *testing.T) {
 	})
 }
 
-func TestAcquireWaitsUntilHolderThatCannotRenewHasStopped(t *testing.T) {
+func TestAcquireWaitsUntilTrustOfHolderThatCannotRenewEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		granted := make(chan error, 1)
 		go func() {
@@ -105,7 +105,7 @@ func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
 	})
 }
 
-func TestWaiterSurvivesTemporaryFault(t *testing.T) {
+func TestWaiterContinuesOnlyIfFaultMayBeTemporary(t *testing.T) {
 	for kind, config := range configs {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {

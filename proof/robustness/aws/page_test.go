@@ -77,7 +77,7 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // a call that does not wait for answers may also return these two errors, and check accepts them
+	if op.hasty && x.column() == answered { // a call that does not wait for answers may also return the two errors in the next line, and check accepts them
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)

@@ -33,7 +33,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 
 // The test deletes the lock table and creates it again, as an operator could do with a
 // tool.
-func TestHolderOfDeletedTableKeepsLockUntilTrustEnds(t *testing.T) {
+func TestHolderKeepsLockUntilTrustEndsAfterTableIsDeleted(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)
@@ -147,7 +147,7 @@ func TestCallsSucceedDespiteWrongSystemClock(t *testing.T) {
 	}
 }
 
-func TestClientWithWrongClockIsGrantedItsFirstKey(t *testing.T) {
+func TestFirstAcquireSucceedsDespiteWrongSystemClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		server := &clocked{wire: w.Wire()}
 		server.ahead.Store(int64(time.Hour))

@@ -25,7 +25,7 @@ type trouble struct {
 	cancels bool // this failure cancels a transaction because of one of its items
 
 	passes bool    // the failure may be temporary: the client repeats the request until the call ends
-	denies bool    // access is denied: the client repeats the request only if it waits for a key and had an answer before
+	denies bool    // access is denied: the client repeats the request only if it waits for a key and received an answer before the failure
 	silent bool    // the request may have been applied, although no answer arrived
 	advice string  // advice that the resulting errors contain
 	is     []error // sentinel errors that the resulting errors match
@@ -43,9 +43,9 @@ func reply(status int, kind, message string) *http.Response {
 	return res
 }
 
-// cancels returns a fault that cancels transactions of writes, with code as the reason for
-// their first item. If ofReads contains code, the fault also cancels transactions of reads.
-// All other requests get the fault single.
+// cancels returns a fault that cancels transactions of writes, with the given reason code for
+// their first item. If the code is in ofReads, the fault also cancels transactions of reads.
+// All other requests get the given other fault.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -64,7 +64,7 @@ func cancels(code string, single lab.Fault) lab.Fault {
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
 // leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all
-// keys as unprocessed. All other requests get the fault rest.
+// keys as unprocessed. All other requests get the given other fault.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {

@@ -3,9 +3,9 @@
 // The checker porcupine then decides whether a correct lock could have returned all
 // these results. The package contains only tests.
 //
-//	go test ./histories                                                      20,000 histories; 500 with -race
-//	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories               a million
-//	LEASEHOLD_HISTORY=4711 go test -run '^TestCheckerAcceptsMutexHistories$' ./histories   the one of seed 4711
+//	go test ./histories                                                                            20,000 histories; 500 with -race
+//	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories                                     a million
+//	LEASEHOLD_HISTORY=4711 go test -run '^TestMutexIsLinearizableInRandomHistories$' ./histories   the one of seed 4711
 //
 // The simulation (internal/simulation) checks each request against rules about the content
 // of the records. This package does not read records. It uses only the results that users

@@ -37,7 +37,7 @@ func throttles(oneIn int64) lab.Fault {
 	}
 }
 
-func TestCloseOnThrottledTableStopsWhenContextEnds(t *testing.T) {
+func TestCloseReturnsWhenContextEndsDespiteThrottledTable(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	const within = 5 * time.Second
 	for kind, config := range configs {

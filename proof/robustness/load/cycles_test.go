@@ -43,8 +43,8 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that waits for a key until the time limit within. The key must
-// not be granted, and the error must match because.
+// inVain returns a function that waits for a key until the given time limit. The key must
+// not be granted, and the error must match the given error.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)

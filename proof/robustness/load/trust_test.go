@@ -63,7 +63,7 @@ func (h *held) distant(roundTrip time.Duration) lab.Fault {
 	}
 }
 
-// acquire acquires n keys in parallel, and calls then for each lock.
+// acquire acquires n keys in parallel, and calls the given function with each lock.
 func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock)) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -83,7 +83,7 @@ func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock
 	wg.Wait()
 }
 
-func TestThousandsOfLocksAreRenewedLongBeforeExpiry(t *testing.T) {
+func TestThousandsOfLocksAreRenewedBeforeHalfOfTrustIsOver(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	for kind, config := range configs {
 		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {

@@ -78,7 +78,7 @@ func TestMutantOfCaseClauseIsLocatedAtSwitchStatement(t *testing.T) {
 	}
 }
 
-func TestMutantChangesOnePlaceOfItsFile(t *testing.T) {
+func TestMutantsDifferFromSourceAndFromEachOther(t *testing.T) {
 	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	seen := map[string]bool{}
 	for _, m := range found {
@@ -107,7 +107,7 @@ func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 	lab.Must(readHarmless(harmlessList, real))(t)
 }
 
-func TestMutationScoreCountsUntestedMutants(t *testing.T) {
+func TestMutationScoreCountsUntestedMutantsAsNotKilled(t *testing.T) {
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}), 80)
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 3, known: 1}), 75)
 }

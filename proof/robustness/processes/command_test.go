@@ -42,7 +42,7 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 // Two processes run "leasehold run" for the same key, each with a command CMD. The test
 // kills or stops the process that holds the key, its watchdog or its CMD. Then the other
 // process must start its CMD, and the two CMDs must never run at the same time.
-func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
+func TestCommandsUnderLockNeverOverlapAlthoughProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	const ownSession = `setsid "$0" & wait`
@@ -120,7 +120,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 
 func says(e Event, words string) bool { return strings.Contains(e.Text, words) }
 
-func TestFullDiskDoesNotBreakLocksInFile(t *testing.T) {
+func TestLocksInFileStayExclusiveDespiteFullDisk(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6
 	d := mountDisk(t)
@@ -136,8 +136,8 @@ func TestFullDiskDoesNotBreakLocksInFile(t *testing.T) {
 		c.journal.write(Event{Kind: Broke, Text: "the disk is full"})
 		from := now()
 		d.fill()
-		// bbolt first uses the free pages in its file. So the first writes on the full disk may
-		// still succeed.
+		// The database bbolt first uses the free pages in its file. So the first writes on the
+		// full disk may still succeed.
 		if _, ok := c.watcher.await(bound, func(e Event) bool { return e.At > from && full(e) }); ok {
 			seen++
 		}

@@ -173,8 +173,8 @@ func (c *crew) chance() *rand.Rand {
 
 // victim chooses a worker for a fault, and returns its slot, process and name. Most victims
 // believe that they hold a key, because a fault does the most harm then. If keys have
-// queues, every second victim is the head of a queue: its predecessor may hand it the key
-// while it is dead or suspended.
+// queues, every second victim is the head of a queue: the holder may then hand the key to
+// a waiter that is dead or suspended.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()

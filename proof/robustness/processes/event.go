@@ -64,8 +64,8 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead returns the text of an event about a worker that was killed or suspended. If is is
-// true, the worker was the head of a queue. Otherwise the text is "".
+// asHead returns the text of an event about a worker that was killed or suspended. The
+// text says that the worker was the head of a queue, or is "" if it was not.
 func asHead(is bool) string {
 	if is {
 		return "the head of a queue"

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
+func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 8
 	toxics := []toxic{
@@ -78,7 +78,7 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 
 // The test does not run on DynamoDB Local. When killed, that server has lost a write that
 // it had acknowledged 5 ms earlier. No lock is safe on such a server.
-func TestServerRestartDoesNotBreakLocks(t *testing.T) {
+func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6
 	e := engines.Dynoxide.In(t.TempDir())
@@ -108,7 +108,7 @@ func TestServerRestartDoesNotBreakLocks(t *testing.T) {
 	}
 }
 
-func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
+func TestNothingIsGrantedIfRestartedServerHasLostTables(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 4
 	server := engines.Run(t, engines.Dynoxide)

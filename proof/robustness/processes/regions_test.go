@@ -63,9 +63,9 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestLocksSurviveOutageOfRegion does not run in parallel with other tests. It counts how
-// often processes move away from a Region, and a busy machine would cause more moves.
-func TestLocksSurviveOutageOfRegion(t *testing.T) {
+// TestLocksSurviveOutageOfRegionIfClientKnowsOthers does not run in parallel with other tests.
+// It counts how often processes leave a Region, and on a busy machine they leave more often.
+func TestLocksSurviveOutageOfRegionIfClientKnowsOthers(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home flaps", regionThatFlapsIsLeftOnce)

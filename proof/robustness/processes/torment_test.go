@@ -19,13 +19,12 @@ func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g",
 // share splits n into the number of parts given by of, and returns part i.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
-// The test kills and pauses processes that wait in the queue of a record. Some of these
-// waiters are at the head of the queue: the holder hands the key to a process that is
-// paused, or that is about to die.
-func TestKillAndPauseOfQueuedWaitersDoNotBreakLocks(t *testing.T) {
+// Some of the killed or paused waiters are at the head of the queue: the holder hands the key
+// to a process that is paused, or that is about to die.
+func TestLocksStayExclusiveDespiteKilledAndPausedQueuedWaiters(t *testing.T) {
 	t.Parallel()
-	// The value of scenes is the same as in TestKillAndPauseDoNotBreakLocks. So every scene of
-	// the two tests has the same share of the kills and pauses.
+	// TestLocksStayExclusiveDespiteKilledAndPausedProcesses also has five scenes. So every scene
+	// of the two tests has the same share of the kills and pauses.
 	const scenes, workers, atATime = 5, 8, 4
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
@@ -64,7 +63,7 @@ func TestKillAndPauseOfQueuedWaitersDoNotBreakLocks(t *testing.T) {
 	})
 }
 
-func TestKillAndPauseDoNotBreakLocks(t *testing.T) {
+func TestLocksStayExclusiveDespiteKilledAndPausedProcesses(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)

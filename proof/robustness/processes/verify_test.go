@@ -67,7 +67,7 @@ func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
 			}
 			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-			es[i].Until = 1500 * ms // trust ends at 960 ms instead if the worker reports its trust again
+			es[i].Until = 1500 * ms // in the first case, the worker reports later that its trust ends at 960 ms
 			lab.Want(t, "violations", Verify(es, time.Second), nil)
 		})
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRatioIsQuotientOfMedians(t *testing.T) {
+func TestBenchratioDividesMedianTimesOfTwoServers(t *testing.T) {
 	const in = `goos: linux
 BenchmarkConditionalUpdate/memory/1-2     	   50000	     10000 ns/op	    9000 B/op	     100 allocs/op
 BenchmarkConditionalUpdate/memory/1-2     	   50000	     20000 ns/op	    9000 B/op	     100 allocs/op
@@ -41,7 +41,7 @@ PASS
 	}
 }
 
-func TestRatioWithoutRunsReturnsError(t *testing.T) {
+func TestBenchratioReturnsErrorForInputWithoutBenchmarks(t *testing.T) {
 	if err := compare(strings.NewReader("PASS\n"), &strings.Builder{}); err == nil {
 		t.Error("no error")
 	}

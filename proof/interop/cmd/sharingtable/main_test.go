@@ -12,7 +12,7 @@ import (
 
 func lines(events ...string) *strings.Reader { return strings.NewReader(strings.Join(events, "\n")) }
 
-func TestTableHasOneRowPerScenario(t *testing.T) {
+func TestSharingtablePrintsOneRowPerScenario(t *testing.T) {
 	var out strings.Builder
 	lab.OK(t, show(lines(
 		`{"Action":"pass","Test":"TestBoth/DynamoDB_Local/awslabs/ours_first","Elapsed":1.25}`,
@@ -33,7 +33,7 @@ func TestTableHasOneRowPerScenario(t *testing.T) {
 	lab.Want(t, "rows", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
-func TestFailedTestIsPrintedAndReturnedAsError(t *testing.T) {
+func TestSharingtablePrintsFailedTestAndReturnsError(t *testing.T) {
 	var out strings.Builder
 	err := show(lines(
 		`{"Action":"output","Test":"TestBoth/dynoxide/awslabs","Output":"what went wrong\n"}`,
@@ -44,7 +44,7 @@ func TestFailedTestIsPrintedAndReturnedAsError(t *testing.T) {
 	}
 }
 
-func TestOutputWithoutTestResultsIsError(t *testing.T) {
+func TestSharingtableReturnsErrorForInputWithoutTests(t *testing.T) {
 	for _, in := range []string{"", `{"Action":"build-fail"}`} {
 		if err := show(lines(in), new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", in)

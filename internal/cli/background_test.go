@@ -69,7 +69,7 @@ func says(t *testing.T, dir, what string) {
 	})
 }
 
-func TestLockIsHeldUntilBackgroundProcessesEndOnAnyTable(t *testing.T) {
+func TestBackgroundProcessesKeepLockHeldOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
@@ -79,7 +79,7 @@ func TestLockIsHeldUntilBackgroundProcessesEndOnAnyTable(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
+func TestSignalAfterExitOfCMDEndsBackgroundProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--json")
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
@@ -90,7 +90,7 @@ func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
 
 // The signal ends CMD, but does not reach the process that CMD started in another session.
 // The same happens with docker stop. leasehold must end that process.
-func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
+func TestSignalEndsBackgroundProcessInNewSessionOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
@@ -99,7 +99,7 @@ func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestFlagBackgroundStopEndsLeftoverProcessesOnAnyTable(t *testing.T) {
+func TestFlagBackgroundStopEndsBackgroundProcessesOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t, "--background", "stop")
 	p.ends(3)
@@ -112,7 +112,7 @@ func TestFlagBackgroundStopEndsLeftoverProcessesOnAnyTable(t *testing.T) {
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
 }
 
-func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
+func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)
@@ -126,7 +126,7 @@ func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestLostLockStopsProcessInNewSessionOnAnyTable(t *testing.T) {
+func TestLossOfLockKillsDescendantInNewSessionOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -137,7 +137,7 @@ func TestLostLockStopsProcessInNewSessionOnAnyTable(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
+func TestKillOfLeaseholdKillsBackgroundProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)
@@ -172,7 +172,7 @@ func hasThreads(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
-func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
+func TestProcessWithExitedMainThreadCountsAsRunningOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
@@ -216,13 +216,13 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
-func TestOrphansAreReapedWhileCMDRunsOnAnyTable(t *testing.T) {
+func TestRunReapsOrphansWhileCMDRunsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)
 }
 
-func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
+func TestLeaseholdAsContainerInitReapsOrphansOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
@@ -238,7 +238,7 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 // Many programs exit with 0 after SIGTERM. So CMD's exit code 0 after a signal does not
 // mean that the work is done. Processes that CMD has left running may not have finished
 // either.
-func TestRunOnceSetsNoDoneMarkAfterSignalOnAnyTable(t *testing.T) {
+func TestRunOnceSetsNoDoneMarkAfterSignalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

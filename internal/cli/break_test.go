@@ -43,7 +43,7 @@ func TestBreakSucceedsAndWarnsIfHolderIsNotNotified(t *testing.T) {
 	}
 }
 
-func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
+func TestForgetRemovesFreeKeyButRejectsHeldKey(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {

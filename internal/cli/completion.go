@@ -45,8 +45,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var err error
 	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
 	// contain a file name that another user has chosen, and a name with one of the
-	// characters in runs could run a command. So insert a guard into the script: it stops
-	// before the evaluation of a line that contains such a character.
+	// characters in runs could run a command. So insert a guard into the script: for a
+	// line with such a character, the script then returns before the evaluation.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {

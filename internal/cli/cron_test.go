@@ -19,7 +19,7 @@ import (
 // Three hosts have the same crontab line and separate home directories. In the first night,
 // leasehold is killed on host a while its CMD runs. In the next night, exactly one host
 // must run CMD.
-func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
+func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -43,8 +43,8 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			// Give each host a new home directory, without the observations that it stored in
-			// the first night. These would not help, because host a renewed after them.
+			// Give each host a new home directory: the second night must not depend on files of
+			// the first one.
 			var hosts []*process
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
@@ -54,7 +54,7 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 				go func() { ended <- exitCode(p.cmd.Wait()) }()
 			}
 			for i := range hosts {
-				if i == 2 { // two hosts have given up; CMD on the third one runs until this file exists
+				if i == 2 { // leasehold has ended on two hosts; CMD on the third host runs until this file exists
 					lab.OK(t, os.WriteFile(filepath.Join(dir, "done"), nil, 0o600))
 				}
 				lab.Want(t, "exit code", <-ended, 0)
@@ -77,9 +77,9 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	}
 }
 
-// Each run of the command waits for less than the lease, so no single run can find that the
-// holder is dead. Together, the runs can.
-func TestRepeatedShortWaitsTakeOverLockOfDeadHolderOnAnyTable(t *testing.T) {
+// With -w 2s, no run waits for a live holder as long as the lease of 3 s. Once the holder
+// appears dead, the next run observes it for a whole lease nevertheless, and takes over.
+func TestRunWithShortWaitTakesOverLockOfDeadHolderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second

@@ -77,7 +77,7 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 
 // The error message suggests a command. Without the flags --table and --layout, that
 // command would use the table in LEASEHOLD_TABLE, which is a different table here.
-func TestCommandSuggestedForDamagedRecordContainsTable(t *testing.T) {
+func TestCommandSuggestedForDamagedRecordNamesTableAndLayout(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{"key": s("damaged")})
@@ -91,9 +91,9 @@ func TestCommandSuggestedForDamagedRecordContainsTable(t *testing.T) {
 	}
 }
 
-// troubled starts a server, and returns the path of a file that the test's CMD creates when
-// it ends. From then on, for the duration d, the server answers every request with the
-// given error code.
+// troubled starts a server, and returns the path of a file that the test's CMD creates just
+// before it ends. Once the file exists, the server answers every request with the given
+// error code for the duration d.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
@@ -125,7 +125,7 @@ func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
 	}
 }
 
-func TestRunOnceExitsWith123IfDoneMarkMayNotBeStored(t *testing.T) {
+func TestRunOnceExitsWith123IfDoneMarkCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)

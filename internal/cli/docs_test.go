@@ -337,7 +337,7 @@ func TestGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
 
 var crontabTime = regexp.MustCompile(`^(?:\S+ ){5}`)
 
-func TestCrontabLinesInGuidesRun(t *testing.T) {
+func TestCrontabLinesInGuidesRunWithoutError(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	for _, f := range fences(documents(t, guides...)) {

@@ -202,7 +202,7 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 	}
 }
 
-func TestCommandReusesConnections(t *testing.T) {
+func TestDoctorReusesConnections(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	var from sync.Map

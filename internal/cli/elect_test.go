@@ -19,7 +19,7 @@ import (
 
 // When elect loses the lock, its term as leader ends, and it stops CMD. When it acquires
 // the lock again, its next term begins, and it starts CMD again.
-func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
+func TestElectRestartsCMDInNextTermAfterLossOfLockOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
@@ -44,7 +44,7 @@ func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 
 // After a signal to end, elect must not start CMD in another term. That holds even if CMD
 // ignores the signal, and elect then loses its term.
-func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
+func TestElectStartsNoNewCMDAfterSignalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -57,7 +57,7 @@ func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	lab.Want(t, "the term of CMD", fileNumber(t, filepath.Join(dir, "terms")), first)
 }
 
-func TestElectWatchShowsSentencesOnTerminalOnAnyTable(t *testing.T) {
+func TestElectWatchPrintsLeaderChangesOnTerminalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
@@ -72,7 +72,7 @@ func TestElectWatchShowsSentencesOnTerminalOnAnyTable(t *testing.T) {
 
 // The test kills ten leaders in a row. After each, another process must be elected with a
 // higher term, and two CMDs must never run at the same time.
-func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
+func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
@@ -143,7 +143,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 // After the request to step down, the CMD of the first leader continues for longer than the
 // grace period. leasehold must wait for CMD instead of killing it. Otherwise, the last line
 // that CMD writes would be lost.
-func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
+func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
@@ -179,7 +179,7 @@ func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 
 // CMD has ended, but leasehold holds the key until the processes that CMD left running have
 // ended. A request to step down stops only these processes.
-func TestStepDownAfterExitOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
+func TestStepDownAfterExitOfCMDKeepsItsExitCodeOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -195,7 +195,7 @@ func TestStepDownAfterExitOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestStepDownAdvisesBreakIfLeaderStaysOnAnyTable(t *testing.T) {
+func TestStepDownAdvisesBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string

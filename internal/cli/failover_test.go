@@ -33,8 +33,8 @@ import (
 // serve one table of one localdynamo engine, like replicas of a global table.
 type twoRegions struct {
 	env    []string
-	isDark [2]atomic.Bool
-	scans  [2]atomic.Int32 // number of Scan requests that each Region has received while not dark
+	isDark [2]atomic.Bool  // true while the Region answers every request with HTTP 503
+	scans  [2]atomic.Int32 // number of Scan requests that each Region has passed to the engine
 }
 
 func newTwoRegions(t *testing.T, consistency string) *twoRegions {
@@ -198,7 +198,7 @@ func TestFailoverLetsCommandsSucceedIfRegionFails(t *testing.T) {
 	})
 }
 
-func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
+func TestTableCreateRejectsFailoverFlagForNewTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.leasehold(t, "table", "create").ends(0) // succeeds: the default table already exists
@@ -264,8 +264,8 @@ func terms(file string) int {
 }
 
 // After an outage, the record still shows elect's own grant of its previous term. elect
-// must not wait for that grant to expire, as for the grant of another holder.
-func TestElectLeadsAgainAfterOutage(t *testing.T) {
+// must not wait for that grant to expire, although it waits for grants of other holders.
+func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,
@@ -304,9 +304,9 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	}
 }
 
-// While a command waits for a held key, the server refuses all requests for a short time.
+// While a command waits for a held key, the server rejects all requests for a short time.
 // The command must continue to wait.
-func TestWaitContinuesAfterTemporaryRefusalByAWS(t *testing.T) {
+func TestWaitForKeyContinuesAfterAWSRejectsRequests(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": refusing("ExpiredTokenException"), "UnrecognizedClientException": refusing("UnrecognizedClientException"),

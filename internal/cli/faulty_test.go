@@ -28,8 +28,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// faulty is an HTTP server that imitates a faulty DynamoDB. A fault may answer a request. A
-// localdynamo engine, which has a table named locks, answers all other requests.
+// faulty is an HTTP server that imitates a faulty DynamoDB. It passes each request to a
+// function of type fault. That function answers the request itself, or passes it on to a
+// localdynamo engine, which has a table named locks.
 type faulty struct {
 	t      *testing.T
 	engine *localdynamo.Engine
@@ -41,8 +42,7 @@ type faulty struct {
 // A fault is a function that answers a request for operation op, or passes it on to next.
 type fault func(op string, w http.ResponseWriter, r *http.Request, next http.Handler)
 
-// newFaulty starts a server that passes each request to the fault. The fault may pass the
-// request on to the engine.
+// newFaulty starts a faulty server with the given fault.
 func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	t.Helper()
 	engine := localdynamo.New()
@@ -168,9 +168,8 @@ type liar struct {
 	after int              // number of requests that the engine answers before the server lies
 }
 
-// says lets the engine answer the next requests, as many as after says. From then on, the
-// hostile reply lie answers all requests. If lie is nil, the engine answers these requests,
-// too.
+// says makes the engine answer the next requests; after is their number. All later requests
+// get the hostile reply lie. If lie is nil, the engine answers the later requests, too.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +191,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies after which a client does not retry its request. For each
-// part of an error reply that can contain free text, one of them has the given text there.
+// refusals returns error replies after which a client does not retry its request. Together
+// they contain the given text in every part of an error reply that can contain free text.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)

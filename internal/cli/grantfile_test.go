@@ -19,7 +19,7 @@ import (
 )
 
 // With -v, a command logs each request. Its output must be the error message alone.
-func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
+func TestNonRegularGrantFileIsRejectedBeforeRequestsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)
@@ -44,7 +44,7 @@ func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 
 // The signal ends leasehold renew after the server has applied the renewal, but before
 // leasehold has received the reply. Later commands must still accept the grant in the file.
-func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
+func TestGrantInFileStaysUsableAfterSignalDuringRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	applied := make(chan struct{})

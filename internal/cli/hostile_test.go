@@ -207,8 +207,8 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 }
 
 // runs runs a command line in this process. Only leasehold run gets a process of its own
-// unless h.alone is true: here it could not tell processes that other tests have started
-// from processes that its CMD has left running, and would kill them.
+// unless h.alone is true. In this process, it would mistake processes that other tests have
+// started for processes that its CMD has left running, and would kill them.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

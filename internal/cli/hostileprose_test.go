@@ -37,9 +37,9 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns the rows with hostile text that the server accepts in the layout. Only
-// rows with text in nothing but their free fields come with command lines that may change
-// the row: their holders do not appear dead, so no command waits.
+// spoiltFor returns the rows with hostile text that the server accepts in the layout. Rows
+// with text only in free fields come with the command lines that changes returns. Holders of
+// such rows do not appear dead, so no command waits. Other rows come with lines that read.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	n := 0
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
@@ -90,7 +90,7 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 // with a key.
 const longestLine = 8 << 10
 
-func TestTextWrittenByOtherUsersIsShortened(t *testing.T) {
+func TestLongTextWrittenByOtherUsersIsShortened(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	long := strings.Repeat("long/", 20_000)

@@ -181,7 +181,7 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 
 // This test starts the command as a process on a pseudo-terminal whose line ends the kernel
 // translates, as on the terminal of a user.
-func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
+func TestHostileRecordCannotControlPseudoTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	l := layout.Native{}

@@ -201,7 +201,7 @@ func withoutReader(t *testing.T, dir string, env []string, args ...string) (stde
 	return p.stderr.String(), code
 }
 
-func TestClosedStdoutPipeIsNoErrorOnAnyTable(t *testing.T) {
+func TestClosedStdoutPipeIsNoErrorOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
@@ -222,7 +222,7 @@ func TestClosedStdoutPipeIsNoErrorOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestGrantIsReleasedIfStdoutPipeIsClosedOnAnyTable(t *testing.T) {
+func TestAcquireReleasesLockIfStdoutPipeIsClosedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	said, code := withoutReader(t, dir, env, "acquire", "k")
@@ -232,7 +232,7 @@ func TestGrantIsReleasedIfStdoutPipeIsClosedOnAnyTable(t *testing.T) {
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
 
-func TestExitCodeIsSameIfStderrPipeIsClosedOnAnyTable(t *testing.T) {
+func TestClosedStderrPipeDoesNotChangeExitCodeOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	w := readerless(t)

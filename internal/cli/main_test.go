@@ -1,8 +1,8 @@
 // The tests run the command in processes of its own, as users do. Tests whose names end in
-// OnAnyTable can run with any kind of table. They use a local store or, if
-// LEASEHOLD_TEST_ENDPOINT is set, a table on the DynamoDB server with that URL:
+// OnAnyBackend use a lock table in a local store, which is a file. If
+// LEASEHOLD_TEST_ENDPOINT is set, they use a table on the DynamoDB server with that URL:
 //
-//	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyTable$'
+//	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyBackend$'
 package cli_test
 
 import (
@@ -202,15 +202,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func TestScriptsOnAnyTable(t *testing.T) {
+func TestScriptsOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	runOnAnyTable(t, "testdata/table")
+	runOnAnyBackend(t, "testdata/table")
 	for _, layout := range []string{"awslabs", "dynamolock"} {
-		t.Run(layout, func(t *testing.T) { runOnAnyTable(t, "testdata/layouts", "LAYOUT="+layout) })
+		t.Run(layout, func(t *testing.T) { runOnAnyBackend(t, "testdata/layouts", "LAYOUT="+layout) })
 	}
 }
 
-func runOnAnyTable(t *testing.T, dir string, more ...string) {
+func runOnAnyBackend(t *testing.T, dir string, more ...string) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir, Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {

@@ -210,7 +210,7 @@ func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 // nobody is the id of a user without files and without an entry in /etc/passwd.
 const nobody = 54321
 
-func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
+func TestTwoUsersOfMachineShareItsDefaultStore(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process of another user")
 	}
@@ -272,7 +272,7 @@ func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 
 // leasehold must not run with the set-UID bit. Otherwise any user could let it run any
 // program with the rights of the owner of leasehold's file.
-func TestSetUIDProgramRefusesEveryCommand(t *testing.T) {
+func TestLeaseholdWithSetUIDBitRejectsEveryCommand(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")
 	}

@@ -14,7 +14,7 @@ import (
 
 // The test kills the shell that started leasehold, as a CI system does when a step is
 // cancelled. Without --die-with-parent, CMD would continue.
-func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
+func TestFlagDieWithParentEndsCMDAndReleasesKeyOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
@@ -47,7 +47,7 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestDieWithParentEndsWaitForKeyOnAnyTable(t *testing.T) {
+func TestFlagDieWithParentEndsWaitForKeyOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDieWithParentEndsWaitForKeyOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestParentExitIsIgnoredWithoutDieWithParentOnAnyTable(t *testing.T) {
+func TestRunIgnoresExitOfParentByDefaultOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	shell := processOf(t, dir, append(env, "WORKS="+works), "sh", "-c",
@@ -127,7 +127,7 @@ func TestCommandLinesContainNoSecrets(t *testing.T) {
 // In a container started with docker run -t, leasehold is process 1 and has a terminal, but
 // there is no shell to resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
 // continue, and KEY would stay held.
-func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
+func TestLeaseholdAsContainerInitIgnoresCtrlZOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "sh", "-c",

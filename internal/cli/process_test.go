@@ -204,7 +204,7 @@ func owned(env []string, owner string) []string {
 // group, writes both process ids to files, and runs until a signal ends it.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
-func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
+func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
@@ -226,7 +226,7 @@ func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
+func TestLockedMetricsFileDoesNotDelayRunOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	f := lab.Must(os.Create(filepath.Join(dir, "m.prom")))(t)
@@ -238,7 +238,7 @@ func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestSuggestedCommandQuotesEscapeSequencesOnAnyTable(t *testing.T) {
+func TestSuggestedCommandQuotesControlCharactersOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -257,7 +257,7 @@ func TestSuggestedCommandQuotesEscapeSequencesOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestSignalEndsReadOfDataFileOnAnyTable(t *testing.T) {
+func TestSignalEndsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestSignalEndsReadOfDataFileOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
+func TestSignalSentBeforeCMDRunsReachesCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
@@ -286,7 +286,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 }
 
 // The test compares what a CMD of leasehold and the same program without leasehold inherit.
-func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
+func TestCMDStartsInSameStateAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
@@ -422,7 +422,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestKillOfLeaseholdEndsCMDDespiteSuspendedWatchdogOnAnyTable(t *testing.T) {
+func TestCMDDiesWithLeaseholdIfWatchdogIsSuspendedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a signal at the parent's death is Linux's")
@@ -442,7 +442,7 @@ func TestKillOfLeaseholdEndsCMDDespiteSuspendedWatchdogOnAnyTable(t *testing.T) 
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
-func TestCMDIsStoppedInTimeAfterWatchdogIsKilled(t *testing.T) {
+func TestCMDIsStoppedOnLossOfLockEvenIfWatchdogWasKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -455,7 +455,7 @@ func TestCMDIsStoppedInTimeAfterWatchdogIsKilled(t *testing.T) {
 
 // If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new one. When
 // leasehold is then killed, the new watchdog kills CMD and its children.
-func TestDeadOrSuspendedWatchdogIsReplacedOnAnyTable(t *testing.T) {
+func TestDeadOrSuspendedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
@@ -475,7 +475,7 @@ func TestDeadOrSuspendedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 }
 
 // The test kills each watchdog process in turn, as the kernel may do when memory runs out.
-func TestLeaseholdStillWatchesCMDAfterTenWatchdogsAreKilled(t *testing.T) {
+func TestCMDIsStoppedOnLossOfLockAfterTenWatchdogsDied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -510,7 +510,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
+func TestOnlyOneOfSixteenProcessesHoldsKeyAtATimeOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)

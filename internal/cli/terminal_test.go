@@ -89,7 +89,7 @@ func (s *screen) types(keys string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-func TestWaitOnTerminalRewritesOneLineOnAnyTable(t *testing.T) {
+func TestWaitForKeyRewritesOneLineOfTerminalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder, _, _ := atWork(t, dir, env, "run", "k")
@@ -100,7 +100,7 @@ func TestWaitOnTerminalRewritesOneLineOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-func TestCtrlCReachesCMDOnAnyTable(t *testing.T) {
+func TestCtrlCReachesCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
@@ -110,7 +110,7 @@ func TestCtrlCReachesCMDOnAnyTable(t *testing.T) {
 	s.ends(5)
 }
 
-func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
+func TestCtrlZSuspendsLeaseholdAndCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := programOnTerminal(t, dir, env, "sh", "-c", `set -m
@@ -134,7 +134,7 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
 // leasehold has a terminal here, but no shell with job control has started it, as with
 // ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume it, and KEY
 // would stay held.
-func TestCtrlZIsIgnoredWithoutJobControlOnAnyTable(t *testing.T) {
+func TestCtrlZIsIgnoredWithoutJobControlOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `read answer; echo "it was $answer"; read answer; echo "and $answer"`)
@@ -157,7 +157,7 @@ func isStopped(pid int) bool {
 	})
 }
 
-func TestListOnTerminalIsAlignedOnAnyTable(t *testing.T) {
+func TestListOnTerminalIsAlignedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
@@ -185,7 +185,7 @@ func TestListOnTerminalIsAlignedOnAnyTable(t *testing.T) {
 	shows([]string{`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`}, "get", "done")
 }
 
-func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
+func TestOutputFitsWidthOfTerminalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	key := strings.Repeat("tenant/", 9) + "job.1"
@@ -211,7 +211,7 @@ func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestListCheckPrintsResultsSoFarAfterCtrlCOnAnyTable(t *testing.T) {
+func TestListCheckPrintsResultsSoFarAfterCtrlCOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -224,7 +224,7 @@ func TestListCheckPrintsResultsSoFarAfterCtrlCOnAnyTable(t *testing.T) {
 	s.shows(`later  [^\n]* unknown\r\n`)
 }
 
-func TestBreakAsksForConfirmationOnTerminalOnAnyTable(t *testing.T) {
+func TestBreakAsksForConfirmationOnTerminalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestListOnTerminalShowsExpiryIfRecordHasNoLease(t *testing.T) {
 	}
 }
 
-func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyTable(t *testing.T) {
+func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
@@ -298,7 +298,7 @@ func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestForgetAtTerminalAsksForConfirmationOnAnyTable(t *testing.T) {
+func TestForgetAtTerminalAsksForConfirmationOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestForgetAtTerminalAsksForConfirmationOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestBreakSuggestsRenamingAttributeThatHidesLockOnAnyTable(t *testing.T) {
+func TestBreakSuggestsRenamingAttributeThatHidesLock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

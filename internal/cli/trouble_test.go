@@ -64,7 +64,7 @@ func refuses(t *testing.T, env []string, code int, want string, args ...string) 
 	return stderr
 }
 
-func TestRecordInAnotherLayoutIsReportedOnce(t *testing.T) {
+func TestRecordsInAnotherLayoutCauseOnlyOneError(t *testing.T) {
 	t.Parallel()
 	env := newFaulty(t, table.Spec{Layout: layout.DyndbMutex{}}, healthy).env
 	for _, key := range []string{"a", "z"} {
@@ -193,7 +193,7 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 	}
 }
 
-func TestVerboseLogShowsAttemptsPerRequest(t *testing.T) {
+func TestVerboseLogNumbersAttemptsOfRetriedRequest(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	f := newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool { return requests.Add(1) <= 2 }, unavailable))
@@ -234,7 +234,7 @@ func TestRunReportsFailingRequestsAsTextAndJSON(t *testing.T) {
 	}
 }
 
-func TestBreakReportsUnknownOutcome(t *testing.T) {
+func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -50,12 +50,12 @@ func TestLayoutsWorkOnThirdPartyDynamoDBServers(t *testing.T) {
 }
 
 // TestCommandWorksOnThirdPartyDynamoDBServers runs the tests of the leasehold command on
-// third-party DynamoDB servers. It runs only the tests that work on any table.
+// third-party DynamoDB servers. It runs only the tests that work on any backend.
 func TestCommandWorksOnThirdPartyDynamoDBServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)
-			cmd := exec.Command("go", "test", "-count=1", "-timeout", "5m", "-run", "OnAnyTable$", "./internal/cli")
+			cmd := exec.Command("go", "test", "-count=1", "-timeout", "5m", "-run", "OnAnyBackend$", "./internal/cli")
 			cmd.Dir = "../.."
 			cmd.Env = append(os.Environ(), "LEASEHOLD_TEST_ENDPOINT="+server.Endpoint)
 			cmd.WaitDelay = 10 * time.Second

@@ -75,7 +75,7 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	says("/live", 200, "live\n")
 }
 
-func TestLeaderProbeShowsStoredTextInOneLine(t *testing.T) {
+func TestLeaderProbeEscapesControlCharactersInRecord(t *testing.T) {
 	s, says := asked(t, time.Now())
 	s.Saw(election.Leader{Owner: "a\ntoken\t9", Value: "\x1b[2J<script>\r\n\r\n"})
 	says("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")
@@ -85,7 +85,7 @@ func TestLeaderProbeShowsStoredTextInOneLine(t *testing.T) {
 	}
 }
 
-func TestProbesAnswerOnlyKnownPaths(t *testing.T) {
+func TestProbesRejectUnknownPathsAndMethods(t *testing.T) {
 	s, _ := asked(t, time.Now())
 	for _, c := range []struct {
 		method, path string

@@ -132,7 +132,7 @@ type gate struct {
 	err    error         // why execve(2) failed; set before passed is closed, nil if it did not fail
 }
 
-// noGate returns a gate for a CMD that was started directly. It counts as passed.
+// noGate returns a gate for a CMD that was started directly. This gate counts as passed.
 func noGate() *gate {
 	g := &gate{passed: make(chan struct{})}
 	close(g.passed)

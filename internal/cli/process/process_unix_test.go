@@ -117,7 +117,7 @@ func TestWatchdogKnowsProcessGroupOfCMDBeforeGateOpens(t *testing.T) {
 	}
 }
 
-func TestWatchForParentExitFailsForChildOfInit(t *testing.T) {
+func TestParentEndFailsForChildOfInit(t *testing.T) {
 	was := parent
 	t.Cleanup(func() { parent = was })
 	for _, parent = range []int{0, 1} {

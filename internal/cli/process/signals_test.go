@@ -47,7 +47,7 @@ func TestSignalDuringExitOfCMDIsKeptForNextWaitForKey(t *testing.T) {
 	}
 }
 
-func TestSignalNamesAndNumbersAreParsed(t *testing.T) {
+func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 	for _, in := range []string{"TERM", "SIGTERM", "term", "15"} {
 		if got, err := ParseSignal(in); err != nil || int(got) != 15 {
 			t.Errorf("%q: %v, %v", in, got, err)

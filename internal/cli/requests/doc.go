@@ -4,8 +4,8 @@
 //
 //	Watch ──► Request ──┬─ Health   how long no request has been answered, reported as Trouble
 //	                    ├─ Log      a line for each request, with -v
-//	                    ├─ Metered  how many requests there were, and what they used
-//	                    └─ checks   for doctor: the connections, the clock, how long each request took
+//	                    ├─ Metered  number of requests, and the capacity that they consumed
+//	                    └─ checks   for doctor: the connections, the clock, the duration of each request
 //
 // If the SDK retries an operation, each attempt is one request. The types above receive a
 // request when it has ended. Health must also notice a request that hangs. So it is called

@@ -73,7 +73,7 @@ func TestRequestWatchersSeeEachSDKAttemptOnce(t *testing.T) {
 	}
 }
 
-func TestRequestOutcomeIsDerivedFromReply(t *testing.T) {
+func TestOutcomeOfRequestIsCodeStatusOrReasonForNoReply(t *testing.T) {
 	for _, c := range []struct {
 		answer   func(*http.Request) (*http.Response, error)
 		outcome  string

@@ -45,8 +45,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// heldMs matches the field heldMs in the JSON of a leasehold.Record. It contains how long
-// the lock has been held.
+// heldMs matches the field heldMs in the JSON of a leasehold.Record. The field contains for
+// how many milliseconds the lock has been held.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
 // heldFor returns how long the lock has been held. If its holder is dead, the time counts
@@ -215,8 +215,8 @@ func leaseFixed(r leasehold.Record) string {
 	return wording.Duration(r.Lease)
 }
 
-// Lease returns the lease in a record as text. For a held record that contains a time of
-// expiry instead, it returns how long ago that was, or in how long it will be.
+// Lease returns the lease in a record as text. If a held record contains a time of expiry
+// instead, Lease returns the time since the expiry ("5s ago") or until it ("in 5s").
 func Lease(r leasehold.Record, now time.Time) string {
 	left := r.ExpiresAt.Sub(now)
 	switch {

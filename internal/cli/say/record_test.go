@@ -153,7 +153,7 @@ func TestListAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
 	}
 }
 
-func TestListingShowsDeadHoldersLockAsHeldUntilLeaseEnds(t *testing.T) {
+func TestListingCountsTimeHeldOnlyUntilLeaseOfDeadHolderEnds(t *testing.T) {
 	now := time.Now()
 	granted := now.Add(-3 * time.Minute)
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
@@ -172,7 +172,7 @@ func TestListingShowsDeadHoldersLockAsHeldUntilLeaseEnds(t *testing.T) {
 	}
 }
 
-func TestTerminalReceivesNoEscapeSequencesFromData(t *testing.T) {
+func TestShowWritesNoEscapeSequencesFromText(t *testing.T) {
 	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
 	for _, c := range []struct {
 		out  Output

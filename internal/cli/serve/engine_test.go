@@ -188,7 +188,7 @@ func TestUIListensOnAllAddressesOfItsHostName(t *testing.T) {
 	}
 }
 
-func TestUIPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
+func TestUIPageIsNotServedIfOneLoopbackAddressIsInUse(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -213,7 +213,7 @@ func TestUIPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
 	}
 }
 
-func TestProbesListenOnLoopbackUnlessAddressIsSet(t *testing.T) {
+func TestProbesListenOnLoopbackUnlessHostIsSet(t *testing.T) {
 	for addr, local := range map[string]bool{":0": true, "127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false} {
 		l, err := ForProbes(t.Context(), addr)
 		if err != nil {

@@ -229,7 +229,7 @@ func quotedIfSpaced(s string) string {
 }
 
 // failover returns the Regions in --failover. It returns an error if the list is invalid or
-// cannot be used with the endpoint or table of at. It sends no request.
+// cannot be used with the endpoint or the table of the Store at. It sends no request.
 func (s *Settings) failover(at *Store) ([]string, error) {
 	if s.Failover == "" {
 		return nil, nil

@@ -104,8 +104,8 @@ func (c *credentialSource) acceptAny() {
 	}
 }
 
-// orPlaceholder returns a provider that calls first, and returns placeholder credentials if
-// first is nil or fails.
+// orPlaceholder returns a provider that returns the credentials of the provider first. If
+// first is nil or fails, it returns placeholder credentials.
 func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		if first != nil {

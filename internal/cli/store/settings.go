@@ -272,8 +272,8 @@ func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	return s.duration("LEASEHOLD_LEASE", flag.Duration)
 }
 
-// duration returns the value of an environment variable, or otherwise if the variable is
-// not set.
+// duration returns the value of an environment variable. If the variable is not set, it
+// returns the parameter otherwise.
 func (s *Settings) duration(variable string, otherwise time.Duration) (time.Duration, error) {
 	v, err := s.Variable(variable)
 	if v == "" || err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestMetricsPageListsMetricsOfRun(t *testing.T) {
+func TestMetricsPageOfDocsListsExactlyMetricsOfRun(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
 	var names []string
 	for _, of := range metrics {

@@ -422,8 +422,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns a function prepare for an operation on a held lock. That function acquires
-// the lock, and returns the operation: call with this lock.
+// holding returns the function prepare of an operation on a held lock. prepare acquires the
+// lock, and returns a function that runs call with this lock.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

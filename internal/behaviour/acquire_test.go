@@ -100,7 +100,7 @@ func TestTryAcquireInNewProcessTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
+func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(c, "held", leasehold.WithoutRenewal())
 		defer w.Release(lock)
@@ -157,7 +157,7 @@ func TestRecordKeepsDataAndAttributesUnlessReplaced(t *testing.T) {
 	})
 }
 
-func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
+func TestTryAcquireReturnsRecordErrorForDamagedRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
 			"isReleased of a caller": {"isReleased": lab.Str("no")},
@@ -185,7 +185,7 @@ func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 	})
 }
 
-func TestKeyWithDamagedReleasedRecordCanBeAcquired(t *testing.T) {
+func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
 			"no owner":              {"ownerName": nil},
@@ -281,12 +281,12 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs clien
 	})
 }
 
-func TestTryAcquireSucceedsIfKeyIsFreedAfterRejectedGrant(t *testing.T) {
+func TestTryAcquireSucceedsIfKeyIsReleasedAfterRejectedGrant(t *testing.T) {
 	oneClient(t, func(_ *testing.T, w *lab.World, b *leasehold.Client, wire *lab.Wire) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.ShowNothing(r)
-			w.Release(other) // other releases the key before b reads the record
+			w.Release(other) // the holder releases the key before client b reads the record
 			return res, err
 		}))
 		w.Release(w.Acquire(b, "job", leasehold.NoWait()))
@@ -316,7 +316,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 	})
 }
 
-func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
+func TestWaitingAcquireReturnsAtOnceWhenItsContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lock := holds(w, "job")
 		ctx := w.Within(3 * time.Second)
@@ -353,7 +353,7 @@ func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	})
 }
 
-func TestTokensRepeatInRestoredTableButNotInNewTable(t *testing.T) {
+func TestTokensRepeatAfterRestoreFromBackupButNotInNewTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		granted := func() int64 {
 			lab.Elapse(time.Second)

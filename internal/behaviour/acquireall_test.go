@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
+func TestAcquireAllAndReleaseEachCostOneWritePerKey(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 103} { // 103 keys do not fit into one transaction: DynamoDB allows 100 writes
 		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			// In the first round the locks have no records yet. In the second round they
@@ -33,7 +33,7 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	}
 }
 
-func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestAcquireAllAndAnyRejectInvalidKeysBeforeAnyRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		ended := w.Ended()
 		for name, tc := range map[string]struct {
@@ -165,7 +165,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestAcquireIgnoresKeyOrderOfReleasedGroup(t *testing.T) {
+func TestAcquireInAnyKeyOrderSucceedsAfterGroupIsReleased(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		inner := lab.Must(c.Acquire(g.Context(), "e"))(t)
@@ -176,7 +176,7 @@ func TestAcquireIgnoresKeyOrderOfReleasedGroup(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNoKeyIfOuterLockEndsMeanwhile(t *testing.T) {
+func TestAcquireAllHoldsNoKeyIfReentrantLockEndsMeanwhile(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

@@ -44,7 +44,7 @@ func TestAcquireAnyReadsAllKeysAfterFirstRejectedGrant(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitAcquiresLaterFreeKey(t *testing.T) {
+func TestAcquireAnyNoWaitAcquiresFreeKeyAfterHeldKeys(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		w.AcquireAll(a, leasehold.Keys("a", "b"))
 		b, _ := w.Client(lab.Config())
@@ -54,13 +54,13 @@ func TestAcquireAnyNoWaitAcquiresLaterFreeKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsHandOverLeaseFromLastRead(t *testing.T) {
+func TestAcquireAnyCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
 		b, wire := w.Client(lab.Config())
 		granted := begin(func() *leasehold.Lock { return acquireAny(t.Context(), w, b, keys) })
-		lab.Elapse(time.Minute) // longer than the lease of a hand-over, so that lease must not count from the start of the call
+		lab.Elapse(time.Minute) // longer than the lease of a hand-over: a lease counted from the start of the call would have expired
 		wire.Sent()
 		w.Release(others.Locks()[0])
 		lock := <-granted
@@ -74,7 +74,7 @@ func TestAcquireAnyCountsHandOverLeaseFromLastRead(t *testing.T) {
 // Forty clients contend for ten keys, and each client is in the queues of only two keys. A
 // client reads these two keys often, and the other keys rarely. If it read all keys equally
 // often, a grant would cost 144 read units.
-func TestAcquireAnyOfTenKeysCostsFewUnitsAmongFortyClients(t *testing.T) {
+func TestAcquireAnyOfTenKeysByFortyClientsUsesFewCapacityUnits(t *testing.T) {
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))
@@ -155,7 +155,7 @@ func TestAcquireAnyNoWaitErrorNamesFirstKey(t *testing.T) {
 	})
 }
 
-func TestNoWaitGivesUpIfEveryRequestIsThrottled(t *testing.T) {
+func TestAcquireAllOrAnyNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -176,7 +176,7 @@ func TestNoWaitGivesUpIfEveryRequestIsThrottled(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
+func TestAcquireAnySkipsKeyWithDamagedRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		w.Put(lab.Key("damaged"))
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("damaged", "a"))
@@ -230,7 +230,7 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
+func TestAcquireAnyAcquiresOtherKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
 		c, wire := w.Client(lab.Config())
@@ -259,7 +259,7 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitEndsIfRequestsForFreedKeyGetNoReply(t *testing.T) {
+func TestAcquireAnyNoWaitReturnsIfRequestsGetNoReply(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },
@@ -308,15 +308,15 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
 		defer cancel()
 		for _, keys := range [][]leasehold.Key{
-			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // b itself holds n and m; the other client holds a and b
+			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // client b itself holds the keys n and m; client a holds the keys a and b
 		} {
 			lab.WantErr(t, fmt.Sprint(keys), lab.ErrorOf(b.AcquireAny(ctx, keys)), leasehold.ErrDeadlock)
 		}
 		wantSent(t, wire, 0)
 		lab.WantErr(t, "NoWait ignores the order of keys", lab.ErrorOf(b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait())), leasehold.ErrHeld)
 
-		// The call may wait for z, because b holds no key that sorts after z. Once a and z
-		// are free, it may acquire either of them.
+		// The call may wait for key z, because client b holds no key that sorts after z. Once
+		// the keys a and z are free, the call may acquire either of them.
 		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, b, leasehold.Keys("a", "z")) })
 		lab.Elapse(time.Minute)
 		w.Release(others)

@@ -30,9 +30,9 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// These constants limit the time of calls whose context does not end. At its limit, a call
-// cancels its request in flight. It undoes the effect of that request within the next few
-// seconds (undoes).
+// The first constants are the time limits of calls whose context does not end. At its limit,
+// a call cancels its request in flight. Within the next few seconds (constant undoes), the call
+// undoes the effect of that request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a renewal lets the holder trust its lock

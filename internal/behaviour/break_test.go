@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestBreakFreesOnlySpecifiedGrant(t *testing.T) {
+func TestBreakEndsOnlySpecifiedGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		op, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -146,7 +146,7 @@ func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
 	}
 }
 
-func TestDetachOfSharedGrantIsRejected(t *testing.T) {
+func TestDetachIsRejectedWhileGrantHasOtherHandles(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		lab.WantFailed(t, "detach", lab.ErrorOf(lock.Detach()))
@@ -255,7 +255,7 @@ func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
 	})
 }
 
-func TestInvalidGrantIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestResumeRejectsInvalidGrantBeforeAnyRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.Sent()

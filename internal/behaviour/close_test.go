@@ -44,7 +44,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 	})
 }
 
-func TestCloseUnderSharedLeaseNeedsTwoRequestsWhileDoRuns(t *testing.T) {
+func TestCloseUnderSharedLeaseSendsAtMostTwoRequestsWhileDoRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.AcquireMany(c, "job", 50)
@@ -162,7 +162,7 @@ func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
 	}
 }
 
-func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
+func TestCloseEndsThrottledCallsOfResumeAndBreak(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)

@@ -46,7 +46,7 @@ func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
+func TestCommitWritesNothingAfterGrantEndedInTable(t *testing.T) {
 	type row struct {
 		by     func(w *lab.World)
 		reason leasehold.LostReason
@@ -145,7 +145,7 @@ func TestCommitUsesNewIdempotencyTokenForEachCall(t *testing.T) {
 	})
 }
 
-func TestRefusedCommitWritesNothing(t *testing.T) {
+func TestCommitToMissingTableReturnsErrTableNotFound(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config()) // this test does not create the table to which the commit writes
 		lock := w.Acquire(c, "job")

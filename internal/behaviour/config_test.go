@@ -73,7 +73,7 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-func TestNewErrorMentionsInvalidLeaseOnlyOnce(t *testing.T) {
+func TestErrorOfNewReportsInvalidLeaseOnlyOnce(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
 		"negative lease":            {Lease: -time.Second},
 		"negative lease and margin": {Lease: -time.Second, Margin: time.Second},
@@ -195,7 +195,7 @@ func (p *pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
+func TestClientWithSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
 	lab.WantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)
@@ -210,7 +210,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	})
 }
 
-func TestRetentionIsRejectedIfReleasedRecordsCannotExpire(t *testing.T) {
+func TestNewRejectsRetentionIfReleasedRecordsCannotExpire(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
 		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour

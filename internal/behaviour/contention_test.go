@@ -23,8 +23,8 @@ const (
 	limit        = sectionTakes + 2*roundTrip
 )
 
-// startWithin is the period in which clients start, each at a random time. Otherwise all
-// waiters would have waited equally long.
+// startWithin is the period in which clients start, each at a random time. If all started at
+// once, all waiters would have waited equally long.
 const startWithin = 100 * time.Millisecond
 
 // contention is the measured result of clients that contend for keys.
@@ -116,7 +116,7 @@ func exponential(chance *rand.Rand) time.Duration {
 }
 
 // uneven returns round trips that are up to a tenth longer or shorter than roundTrip. With
-// equal round trips, clients that poll regularly would fall into step.
+// equal round trips, clients that poll regularly would all poll at the same times.
 func uneven(chance *rand.Rand) time.Duration {
 	return roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
 }
@@ -145,8 +145,8 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. The test accepts a tenth more than the
-// recorded values, because results vary by chance. With fewer clients, it runs more sections,
-// so that a result exceeds its bound by chance only once in many million runs.
+// recorded values, because results vary by chance. The fewer clients, the more sections it
+// runs, so that a result exceeds its bound by chance only once in many million runs.
 func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
@@ -171,9 +171,9 @@ func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	}
 }
 
-// A waiter that has died in the queue blocks the key when it becomes the head: for the lease
-// of a hand-over or, if it sent a grant request just before it died, for a full lease.
-func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
+// A dead waiter blocks the key when it becomes the queue's head: for the lease of a hand-over
+// or, if it sent a grant request just before it died, for a full lease, which is longer.
+func TestClientsWork70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -236,8 +236,8 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the part of the time in which a client works under the lock. If dead
-		// heads did not suspend the queue, it would be a quarter.
+		// share is the part of the time in which a client works under the lock. Without the
+		// suspension of the queue after a dead head, share would be a quarter.
 		if share < 0.7 {
 			t.Errorf("worked for %.2f of the time", share)
 		}
@@ -247,9 +247,9 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 	})
 }
 
-// While the holder holds the key, the queue does not move. Its head reads four times a
-// second, and the other queued waiters once a second. A waiter outside the queue reads once
-// in twelve seconds.
+// While the key is held, the head of the queue reads the record four times a second, and the
+// other queued waiters read it once a second. The queue has no room for most waiters. A waiter
+// outside the queue reads once in twelve seconds.
 func TestThousandWaitersOfHeldKeyReadAtMost120TimesASecond(t *testing.T) {
 	waiters, most := 1000, 120
 	if lab.IsQuick() {

@@ -157,7 +157,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorOfFreeLockSuggestsRenamingAttribute(t *testing.T) {
+func TestRecordErrorOfFreeKeySuggestsRenamingAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":              {"kind": lab.Str("invoice")},
@@ -207,7 +207,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 
 // DynamoDB throttles every request of these calls until their context ends. So when the
 // context ends, every request has been answered.
-func TestCallHasKnownOutcomeIfAllItsRequestsWereAnswered(t *testing.T) {
+func TestCallsWithAllRequestsAnsweredReturnNoErrUnknownOutcome(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config
@@ -239,7 +239,7 @@ func TestCallHasKnownOutcomeIfAllItsRequestsWereAnswered(t *testing.T) {
 	})
 }
 
-func TestLostLockErrorGivesAdviceAboutRenewals(t *testing.T) {
+func TestErrorOfExpiredLockExplainsWhyRenewalsFailed(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)

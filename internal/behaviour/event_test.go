@@ -186,7 +186,7 @@ func TestStatsShowNumberOfLocksAndShortestRemainingTrust(t *testing.T) {
 	})
 }
 
-func TestEventOfRenewalContainsTimeOfItsRequest(t *testing.T) {
+func TestRenewalEventContainsDurationOfItsRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		events := lab.Events(&cfg, leasehold.EventRenewed)

@@ -52,7 +52,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
+func TestGroupDoReleasesAllLocksAndReturnsErrLostAfterLoss(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b")
 		g := w.AcquireAll(c, keys)
@@ -115,7 +115,7 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForGroupFunctionThatNeverRan(t *testing.T) {
+func TestCloseDoesNotWaitForGroupDoThatReturnedErrNotRun(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)

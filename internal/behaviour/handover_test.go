@@ -202,7 +202,7 @@ func TestHandedOverLockSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 	})
 }
 
-func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
+func TestDetachOfHandedOverLockRenewsItFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -450,7 +450,7 @@ func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 // The holder hands the key to a waiter that has left the queue. The hand-over is rejected,
 // and the client cannot decode the record in the rejection. The holder's grant may still be
 // current, so the holder must release it.
-func TestReleaseFreesKeyIfHandOverFindsDamagedRecord(t *testing.T) {
+func TestReleaseSucceedsIfRejectedHandOverShowsDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.leave[0]()

@@ -115,8 +115,8 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				// The loop continues after an error. If Watch yields anything after it,
-				// s.err is overwritten and the test fails.
+				// An error must be the last result of Watch. The loop continues: a later
+				// result overwrites s.err, and the test fails.
 				continue
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {

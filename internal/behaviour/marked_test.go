@@ -46,7 +46,7 @@ func TestMarkDoneAfterReleaseOrCloseReturnsErrorAndSendsNothing(t *testing.T) {
 	}
 }
 
-func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
+func TestReleaseOfEndedHandleWithMarkDoneReturnsError(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
@@ -84,7 +84,7 @@ func TestCloseWaitsUntilDoneMarkOfFinishedWorkIsStored(t *testing.T) {
 // The first client's release gets no reply. Then another client is granted the key, and it
 // replaces the mark in the record or deletes the record. So the first client cannot find out
 // whether its release had stored a mark.
-func TestReleaseOutcomeIsUnknownIfDoneMarkWasReplaced(t *testing.T) {
+func TestReleaseReturnsErrUnknownOutcomeIfDoneMarkWasReplaced(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
 	}, func(t *testing.T, w *lab.World, since leasehold.AcquireOption) {
@@ -103,7 +103,7 @@ func TestReleaseOutcomeIsUnknownIfDoneMarkWasReplaced(t *testing.T) {
 
 // An operator breaks the lock. Every write of the first client was answered, so the client
 // knows that it has stored no mark that another client could have removed.
-func TestReleaseWithMarkDoneReportsLossIfAllWritesWereAnswered(t *testing.T) {
+func TestReleaseWithMarkDoneOfBrokenLockReturnsOnlyErrLost(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},
 	} {
@@ -126,7 +126,7 @@ func TestReleaseWithMarkDoneReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	}
 }
 
-func TestReleaseOfLostLockStoresNoDoneMark(t *testing.T) {
+func TestReleaseOfExpiredLockStoresNoDoneMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error{
 		"MarkDone": func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error {
 			l := w.Acquire(c, "job", leasehold.Once("mon"))
@@ -163,7 +163,7 @@ func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
 	})
 }
 
-func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
+func TestReleaseOfResumedLockWithMarkDoneReturnsError(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lock := w.Resume(c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())

@@ -42,7 +42,7 @@ func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, 
 	})
 }
 
-func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
+func TestMaxSkewAllowsTakeoverWithoutObservingAfterLeaseEnd(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -69,7 +69,7 @@ func TestWaiterTakesOverOneMaxSkewAfterLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestTryAcquireObservesDeadHolderUntilMaxSkewHasPassed(t *testing.T) {
+func TestNoWaitObservesDeadHolderUntilMaxSkewAfterLeaseEnd(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -79,7 +79,7 @@ func TestTryAcquireObservesDeadHolderUntilMaxSkewHasPassed(t *testing.T) {
 	})
 }
 
-func TestClientWithoutMaxSkewObservesForFullLease(t *testing.T) {
+func TestTakeoverObservesFullLeaseUnlessBothClientsHaveMaxSkew(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -183,7 +183,7 @@ func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 	})
 }
 
-func TestHolderWithMaxSkewTrustsItsLockForLessTime(t *testing.T) {
+func TestHolderTrustsLockForShorterTimeByItsMaxSkew(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -220,7 +220,7 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 // The former holder builds the hand-over request early, and DynamoDB applies it late. Between
 // these times the head of the queue reads the record, and counts its trust from that read. So
 // the head may trust the key for longer than the former holder expects.
-func TestQueueHeadKeepsKeyWhileTrustedAfterDelayedHandOver(t *testing.T) {
+func TestNoTakeoverWhileQueueHeadTrustsKeyAfterDelayedHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -259,7 +259,7 @@ func TestQueueHeadKeepsKeyWhileTrustedAfterDelayedHandOver(t *testing.T) {
 
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
 // largest difference between the two clocks. This may be too brief to be useful.
-func TestQueueHeadIsTrustedLongEnoughDespiteLargeMaxSkew(t *testing.T) {
+func TestHandedOverLockHasAtLeastShortestTrustDespiteMaxSkew(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

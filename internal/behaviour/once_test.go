@@ -246,7 +246,7 @@ func TestForgetDoneAllowsWorkToBeRepeated(t *testing.T) {
 	})
 }
 
-func TestHandleWithoutOnceStoresNoDoneMark(t *testing.T) {
+func TestReentrantHandlesStoreNoDoneMarkIfOuterWorkFails(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
@@ -390,7 +390,7 @@ func TestDoneMarkIsStoredEvenIfKeyIsHandedOver(t *testing.T) {
 	})
 }
 
-func TestLostLockStoresNoDoneMarkForFinishedWork(t *testing.T) {
+func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		err := a.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
@@ -436,7 +436,7 @@ func TestWaiterWithOptionOnceJoinsQueue(t *testing.T) {
 
 // The client that hands the key to the head of the queue does not know the head's work. So
 // the head itself must read the done mark after the hand-over.
-func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
+func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 	lab.Each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		_, _, lock := w.Holding(lab.Config())
 		head, _ := w.Client(lab.Config())
@@ -466,8 +466,8 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 // grant shows the hand-over, and that the work is done.
 func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
-		// Without renewals the holder does not learn of the waiter. So its release frees
-		// the key instead of handing it over.
+		// Without renewals the holder does not learn of the waiter. So Release makes the
+		// key free instead of handing it over.
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
 		head, wire := w.Client(lab.Config())
 		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
@@ -484,7 +484,7 @@ func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestDoWithOneOfTwoHandlesReportsThatDoneMarkIsNotStored(t *testing.T) {
+func TestDoReturnsErrorIfOtherHandlePreventsDoneMark(t *testing.T) {
 	lab.Each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock

@@ -221,7 +221,7 @@ func TestWaiterBehindSixteenDeadWaitersWaitsForOneHandOverLease(t *testing.T) {
 	})
 }
 
-func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
+func TestCancelledWaiterLeavesQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		for _, i := range []int{1, 0} {
@@ -230,8 +230,8 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		l.wantWaiting(1)
-		// The holder still takes the first client for the head of the queue, but that
-		// client has left.
+		// By the holder's last read, the first client is the head of the queue, but
+		// that client has left.
 		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
@@ -239,7 +239,7 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 
 // When a client leaves the queue, the clients behind it get new positions. They may be
 // leaving at the same time.
-func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
+func TestManyWaitersCancelledTogetherAllLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
 		for i, leave := range l.leave {
@@ -253,7 +253,7 @@ func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 	})
 }
 
-func TestWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
+func TestCancelledWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"throttled":  lab.Throttled,
 		"reply lost": lab.LoseReply,
@@ -271,7 +271,7 @@ func TestWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
 	})
 }
 
-func TestWaiterCanLeaveQueueBeforeItSeesItsEntry(t *testing.T) {
+func TestCancelledWaiterLeavesQueueAfterLostReplyToJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -303,20 +303,20 @@ func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
 	})
 }
 
-func TestQueueHeadThatHasGivenUpFreesKey(t *testing.T) {
+func TestQueueHeadReleasesHandedOverKeyIfCallIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
 		renew(w, l.lock)
 		w.Release(l.lock)
-		l.leave[0]() // the waiter gives up before it has read that it was handed the key
+		l.leave[0]() // the waiter's call is cancelled before it reads the hand-over
 		<-l.got[0]
 		lab.Elapse(time.Second)
 		w.WantReleased("job")
 	})
 }
 
-func TestWaiterThatFailedToLeaveQueueAcceptsHandOver(t *testing.T) {
+func TestLaterAcquireAcceptsHandOverToStaleQueueEntry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -332,7 +332,7 @@ func TestWaiterThatFailedToLeaveQueueAcceptsHandOver(t *testing.T) {
 	})
 }
 
-func TestWaitersJoinAgainInOrderAfterQueueIsErased(t *testing.T) {
+func TestWaitersJoinQueueAgainAfterItIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
@@ -366,7 +366,7 @@ func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
 	})
 }
 
-func TestUnreadableQueueIsIgnored(t *testing.T) {
+func TestWaiterAcquiresDespiteUnreadableQueueInRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, odd := range []types.AttributeValue{
 			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
@@ -490,7 +490,7 @@ func TestReleaserCannotAcquireKeyAfterUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestWaiterFindsItsQueueEntryAfterLostReplyToJoin(t *testing.T) {
+func TestWaiterJoinsQueueOnlyOnceDespiteLostReplyToJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
@@ -535,7 +535,7 @@ func TestWaiterReadsRecordSoonAfterLostReplyToJoin(t *testing.T) {
 	})
 }
 
-func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
+func TestWaiterInAWSLabsLayoutPollsInsteadOfJoiningQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
 		_, _, lock := w.Holding(cfg)

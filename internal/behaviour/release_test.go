@@ -30,7 +30,7 @@ func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestReleaseFreesExpiredLock(t *testing.T) {
+func TestReleaseMarksRecordOfExpiredLockReleased(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
@@ -42,7 +42,7 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 	})
 }
 
-func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs, the old handle stops the heartbeats of the newer grant
+func TestHandleOfEndedGrantDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs, the old handle stops the heartbeats of the newer grant
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, stale *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(30 * time.Second)
@@ -85,7 +85,7 @@ func TestReleaseOfExpiredLockSendsOneRequest(t *testing.T) {
 	})
 }
 
-func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
+func TestDoReturnsErrLostIfRecordChangedBeforeRelease(t *testing.T) {
 	for name, happens := range map[string]func(w *lab.World){
 		"replaced": func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
@@ -217,7 +217,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	})
 }
 
-func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
+func TestPanicInDoWaitsAtMostReleaseGraceForRelease(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })

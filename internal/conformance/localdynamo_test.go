@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestLocaldynamoConformsToDynamoDBInMemory(t *testing.T) {
+func TestLocaldynamoInMemoryConformsToDynamoDB(t *testing.T) {
 	conform(t, localdynamo.New())
 }
 
-func TestLocaldynamoConformsToDynamoDBWithFileStore(t *testing.T) {
+func TestLocaldynamoWithFileStoreConformsToDynamoDB(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "tables.db")))(t)
 	conform(t, localdynamo.New(localdynamo.WithStore(store)))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests for one item. If Key is nil, the key is the one that item(nil) has. If is a condition
-// expression, Do an update expression, and Project a projection expression.
+// Requests for one item. If Key is nil, the key is the one that item(nil) has. The fields If, Do
+// and Project contain a condition, an update and a projection expression.
 
 // Get is a GetItem request. It is strongly consistent unless Eventual is set.
 type Get struct {

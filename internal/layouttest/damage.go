@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns one damage for each of values: the attribute has that value.
+// each returns one damage for each of the given bad values of the attribute.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestLayoutsWorkOnEngineInMemory(t *testing.T) {
+func TestEveryLayoutPassesChecksOnEngineInMemory(t *testing.T) {
 	for _, s := range layouttest.Subjects() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -24,7 +24,7 @@ func TestLayoutsWorkOnEngineInMemory(t *testing.T) {
 	}
 }
 
-func TestLayoutsWorkOnEngineWithFileStore(t *testing.T) {
+func TestEveryLayoutPassesChecksOnEngineWithFileStore(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +89,7 @@ func TestAcquireAllHoldsAndTakesOverAllKeysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestAcquireAllAcceptsKeysWithSortKey(t *testing.T) {
+func TestAcquireAllAppliesWithSortKeyToKeysWithoutOne(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))
@@ -100,7 +100,7 @@ func TestAcquireAllAcceptsKeysWithSortKey(t *testing.T) {
 	})
 }
 
-func TestCommitsWorkInEveryLayout(t *testing.T) {
+func TestCommitsAreFencedInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {

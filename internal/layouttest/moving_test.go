@@ -180,7 +180,7 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	return []stage{{old}, {old, native}, {native}}
 }
 
-func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
+func TestThreeStageMoveToAnotherTableNeverHasTwoHolders(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
@@ -190,7 +190,7 @@ func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
 	}
 }
 
-func TestMovingToAnotherTableNeedsIntermediateStage(t *testing.T) {
+func TestMoveToAnotherTableWithoutMiddleStageHasTwoHolders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		stages := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, stages[0], stages[2]); s.overlaps.Load() == 0 {
@@ -238,13 +238,13 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 
 // A fleet must not use shared leases or done marks until all its processes use layout native:
 // the clients of the other layouts on the same table ignore both.
-func TestAWSLabsClientWaitsHourForKeyFreedUnderSharedLease(t *testing.T) {
+func TestAWSLabsClientWaitsHourForKeyReleasedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
 		native, _ := w.Client(cfg)
 		w.Acquire(native, "job")
-		if err := native.Close(t.Context()); err != nil { // frees the key for native clients only; for an awslabs client the key still appears held
+		if err := native.Close(t.Context()); err != nil { // releases the key for native clients only; for an awslabs client the key still appears held
 			t.Fatal(err)
 		}
 		before, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

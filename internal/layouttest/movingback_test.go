@@ -102,7 +102,7 @@ func TestDynamolockCanAcquireKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	})
 }
 
-// A client of layout native leaves an expiry time in a record that it frees, and other
+// A client of layout native leaves an expiry time in a record that it releases, and other
 // libraries do not know this attribute. The Java client keeps the attribute when it acquires
 // by an update in place, and dynamolock always keeps it. Then TTL deletes a held record.
 // dynamolock can read such a record only if it wrote the record itself, and a native client

@@ -152,7 +152,7 @@ func oddIsHeld(e *env) {
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
-			// The call was slow enough to read the record twice.
+			// The holder's short lease ended before the call read the record a second time.
 			r, _ := lock.TookOver()
 			e.isPeers(r, item)
 			e.release(lock)

@@ -64,8 +64,8 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 }
 
 // eachWay runs a check twice: once with a holder that discovers the loss of its lock by
-// Release, and once with a holder that discovers it by Renew. The check passes the lost lock
-// and the expected reason to find.
+// Release, and once with a holder that discovers it by Renew. The check calls the function find
+// with the lost lock and the expected reason.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {
@@ -120,8 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key behind its holder's back, as an operator might by hand. A client might also
-// do so if it mistakes the lock for its own.
+// free makes the key free without its holder's knowledge. An operator might do so by hand, and
+// so might a client that mistakes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

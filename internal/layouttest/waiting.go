@@ -113,7 +113,7 @@ func renewed(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a)
 	next := e.waiter(b)
-	// This takes about three leases.
+	// A minute is about three leases.
 	time.Sleep(time.Minute + 500*time.Millisecond)
 	synctest.Wait()
 	select {

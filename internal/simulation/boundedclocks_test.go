@@ -128,10 +128,10 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds records the time until which the holder trusts the version that r has written.
-// It skips versions for which the item stores no lease end. It also skips hand-overs to the
-// head of a queue: only the head itself knows when the lease of such a hand-over ends. The
-// caller must hold c.mu.
+// notesEnds records until when the holder trusts its lock after r has written a version. It
+// skips versions for which the item stores no lease end. It also skips hand-overs to the head
+// of a queue: only the head itself knows when the lease of such a hand-over ends. The caller
+// must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -142,9 +142,9 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take a version over before its sender has observed the version
-// for a whole lease. For this, both processes must have bounded clocks, and the holder must no
-// longer trust the version. The caller must hold c.mu.
+// isOver reports whether r may take over a lock whose record has the given version, although
+// the sender of r has not observed this version for a whole lease. For this, both processes
+// must have bounded clocks, and the holder's trust must have ended. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)

@@ -61,9 +61,9 @@ func onBehalf(ctx context.Context, who string) context.Context {
 }
 
 // chance returns a random number to the client. Two goroutines that ask at the same
-// instant must get different numbers. Otherwise their timers would fire at the same
-// instant, and the scheduler would decide which goroutine runs first. The number depends
-// on its purpose and on the worker, but not on the order in which goroutines ask.
+// instant must get different numbers. With equal numbers their timers would fire at the
+// same instant, and the scheduler would decide which goroutine runs first. The number
+// depends on its purpose and on the worker, but not on the order in which goroutines ask.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()

@@ -53,8 +53,8 @@ type checker struct {
 	handed   map[string]handed    // grants that a holder handed to the head of a queue, by grant
 	joined   map[string]*process  // process that asked to join a queue, by the version of its queue entry
 	seen     map[seenBy]time.Time // time of the first reply that showed a version to a process, by process and version
-	// ends contains the time until which a version is trusted, by version. It contains only
-	// versions that store the end of their lease.
+	// ends contains, by version of a record, the time until which the holder trusts its lock.
+	// It contains only versions that were written with the end of the lease.
 	ends        map[string]time.Time
 	lastWritten map[string]time.Time     // time of the last write to a record by any process except the one that acquires all keys in the end, by key
 	sessions    map[string]*sessionState // state of each session, by session id
@@ -187,8 +187,8 @@ func (c *checker) believed(r *request) []*belief {
 		return nil
 	}
 	newest := map[string]*belief{}
-	// The request creates the grant made and does not end it. If the request is a repeated
-	// hand-over to a waiter of the same process, that waiter may already trust the grant.
+	// made is the grant that the request creates, and therefore does not end. If the request
+	// repeats a hand-over to a waiter of the same process, that waiter may already trust made.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {

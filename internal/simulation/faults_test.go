@@ -83,8 +83,8 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether the fault f should happen, and records it if so. If the world
-// lists the only faults, by id or by kind, no other fault happens.
+// happens reports whether the fault f should happen, and records it if so. If the world has
+// a list of faults, by id or by kind, only faults on the list happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

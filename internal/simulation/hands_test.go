@@ -17,8 +17,8 @@ import (
 const operator = 50
 
 // An operator breaks locks while they are held. In half of the seeds some of these locks
-// belong to a group. For the broken grants, promise 2 of docs/guarantees.md does not hold:
-// the holder may not stop first. Fenced writes stay safe.
+// belong to a group. For the broken grants, promise 2 of docs/guarantees.md does not hold: the
+// next client may be granted the key before the holder stops. Fenced writes stay safe.
 func TestSimulationOfBreakingHeldLocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {
@@ -44,9 +44,9 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 	}
 }
 
-// An operator breaks locks that are under shared leases. Their holders would otherwise
-// keep these locks until long after the faults have stopped. Each holder learns of the
-// break through the row of its session. All promises hold, except those that a break gives up.
+// An operator breaks locks that are under shared leases. Without the break, their holders
+// would keep these locks until long after the faults have stopped. Each holder learns of the
+// break through the row of its session. For broken grants, promise 2 does not hold.
 func TestSimulationOfBreakingLocksUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }

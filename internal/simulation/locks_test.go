@@ -177,8 +177,8 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
 		// By now, the workers of live processes have released their locks and returned.
-		// Locks of dead processes, and locks that a process gave up without a release,
-		// become free when their lease ends.
+		// Locks of dead processes, and locks that a process neither renews nor has
+		// released, become free when their lease ends.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")

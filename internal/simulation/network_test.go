@@ -21,7 +21,7 @@ import (
 // troubles are faults that happen only in the networks of some worlds. The networks of all
 // worlds lose, delay, repeat and refuse requests.
 type troubles struct {
-	refusals bool          // AWS denies access for some requests, even for some that were applied
+	refusals bool          // AWS answers some requests that access is denied, although it applied some of them
 	noOld    bool          // the reply to a failed condition does not contain the item
 	copies   time.Duration // longest delay with which a second copy of a request arrives; zero for no second copies
 	keys     bool          // writes of single keys are throttled for several seconds at a time
@@ -42,7 +42,7 @@ type fate struct {
 	there, back time.Duration // delays of the request and of its reply
 	rng         *rand.Rand    // source of the further random numbers for this request
 	to          string        // description of the request, from which the id of its fault is computed
-	heard       time.Duration // time after which hang returns once the sender has given the request up
+	heard       time.Duration // time from the cancellation of the request until hang returns
 }
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
@@ -220,7 +220,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	case resetAfter:
 		_, _ = pass(f.there, f.back)
 		return nil, lab.ErrReset
-	case requestLate: // the request may arrive after its sender has given it up
+	case requestLate: // the request may arrive after its sender has cancelled it
 		return pass(f.late, f.back)
 	case replyLate:
 		return pass(f.there, f.late)
@@ -248,15 +248,15 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current window of three seconds. The troubles of inTrouble
-// begin and end with a window.
+// window returns the number of the current window of three seconds. Each period of trouble
+// (see inTrouble) begins and ends with a window.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether the thing that what names, a process or the table, is in trouble
-// in the current window. On average it is in trouble in one of n windows.
+// inTrouble reports whether a fault affects the process or table named what during the whole
+// current window. On average this is so in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -276,7 +276,7 @@ func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 }
 
-// copied delivers a second copy of a request after about the delay late.
+// copied delivers a second copy of a request after a delay of about late.
 func (c *process) copied(late time.Duration, deliver func() (*http.Response, error)) {
 	go func() {
 		c.after(late, drawn(c.seed, "copy", late))
@@ -301,18 +301,18 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang never answers a request. It returns an error after the sender has given the request
-// up. If two requests are given up at the same instant, their calls of hang return at
-// different instants. Otherwise the scheduler would decide which sender continues first.
+// hang never answers a request. It returns an error after the sender has cancelled the
+// request. If two requests are cancelled at the same instant, their calls of hang return at
+// different instants, so that the scheduler does not decide which sender continues first.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)
 	return nil, ctx.Err()
 }
 
-// pass delivers a request after the delay there, and its reply after the delay
-// back. If the sender's context ends before that, the sender receives an error
-// instead of the reply.
+// pass delivers a request and returns its reply. The request is delayed by the
+// time there, and the reply by the time back. If the sender's context ends before
+// the reply arrives, pass returns an error.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response

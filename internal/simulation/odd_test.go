@@ -26,8 +26,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w in which the hooks and the choice of faults are
-// those of the world by.
+// watchedAs returns a copy of w, with the hooks and the choice of faults taken
+// from the other world, by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -35,8 +35,8 @@ func (w world) watchedAs(by world) world {
 }
 
 // The clients of one table have different configurations. Their network delivers copies of
-// requests minutes later. It denies access for some requests, even for some that were
-// applied. In some seeds the engine omits the item of a failed condition. In others,
+// requests minutes later. It answers some requests that access is denied, although some of
+// them were applied. In some seeds the engine omits the item of a failed condition. In others,
 // clients remember only the keys that they are observing. All promises hold.
 func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
@@ -151,9 +151,9 @@ func (c *process) sectionBeforeClose(r *worker) {
 }
 
 // During an outage, DynamoDB answers that it is unavailable. In this world most clients keep
-// their locks through outages (AWSLabs.HoldThroughOutage). This gives up promise 2 of
-// docs/guarantees.md, that the holder stops first. So the checker does not compare the trust
-// of clients with leases. Fenced writes stay safe.
+// their locks through outages (AWSLabs.HoldThroughOutage). So promise 2 of docs/guarantees.md,
+// that the holder stops first, does not hold, and the checker does not compare the trust of
+// clients with leases. Fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {

@@ -243,7 +243,7 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// If a permit is granted at the instant at which the call gives up, another
+	// If a permit is granted at the instant at which the call is cancelled, another
 	// goroutine of the client releases the permit at once. This pause gives it time
 	// to do so.
 	time.Sleep(time.Microsecond)

@@ -126,8 +126,8 @@ func (c *process) wasAccepted() bool {
 	return c.accepted
 }
 
-// onEvent checks each wait that its client has given up, and each lock that was
-// lost.
+// onEvent checks each wait that its client ended without a lock, and each lock
+// that was lost.
 func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGaveUp:
@@ -146,7 +146,7 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	w, _ := ctx.Value(waitKey{}).(*wait)
 	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
 		// Not checked: the wait has ended for another reason. For example, a call with NoWait
-		// gives up after ten seconds.
+		// ends after ten seconds.
 		return
 	}
 	op := (*leasehold.OpError)(nil)

@@ -127,8 +127,8 @@ func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, isHead, "($0 OR attribute_exists($1))")
 }
 
-// respelled replaces a part of the condition of an update. It changes only requests for
-// which is returns true.
+// respelled replaces a part of the condition of an update. It changes only requests that
+// satisfy the predicate is.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
 	if !asksFor(r, "UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) {
 		return body

@@ -244,8 +244,8 @@ var (
 )
 
 // value returns the value to which text sets the named attribute, or with which text compares
-// it. text is an expression of the update, and the pattern in matches the part of it that
-// names the attribute and the value.
+// it. The argument text is an expression of the update. The pattern (argument in) matches the
+// part of text that names the attribute and the value.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

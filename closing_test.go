@@ -41,9 +41,9 @@ func TestLocksReturnErrClosedAfterClose(t *testing.T) {
 	}
 }
 
-// meetsClose runs call, and returns its error. While the first request for which fits returns
-// true is in flight, meetsClose closes the client. The fault answer replies to this request,
-// and to all later ones for which fits returns true.
+// meetsClose runs call, and returns its error. It closes the client while the first request
+// that fits accepts is in flight. The fault in answer handles that request, and all later
+// requests that fits accepts.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)

@@ -85,7 +85,7 @@ type Config struct {
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
 	// Default 7 days, and Forever for a record with data or attributes. A record that may
-	// have the mark of Once or Every is always kept. With DeleteOnRelease it is an error.
+	// have the mark of Once or Every is always kept. Retention excludes DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long a release, Do and Close may continue after their context has
@@ -109,7 +109,7 @@ type Config struct {
 
 	// OnEvent is called for every event, with the caller's context, on the goroutine where
 	// the event happens: many may call it at once. It must not block, nor release the
-	// event's lock: a release would deadlock.
+	// event's lock: a release during EventReleased would deadlock.
 	OnEvent func(context.Context, Event)
 }
 

@@ -78,7 +78,7 @@ func Example_moveOffDynamolock() {
 	ctx := context.Background()
 	db := openDB(ctx) // on AWS: dynamodb.NewFromConfig(cfg)
 
-	for _, name := range []string{"dynamolock", "native"} { // os.Getenv("LOCK_LAYOUT")
+	for _, name := range []string{"dynamolock", "native"} { // in practice: os.Getenv("LOCK_LAYOUT")
 		l, err := layout.Parse(name)
 		if err != nil {
 			log.Fatal(err)

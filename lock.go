@@ -134,9 +134,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 // if a write had no reply: the key may be free. After any other error it is still held.
 //
 // The client repeats a failed release in the background, and Close once more, until the
-// lease has ended (with Config.SharedLease: until the key is free) or DynamoDB has rejected
-// it for good. Call Release again to wait for that. A ctx that has ended shortens Release
-// to Config.ReleaseGrace.
+// lease has ended (with Config.SharedLease: until the key is free) or DynamoDB has refused
+// it for good. Call Release again to wait for the outcome. A ctx that has ended shortens
+// Release to Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), Release ends this handle alone and sends
 // nothing. Options that change the record are then an error.
@@ -176,7 +176,7 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // any other error nothing was or will be written.
 //
 // Conflicts and throttling are retried under one idempotency token while the lock is
-// trusted, lost replies until ctx ends, for at most five minutes. Commits of one lock take
+// trusted; lost replies until ctx ends, for at most five minutes. Commits of one lock take
 // turns. A write to the lock's own record is an error. The IAM policy must allow
 // dynamodb:ConditionCheckItem on the lock table. A table that is strongly consistent across
 // Regions has no transactions: the error is an *UnsupportedError.
@@ -228,8 +228,8 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 
 // GuardError takes err, the result of a transaction that contained all of Guards from index
 // first on. If a guard failed, its lock's context ends. If the shared lease's guard
-// failed, all contexts end. It then returns a *LostError of the first lost lock, which wraps
-// err; otherwise err.
+// failed, all contexts end. It returns a *LostError of the first lost lock, which wraps err,
+// or err if no guard failed.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that

@@ -112,8 +112,8 @@ type Sighting struct {
 //
 // A holder is dead once its record (under Config.SharedLease its session) has not changed
 // for one lease, by this process's monotonic clock. In layouts that store an expiry time, it
-// is dead once that has passed. A dead holder that renews, as clocks run apart, is live
-// again.
+// is dead once that time has passed. A holder found dead that renews after all, as clocks run
+// apart, is live again.
 //
 // Failed requests are retried as in Acquire; EventWaitError and the log report them. Other
 // errors, such as ErrClosed or a *RecordError, are yielded with the zero Sighting, and end
@@ -203,8 +203,8 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
-// the work again. A holder of the key keeps it. If the record has another mark, the error
-// matches ErrChanged. ForgetDone may be repeated.
+// the work again. A holder keeps the key. If the record has another mark, the error matches
+// ErrChanged. ForgetDone may be repeated.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	if c.env.Native == nil {
 		return c.cfg.unsupported("Once or Every")

@@ -69,7 +69,8 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // A holder whose record has no time, such as another library's, counts as live. Any other
 // holder appears dead if its record was written at least a lease ago, by the wall clocks.
 // NoWait observes it for the rest of that lease, by the monotonic clock, and takes its key
-// over unless it renews: bound that wait by ctx. With several keys, all must appear dead.
+// over unless it renews: bound that wait by ctx. AcquireAll does not wait if a holder appears
+// live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait, but does not observe a holder that appears dead. It takes over
@@ -92,8 +93,8 @@ func WithInitialData(b []byte) AcquireOption {
 
 // WithExpiryWarning calls fn, on its own goroutine, when less than left remains until
 // Lock.TrustedUntil, as when renewals fail. It calls fn again only after a renewal has
-// succeeded. It calls fn also if the lock is lost before, but not if it is released. The
-// option may be repeated.
+// succeeded. It also calls fn if the lock is lost earlier, but not if the lock is released.
+// The option may be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -168,9 +169,9 @@ type BreakOptions struct {
 	IfUnrenewed bool   // break only if the holder, found dead, has not renewed since the record was read
 }
 
-// Once acquires the key unless the last work done under it has this label. Then the error
-// is a *DoneError, even if another client holds the key. A label, of at most 256 bytes, is
-// a commit, a date or the hash of a file.
+// Once acquires the key unless the last work done under it has this label. If it has, the
+// error is a *DoneError, even if another client holds the key. A label, of at most 256 bytes,
+// is a commit, a date or the hash of a file.
 //
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
 // Release with MarkDone. The record keeps the mark until other work is done. If the

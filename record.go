@@ -57,8 +57,8 @@ type Record struct {
 	NoQueueUntil time.Time // no client joins the queue before this time, because a waiter that was handed the key died; zero if unset
 }
 
-// recordOf returns in as a Record. Data and attributes are copied, because users may change
-// them.
+// recordOf converts an internal record to a Record for users. It copies data and attributes,
+// because users may change them.
 func recordOf(in protocol.Record) Record {
 	r := Record{
 		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version, Session: in.Session,

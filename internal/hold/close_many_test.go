@@ -48,7 +48,7 @@ func newServer(places int, takes time.Duration) *server {
 	return &server{places: make(chan struct{}, places), takes: takes}
 }
 
-func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
+func TestCloseOfManyLocksSendsAtMost128ReleasesAtOnce(t *testing.T) {
 	thousands := 10_000
 	if lab.IsQuick() {
 		thousands = 600
@@ -78,7 +78,7 @@ func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
+func TestCloseReleasesLocksWithLeastRemainingTrustFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 64 { // each lock is trusted for one second less than the lock before
@@ -138,7 +138,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 	}
 }
 
-func TestCloseErrorPrefersErrorOfAnsweredRelease(t *testing.T) {
+func TestCloseErrorTextPrefersReleaseErrorWithKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -161,7 +161,7 @@ func TestCloseErrorPrefersErrorOfAnsweredRelease(t *testing.T) {
 	})
 }
 
-func TestCloseWithEndedContextLeavesLocksToExpire(t *testing.T) {
+func TestCloseWithEndedContextStopsAfterReleaseGrace(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", 200)

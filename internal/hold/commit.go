@@ -183,7 +183,7 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // grant, the transaction contains the grant's guard in place of its release. If the
 // transaction was committed, commitWithReleases ends all the releases. Otherwise it ends
 // only the releases of locks that were lost. If the outcome is unknown, it adds the attempt
-// to the other releases' freeing. It stores the transaction in progress in now.
+// to the freeing of each other release. It stores the transaction in progress in *now.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -48,7 +48,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 // grouped has the values of newSharedGrant's parameter grouped, by the name of the subtest.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestAppliedCommitAndReleaseOfSharedHandleReturnsNil(t *testing.T) {
+func TestCommitAndReleaseOfSharedGrantReturnsNilOnceApplied(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	// Each function is called after the commit was applied, and before its reply arrives.
 	for name, between := range map[string]func(s *sharedGrant){
@@ -85,7 +85,7 @@ func TestAppliedCommitAndReleaseOfSharedHandleReturnsNil(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseEndsHandlesContextBeforeItSends(t *testing.T) {
+func TestCommitAndReleaseEndsOnlyItsHandleBeforeItSendsCommit(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -101,7 +101,7 @@ func TestCommitAndReleaseEndsHandlesContextBeforeItSends(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
+func TestGroupCommitAndReleaseKeepsGrantThatOtherHandlesShare(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		lab.OK(t, s.commitAndRelease(t.Context(), "1"))
@@ -119,7 +119,7 @@ func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
 
 // Two handles of a grant commit and release at the same time. The commit that is applied
 // first must not free the key, because the other commit would then be rejected.
-func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
+func TestConcurrentCommitAndReleaseOfAllHandlesOfGrantSucceeds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
@@ -136,7 +136,7 @@ func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
 	})
 }
 
-func TestFailedCommitAndReleaseReleasesSharedHandle(t *testing.T) {
+func TestFailedCommitAndReleaseEndsItsHandleOfSharedGrant(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -173,7 +173,7 @@ func TestFailedCommitAndReleaseReleasesSharedHandle(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitDoesNotDelayReleaseOfOtherHandle(t *testing.T) {
+func TestReleaseOfOtherHandleSucceedsDespiteUnansweredCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
@@ -184,7 +184,7 @@ func TestUnansweredCommitDoesNotDelayReleaseOfOtherHandle(t *testing.T) {
 	})
 }
 
-func TestCommitOfSharedHandleIsNotRepeatedAfterLoss(t *testing.T) {
+func TestCommitOfSharedGrantIsNotRepeatedAfterLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -200,7 +200,7 @@ func TestCommitOfSharedHandleIsNotRepeatedAfterLoss(t *testing.T) {
 	})
 }
 
-// appliedUnheard makes the wire apply the next commit, call then, and drop the reply.
+// appliedUnheard makes the wire apply the next commit, call then(), and drop the reply.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
@@ -253,7 +253,7 @@ func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
 	}
 }
 
-func TestCommitReportsOnlyUnknownOutcomeIfLockIsAlsoLost(t *testing.T) {
+func TestCommitReturnsUnknownOutcomeAloneEvenIfLockIsLost(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

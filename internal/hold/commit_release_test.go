@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
+func TestCommitAndReleaseLetsNextGoroutineAcquireKeyAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -27,7 +27,7 @@ func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterFailedCommitHandsOverKey(t *testing.T) {
+func TestCommitAndReleaseHandsOverKeyDespiteFailedWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -58,7 +58,7 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestLockIsReleasedIfCommitAndReleaseSendsNoCommit(t *testing.T) {
+func TestCommitAndReleaseReleasesLockEvenIfItSendsNoCommit(t *testing.T) {
 	for name, commit := range map[string]func(w *lab.World, h held) error{
 		"an ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
 		"a bad write": func(_ *lab.World, h held) error {
@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseContinuesAfterEndingItsContext(t *testing.T) {
+func TestCommitAndReleaseSucceedsEvenIfItEndsCallersContext(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -216,7 +216,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestFailedCommitHasKnownOutcomeDespiteUnansweredRelease(t *testing.T) {
+func TestFailedCommitIsReportedAsFailedDespiteUnansweredRelease(t *testing.T) {
 	says := func(what string) func(error) bool {
 		return func(err error) bool { return strings.Contains(err.Error(), what) }
 	}
@@ -277,7 +277,7 @@ func TestFailedCommitHasKnownOutcomeDespiteUnansweredRelease(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenOuterLockIsReleased(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenOtherLockOfContextEnds(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to another lock": false, "bound to its own too": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {
@@ -305,7 +305,7 @@ func TestCommitAndReleaseReturnsWhenOuterLockIsReleased(t *testing.T) {
 // Within this client's lease, no other client can be granted the key unless the commit was
 // applied and freed the key. So the grant of another client within that time proves that
 // the commit was applied.
-func TestNextGrantProvesThatCommitAndReleaseWasApplied(t *testing.T) {
+func TestGrantToOtherClientProvesCommitAndReleaseWasApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Detached is a grant that a client has given up without releasing its key. The root
-// package's Grant has the same fields.
+// Detached is a grant that its client no longer holds, although the key was not released.
+// The root package's Grant has the same fields.
 type Detached struct {
 	Table        string
 	Key          protocol.Key
@@ -28,9 +28,9 @@ type Detached struct {
 
 // Detach ends the handle of a lock without releasing the key. No other handle may share the
 // lock, and the lock must not be under a session. Usually Detach sends nothing. But if
-// another client has handed the key over and no renewal has succeeded since, Detach renews
-// first. This gives the next process a full lease in which to resume the grant. If that
-// renewal fails, the handle does not end.
+// another client has handed the key over and no renewal has succeeded since, the grant has a
+// shorter lease. Detach then renews first, so that the next process has a full lease in which
+// to resume the grant. If that renewal fails, the handle does not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {

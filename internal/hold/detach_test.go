@@ -80,7 +80,7 @@ func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
+func TestResumeInterruptedByCloseDoesNotReleaseGrant(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
 		"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond,
 	}, func(t *testing.T, w *lab.World, leaves time.Duration) {
@@ -101,7 +101,7 @@ func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
 
 // When its request is answered, Resume logs that the client holds many locks. This test's log
 // handler blocks at that line until Close has begun. Only then can Resume notice Close.
-func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
+func TestResumeAnsweredDuringCloseDoesNotReleaseGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -130,7 +130,7 @@ func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 	})
 }
 
-func TestResumedLockBlocksGoroutinesOfSameClient(t *testing.T) {
+func TestLocalWaiterSendsNoRequestWhileClientHoldsResumedLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -149,7 +149,7 @@ func TestResumedLockBlocksGoroutinesOfSameClient(t *testing.T) {
 	})
 }
 
-func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
+func TestReleaseOfResumedLockWakesOnlyOneGoroutineOfClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -172,7 +172,7 @@ func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
 	})
 }
 
-func TestUnansweredResumeMayBeRepeated(t *testing.T) {
+func TestResumeSucceedsAfterEarlierCallReturnedUnknownOutcome(t *testing.T) {
 	type row struct {
 		fault  lab.Fault
 		leaves time.Duration // timeout of the first Resume
@@ -195,7 +195,7 @@ func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 
 // While the record's queue is suspended, a release does not hand the key to a goroutine of
 // this client. Instead, the first waiting goroutine sends a grant itself.
-func TestReleaseOfResumedLockServesSecondWaiterIfFirstLeaves(t *testing.T) {
+func TestReleaseOfResumedLockWakesSecondWaiterIfFirstIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -215,7 +215,7 @@ func TestReleaseOfResumedLockServesSecondWaiterIfFirstLeaves(t *testing.T) {
 	})
 }
 
-func TestThrottledResumeReturnsUnknownOutcomeAfterUnansweredOne(t *testing.T) {
+func TestFailedResumeHasUnknownOutcomeIfEarlierOneIsUnanswered(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

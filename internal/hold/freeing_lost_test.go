@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseThatFoundLossIsNotRepeated(t *testing.T) {
+func TestSecondReleaseSendsNothingOnceFirstHasFoundLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		w.Steal("job")
@@ -26,7 +26,7 @@ func TestReleaseThatFoundLossIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestRefusedReleaseOfLostLockIsSentAgain(t *testing.T) {
+func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Minute)
@@ -73,7 +73,7 @@ func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterLeaseReportsLossIfAnotherClientHoldsKey(t *testing.T) {
+func TestReleaseAfterLeaseExpiredReportsLossIfKeyIsTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
@@ -87,7 +87,7 @@ func TestReleaseAfterLeaseReportsLossIfAnotherClientHoldsKey(t *testing.T) {
 	})
 }
 
-func TestRefusedReleaseReturnsUnknownOutcomeAfterUnansweredOne(t *testing.T) {
+func TestFailedReleaseHasUnknownOutcomeIfEarlierOneIsUnanswered(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -155,7 +155,7 @@ func TestReleaseAfterLossOfSessionReportsLostLock(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseNeverFreesGrantOfNextHolder(t *testing.T) {
+func TestSecondReleaseDoesNotReleaseGrantOfNextHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRefusedReleaseMayBeSentAgain(t *testing.T) {
+func TestReleaseSucceedsAfterEarlierReleasesWereRefused(t *testing.T) {
 	for by, release := range map[string]func(context.Context, held) error{
 		"released":            func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"committed, released": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -44,7 +44,7 @@ func TestRefusedReleaseMayBeSentAgain(t *testing.T) {
 	}
 }
 
-func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
+func TestReleaseDoesNotWaitForEarlierUnansweredRelease(t *testing.T) {
 	lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 500 * time.Millisecond
@@ -87,7 +87,7 @@ func TestSameClientCanAcquireKeyAfterFailedRelease(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleasesStayWithinLimitOfConditionOperands(t *testing.T) { // DynamoDB allows 100 operands of IN
+func TestReleaseSucceedsAfterOver100UnansweredReleases(t *testing.T) { // DynamoDB allows 100 operands of IN
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -129,7 +129,7 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 	})
 }
 
-func TestEventOfBackgroundReleaseOmitsTimeHeld(t *testing.T) {
+func TestDurationOfGrantIsInEventOfFirstReleaseOnly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -146,7 +146,7 @@ func TestEventOfBackgroundReleaseOmitsTimeHeld(t *testing.T) {
 	})
 }
 
-func TestClientRepeatsFailedReleaseUnderSharedLease(t *testing.T) {
+func TestFailedReleaseUnderSharedLeaseIsRepeatedInBackground(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		other, _ := w.Client(lab.Config())
@@ -192,7 +192,7 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 	})
 }
 
-func TestReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
+func TestSecondReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -210,7 +210,7 @@ func TestReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestReleaseUnderSharedLeaseGivesUpAfterOneLease(t *testing.T) {
+func TestUnansweredReleaseUnderSharedLeaseReturnsAfterOneLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))
@@ -223,7 +223,7 @@ func TestReleaseUnderSharedLeaseGivesUpAfterOneLease(t *testing.T) {
 	})
 }
 
-func TestTimeHeldInEventExcludesDurationOfRelease(t *testing.T) {
+func TestDurationOfGrantInEventExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -246,7 +246,7 @@ func TestTimeHeldInEventExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestGroupTrustEndsBeforeReleaseIsSent(t *testing.T) {
+func TestTrustInLocksOfGroupEndsBeforeAnyReleaseIsSent(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -279,7 +279,7 @@ func TestGroupReleaseJoinsErrorsOfLocks(t *testing.T) {
 	})
 }
 
-func TestGroupReleaseSucceedsIfKeysAreGrantedAfterLostReply(t *testing.T) {
+func TestGroupReleaseSucceedsEvenIfKeysAreGrantedAfterLostReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -45,7 +45,7 @@ func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
-// each returns the results of fn for all elements of all, in their order.
+// each calls fn for each element of the slice all. It returns the results in the same order.
 func each[T, R any](all []T, fn func(T) R) []R {
 	results := make([]R, len(all))
 	for i, one := range all {

@@ -125,7 +125,7 @@ func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAllowsOneWriteFewerPerLock(t *testing.T) {
+func TestInvalidGroupCommitReturnsErrorWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -139,7 +139,7 @@ func TestGroupCommitAllowsOneWriteFewerPerLock(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupOrLockWaitsForCommitsInProgress(t *testing.T) {
+func TestReleaseWaitsForCommitOfGroupOrOfOneOfItsLocks(t *testing.T) {
 	for by, release := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, noted("2")) },
@@ -218,14 +218,14 @@ func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			// The client has noticed that y is lost. From now on, both clocks show the true
-			// time, so that x can be released.
+			// The client has noticed that y is lost. From now on, the boot clock agrees with
+			// the monotonic clock again, so that x can be released.
 			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			// The trust in x has ended for its release. From now on, the second clock is an
+			// The release of x has ended the trust in x. From now on, the boot clock is an
 			// hour ahead, so that y expires.
 			case <-xEnds:
 				return mono, mono + time.Hour

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLockEndsOnlyIfItsOwnGuardConditionFails(t *testing.T) {
+func TestGuardErrorKeepsLockUnlessItsGuardConditionFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
@@ -44,7 +44,7 @@ func TestLockEndsOnlyIfItsOwnGuardConditionFails(t *testing.T) {
 	})
 }
 
-func TestGuardErrorEndsLockOfFailedGuardAtAnyIndex(t *testing.T) {
+func TestGuardErrorEndsExactlyLocksWhoseGuardsFailed(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -148,7 +148,7 @@ func TestGuardedReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 	})
 }
 
-func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
+func TestUnansweredGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -161,7 +161,7 @@ func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 	})
 }
 
-func TestInvalidGuardedReadIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestInvalidGuardedReadReturnsErrorWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
@@ -200,7 +200,7 @@ func TestGuardedReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
 	})
 }
 
-func TestInvalidCommitIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestInvalidCommitReturnsErrorWithoutRequest(t *testing.T) {
 	put := func(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
 	}
@@ -237,7 +237,7 @@ func TestInvalidCommitIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestCommitErrorNamesNewHolderIfReplyOmitsRecord(t *testing.T) {
+func TestCommitErrorNamesNewHolderEvenIfReplyOmitsRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

@@ -153,7 +153,7 @@ type lockContext struct {
 // context, or from a result of Bind. outer is the next lock that the context belongs to.
 type boundLock struct {
 	by    *Lock
-	bound context.Context // the context from which Bind made this one; nil for the lock's own context
+	bound context.Context // the context that was passed to Bind; nil for the lock's own context
 	outer *boundLock
 }
 

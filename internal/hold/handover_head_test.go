@@ -55,7 +55,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 
 // TryAcquire must fail while any client holds the key, and also at the moment when the key
 // is handed to the next waiter.
-func TestTryAcquireReturnsErrHeldWhileWaitersTakeTurns(t *testing.T) {
+func TestTryAcquireReturnsErrHeldDuringHandOversAmongWaiters(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
 			other, _ := w.Client(lab.Config())
@@ -72,7 +72,7 @@ func TestTryAcquireReturnsErrHeldWhileWaitersTakeTurns(t *testing.T) {
 
 // At any time, a goroutine of the first process waits for the key. The reply to each hand-over
 // shows the first process whether another client has joined the queue in the record.
-func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
+func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -155,7 +155,7 @@ func TestAcquireAllIsGrantedKeysDespiteCompetingWaiters(t *testing.T) {
 	}
 }
 
-func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
+func TestAcquireAllLeavesQueueWhenItsContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		c, _ := w.Client(lab.Config())
@@ -204,8 +204,8 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 }
 
 // One process waits while many goroutines of another process contend for the key. The
-// record's queue must give the single process its turn.
-func TestQueuedProcessIsGrantedKeyDespiteGoroutinesOfHolder(t *testing.T) {
+// record's queue must still let the single process acquire the key.
+func TestProcessIsGrantedKeyDespiteManyGoroutinesOfOtherProcess(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
@@ -230,7 +230,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 	}
 }
 
-func TestGoroutinesHandOverAtOnceIfNoOtherProcessWaits(t *testing.T) {
+func TestHandOverBetweenGoroutinesTakesOneRoundTrip(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))

@@ -27,7 +27,7 @@ func TestKeyHandedToCancelledGoroutineReachesNextWaiter(t *testing.T) {
 		leave, left := mayLeave(w, c)
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			leave() // the goroutine gives up while the hand-over to it is in flight
+			leave() // the goroutine is cancelled while the hand-over to it is in flight
 			return lab.Slow(100 * time.Millisecond)(r)
 		}))
 		w.Release(lock)
@@ -79,7 +79,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
+func TestGrantToCancelledGoroutineIsReleasedEvenIfRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -141,7 +141,7 @@ func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	})
 }
 
-func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
+func TestFailingHandOverEndsOnceLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -180,7 +180,7 @@ func TestWaiterAcquiresKeyThatOperatorFreedDuringHandOver(t *testing.T) {
 	})
 }
 
-func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
+func TestReleaseReturnsNilAfterHandOverToCancelledGoroutine(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":  func(w *lab.World) { w.Delete("job") },
 		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -195,7 +195,7 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 				c, wire, lock := w.Holding(lab.Config())
 				leave, _ := mayLeave(w, c)
 				handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-					leave() // the goroutine gives up while the hand-over to it is in flight
+					leave() // the goroutine is cancelled while the hand-over to it is in flight
 					return hand(r)
 				})
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -210,11 +210,11 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 	}
 }
 
-// A hand-over stores no done mark. The goroutine that is handed the key has given up, and the
+// A hand-over stores no done mark. The goroutine that is handed the key is cancelled, and the
 // release of its grant is refused. Then the record is changed by hand: it has no mark, and no
 // longer shows this grant. The next Release with MarkDone must return an error, because the
 // mark is not stored. But it must not report a loss.
-func TestReleaseReportsThatHandOverStoredNoDoneMark(t *testing.T) {
+func TestReleaseWithMarkDoneFailsAfterHandOverStoredNoMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -233,9 +233,9 @@ func TestReleaseReportsThatHandOverStoredNoDoneMark(t *testing.T) {
 	})
 }
 
-// leavesUnderHandOver returns a fault that applies hand to the first hand-over, and refuses
-// all releases. While that hand-over is in flight, it calls leave, so that the waiting
-// goroutine gives up.
+// leavesUnderHandOver returns a fault that applies the fault hand to the first hand-over, and
+// refuses all releases. While that hand-over is in flight, it calls leave, which cancels the
+// waiting goroutine.
 func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 		leave()
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestRefusedReleaseAfterHandOverHasKnownOutcome(t *testing.T) {
+func TestReleaseRefusedAfterAppliedHandOverIsNotUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -262,7 +262,7 @@ func TestRefusedReleaseAfterHandOverHasKnownOutcome(t *testing.T) {
 	})
 }
 
-func TestRejectedHandOverLetsNextWaiterAcquire(t *testing.T) {
+func TestRefusedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"to the next": false, "past the next, who left": true,
 	}, func(t *testing.T, w *lab.World, leaves bool) {
@@ -327,7 +327,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestHandOverAfterUnansweredRenewalsFitsConditionLimit(t *testing.T) {
+func TestConditionOfHandOverNamesAtMostHundredVersions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -356,7 +356,7 @@ func TestHandOverAfterUnansweredRenewalsFitsConditionLimit(t *testing.T) {
 	})
 }
 
-func TestLockHandedOverUnderSharedLeaseStaysInSession(t *testing.T) {
+func TestLockHandedToGoroutineIsUnderSessionOfEarlierLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")
@@ -376,7 +376,7 @@ func TestLockHandedOverUnderSharedLeaseStaysInSession(t *testing.T) {
 	})
 }
 
-func TestWaiterAfterResumedLockIsGrantedUnderSharedLease(t *testing.T) {
+func TestNextLockAfterResumedLockIsUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

@@ -80,7 +80,7 @@ func TestDoneMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
+func TestDoReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
 			continue // a write whose reply is lost was applied, so its mark is stored
@@ -106,7 +106,7 @@ func TestReleaseReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsErrorAtOnceIfDoneMarkIsRefused(t *testing.T) {
+func TestDoReturnsErrorAtOnceIfReleaseWithDoneMarkIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -116,7 +116,7 @@ func TestReleaseReturnsErrorAtOnceIfDoneMarkIsRefused(t *testing.T) {
 	})
 }
 
-func TestCloseLimitsTimeToStoreDoneMark(t *testing.T) {
+func TestCloseEndsRetriesOfReleaseWithDoneMark(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"throttled": lab.Throttled, "no answer": lab.Cut,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
@@ -167,7 +167,7 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 	})
 }
 
-func TestBackgroundReleaseEventuallyStops(t *testing.T) {
+func TestBackgroundReleaseStopsWithLeaseOrCloseOrSuccess(t *testing.T) {
 	withLease := func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 		lab.Elapse(14 * time.Minute)
 		if n := len(wire.Sent()); n < 10 || n > 400 {

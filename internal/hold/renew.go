@@ -81,7 +81,7 @@ func (h *Lock) OnAsked(fn func()) {
 	h.onAsked = append(h.onAsked, fn)
 }
 
-// Renewal returns the write of the attempt a to renew.
+// Renewal returns the write of attempt a, which renews the row's grant.
 func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewRejectsNewLeaseUnderSharedLease(t *testing.T) {
+func TestRenewWithLeaseReturnsErrorUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		wire.Sent()
@@ -97,7 +97,7 @@ func logged() (leasehold.Config, func(message string) int) {
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
-func TestLogSumsUpFailingRenewals(t *testing.T) {
+func TestLogHasOneSummaryOfFailingRenewalsPerTenSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -123,7 +123,7 @@ func TestLogSumsUpFailingRenewals(t *testing.T) {
 	})
 }
 
-func TestRenewalRecoveryIsLoggedDespiteReleasedLock(t *testing.T) {
+func TestRenewalRecoveryIsLoggedAlthoughFailingLockWasReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

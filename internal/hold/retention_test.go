@@ -100,7 +100,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	})
 }
 
-func TestRecordWithDataHasNoTTLAfterUnknownGrantOutcome(t *testing.T) {
+func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
@@ -138,7 +138,7 @@ func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
+func TestRecordHasTTLAfterRefusedHandOverWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -169,7 +169,7 @@ func TestRecordHasTTLAfterUnansweredHandOverWithoutData(t *testing.T) {
 		<-left
 		wire.SetFault(nil)
 		w.Release(lock)
-		// The goroutine that gave up may have sent a grant. Let the client undo that grant
+		// The cancelled goroutine may have sent a grant. Let the client undo that grant
 		// in the background.
 		synctest.Wait()
 		if item := w.Item("job"); item["expiresAt"] == nil {

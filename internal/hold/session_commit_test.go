@@ -121,7 +121,7 @@ func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	})
 }
 
-func TestGroupCommitChecksSharedSessionOnce(t *testing.T) {
+func TestGroupCommitUnderSharedLeaseHasOneGuardOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -143,7 +143,7 @@ func TestGroupCommitChecksSharedSessionOnce(t *testing.T) {
 	})
 }
 
-func TestGuardsPassWhileGrantAndSessionAreCurrent(t *testing.T) {
+func TestGuardsPassOnlyWhileGrantAndSessionAreCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
@@ -229,7 +229,7 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 // isStuck reports whether the request is a commit that writes the item "stuck".
 func isStuck(c lab.Call) bool { return c.Commits() && strings.Contains(string(c.Body), `"stuck"`) }
 
-func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
+func TestHangingCommitDelaysCommitOfOtherLockByUnderOneSecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -246,7 +246,7 @@ func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
 	})
 }
 
-func TestAbandonedCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
+func TestCancelledCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")

@@ -70,7 +70,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestErrAfterSessionEndDoesNotWaitForEventsOfOtherLocks(t *testing.T) {
+func TestErrOfLockDoesNotWaitForLostEventsOfOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()

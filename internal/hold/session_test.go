@@ -177,7 +177,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestLockWithExpiredRecordIsHeldWhileSessionIsRenewed(t *testing.T) {
+func TestLockWhoseRecordHasExpiredIsHeldWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(noTouch)
@@ -212,7 +212,7 @@ func TestLockWithExpiredRecordIsHeldWhileSessionIsRenewed(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedAfterRecordWasRenewedLate(t *testing.T) {
+func TestBreakIsNoticedThoughRecordWasNotRenewedForHours(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := lab.Text(w.Item("job"), "recordVersionNumber")
@@ -233,7 +233,7 @@ func TestBreakIsNoticedAfterRecordWasRenewedLate(t *testing.T) {
 	})
 }
 
-func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
+func TestLockOfDeadSessionIsTakenOverDespiteRenewedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		lab.OK(t, lock.Renew(t.Context()))

@@ -91,7 +91,7 @@ func (s *session) checked(word string, answered bool) {
 	}
 }
 
-// Renewal returns the write of the attempt a to renew the session. The write also removes
+// Renewal returns the write of attempt a, which renews the session. The write also removes
 // the notices whose locks were checked.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}

@@ -60,7 +60,7 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
+func TestBreakIsNoticedDespiteLostRepliesToRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -113,7 +113,7 @@ func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
 	})
 }
 
-func TestLockBrokenBeforeGrantReplyIsLost(t *testing.T) {
+func TestLockBrokenBeforeReplyToItsGrantArrivesIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // the client renews this session every second
@@ -134,7 +134,7 @@ func TestLockBrokenBeforeGrantReplyIsLost(t *testing.T) {
 	})
 }
 
-func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
+func TestHolderRepeatsFailedCheckOfRecordAfterBreakNotice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -176,7 +176,7 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	})
 }
 
-func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
+func TestBreakIsNoticedEvenIfEarlierBreakWasNotApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Elapse(5 * time.Second) // let the session's first renewals pass; later ones come every 5 s

@@ -75,14 +75,14 @@ func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterCloseOfSessionSucceedsWithoutRequest(t *testing.T) {
+func TestReleaseAfterCloseUnderSharedLeaseSendsNoRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		released := lab.Events(&cfg, leasehold.EventReleased)
 		c, wire, lock := w.Holding(cfg)
 		lab.OK(t, c.Close(t.Context()))
 		wire.Sent()
-		if err := lock.Release(t.Context()); err != nil { // Release after Close, as a deferred call sends it
+		if err := lock.Release(t.Context()); err != nil { // a caller often defers Release, so it may follow Close
 			t.Errorf("released again: %v", err)
 		}
 		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
@@ -138,7 +138,7 @@ func TestCloseReportsLossIfAnotherClientEndedSession(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotReportSessionThatWasLostBefore(t *testing.T) {
+func TestCloseReturnsNilIfSessionWasLostBefore(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, wire *lab.Wire){
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(10 * time.Second) },
 		"expired": func(_ *lab.World, wire *lab.Wire) {
@@ -176,8 +176,8 @@ func TestGrantAnsweredAfterCloseIsNotReportedAsLoss(t *testing.T) {
 }
 
 // leavesGrantUnanswered returns a client and its simulated network. The client holds the
-// lock "other" under its session. It has also sent a grant of "job", whose caller gave up
-// before the reply.
+// lock "other" under its session. It has also sent a grant of "job", whose caller was
+// cancelled before the reply.
 func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) (*leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -189,7 +189,7 @@ func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) 
 	return c, wire
 }
 
-func TestLateUnansweredGrantUnderSessionIsUndone(t *testing.T) {
+func TestUnansweredGrantUnderSessionIsUndoneEvenIfAppliedLate(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
 		"soon": 8 * time.Second, "in minutes": 10 * time.Minute,
 	}, func(t *testing.T, w *lab.World, late time.Duration) {
@@ -225,7 +225,7 @@ func TestLateUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestManyUnansweredGrantsOfKeyAddNoFurtherChecks(t *testing.T) {
+func TestManyUnansweredGrantsOfKeyCauseOnlyOneSeriesOfChecks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")

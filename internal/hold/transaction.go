@@ -44,8 +44,8 @@ func newTransaction(ctx context.Context, g *Group, writes, ends []types.Transact
 	return t
 }
 
-// run sends the transaction until its outcome is known, or the commit gives up. It then calls
-// leave, and emits the event of the commit. The caller must call run only once.
+// run sends the transaction until its outcome is known, or the commit has no time left. It
+// then calls leave, and emits the event of the commit. The caller must call run only once.
 func (t *transaction) run(leave func()) (fence.Result, error) {
 	defer t.stop()
 	r := t.Run(t.ctx)

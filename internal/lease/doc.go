@@ -11,7 +11,7 @@
 //
 //	              a renewal was applied
 //	               ┌──────────┐
-//	   New         ▼          │     End: given up, or lost
+//	   New         ▼          │     End: by its holder, or lost
 //	─────────►  trusted ──────┘ ──────────────────────────► ended, for good
 //
 // A lease ends once, permanently: a later answer does not restore the trust.

@@ -44,8 +44,8 @@ type Terms struct {
 // records. The lease notifies it of renewals and of the end. The caller of its methods does
 // not hold Lease.mu.
 type Holder interface {
-	// Renewal returns the write of the attempt a to renew. The write's condition accepts a
-	// record with any of the given versions.
+	// Renewal returns the write of attempt a, which renews the grant. The write's condition
+	// accepts a record with any of the given versions.
 	Renewal(a Attempt, versions []string, ch protocol.Changes) *protocol.Write
 
 	// Decode decodes an item as the record of the grant.

@@ -57,7 +57,7 @@ func TestLockIsLostIfOtherClientAcquiresKeyDuringOutage(t *testing.T) {
 	})
 }
 
-func TestUnansweredRequestsDoNotCountAsOutage(t *testing.T) {
+func TestLockIsLostInOutageOnceRequestsGetNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
@@ -144,7 +144,7 @@ func TestResumeOfLockDetachedInOutageFailsOnlyIfTakenOver(t *testing.T) {
 	})
 }
 
-func TestManyLocksSurviveOutage(t *testing.T) {
+func TestManyLocksAreHeldThroughOutageIfConfigured(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"all is throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {
@@ -200,7 +200,7 @@ func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
+func TestExpiryWarningIsGivenEvenIfProcessWakesAfterExpiry(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -227,7 +227,7 @@ func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // dynamolo
 	})
 }
 
-func TestCallbackOfImmediateWarningMayUseLock(t *testing.T) {
+func TestCallbackOfExpiryWarningGivenAtGrantMayUseLock(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)
@@ -301,7 +301,7 @@ func TestCallbackOfImmediateWarningMayUseLock(t *testing.T) {
 	})
 }
 
-func TestClientDropsLockReleasedInWarningCallback(t *testing.T) {
+func TestLockReleasedByItsExpiryWarningIsNoLongerHeld(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{
 		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
 	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -231,7 +231,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestTrustEndsBeforeLeaseAndLossIsReportedOnce(t *testing.T) {
+func TestExpiryOfLeaseIsReportedOnceWhenItsTrustEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -276,7 +276,7 @@ func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
 	})
 }
 
-func TestLeaseTimerIsSetEarlierOnceSuspendIsNoticed(t *testing.T) {
+func TestExpiryTimerIsShortenedOnceSuspendIsNoticed(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
@@ -287,7 +287,7 @@ func TestLeaseTimerIsSetEarlierOnceSuspendIsNoticed(t *testing.T) {
 	})
 }
 
-func TestRemainingTrustFollowsClockThatIsAhead(t *testing.T) {
+func TestRemainingTrustIsShorterAfterSuspendOfMachine(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
@@ -314,7 +314,7 @@ func TestLeaseIsNeverTrustedAgainOnceTrustHasEnded(t *testing.T) {
 	})
 }
 
-func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
+func TestFailedRenewalWithShorterLeaseShortensTrust(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -333,7 +333,7 @@ func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
 	}
 }
 
-func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
+func TestLeaseShortenedByRenewIsRenewedInTime(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, nil, func(t *testing.T, w *world) {
@@ -365,7 +365,7 @@ func TestAppliedRenewalKeepsTrustShortenedByLaterAttempt(t *testing.T) {
 	})
 }
 
-func TestReleaseAcceptsVersionOfRenewalInFlight(t *testing.T) {
+func TestVersionsOfEndedLeaseIncludeRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -439,7 +439,7 @@ func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
 	})
 }
 
-func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
+func TestRenewalThatWaitsForOtherWriteDoesNotDelayOtherLeases(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -479,7 +479,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 	}
 }
 
-func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
+func TestLossWhileRenewalWaitsIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
@@ -521,7 +521,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseIsUsableBeforeStart(t *testing.T) {
+func TestLeaseMayBeUsedBeforeStartIsCalled(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"asked":   func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

@@ -39,7 +39,7 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 }
 
 // Scaled returns the timing for another lease. Margin and Every change in proportion to the
-// lease, and Skew stays the same.
+// lease, and Skew stays the same. With a Skew, Every is at most a third of the trust.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

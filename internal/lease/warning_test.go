@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestWarningIsGivenAtOnceIfTooLittleTrustIsLeft(t *testing.T) {
+func TestExpiryWarningIsGivenAtOnceIfTrustIsShortenedOrLost(t *testing.T) {
 	for name, shorten := range map[string]func(w *world) error{
 		"a shorter lease": func(w *world) error { return w.renew(Changes{Lease: 10 * time.Second}) },
 		"the lease is lost": func(w *world) error {
@@ -41,7 +41,7 @@ func TestExpiryWarningIsNotGivenForReleasedLease(t *testing.T) {
 	})
 }
 
-func TestCancelledWarningIsNotGiven(t *testing.T) {
+func TestCancelledExpiryWarningIsNotGiven(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		warning := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
 		w.lease.Warn(warning)
@@ -93,7 +93,7 @@ func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 	})
 }
 
-func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
+func TestDefaultTimingRenewsAtLeastThreeTimesWithinTrust(t *testing.T) {
 	for skew, timing := range map[time.Duration]Timing{
 		0:                {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second},
 		12 * time.Second: {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 2 * time.Second, Skew: 12 * time.Second},
@@ -102,7 +102,7 @@ func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
 	}
 }
 
-func TestScaledTimingFitsLengthOfLease(t *testing.T) {
+func TestScaledTimingScalesMarginAndPeriodWithLease(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

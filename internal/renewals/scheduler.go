@@ -19,7 +19,7 @@ type Scheduler struct {
 	later    line             // leases that are not due yet
 	sure     line             // leases that are due, and whose last attempt was answered and not throttled
 	doubtful line             // leases that are due, and whose last attempt had no answer or was throttled
-	others   int              // number of attempts sent since the last attempt for a lease in doubtful
+	others   int              // number of attempts sent since the last attempt for a doubtful lease
 	taken    [hanging + 1]int // number of attempts in flight, by the kind of slot
 	added    int              // number of calls of Add
 	demand   decide.Demand

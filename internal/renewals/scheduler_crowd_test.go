@@ -21,7 +21,7 @@ func about(prefix string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return bytes.Contains(c.Body, []byte(`"S":"`+prefix)) }
 }
 
-func TestLocksAreNotLostWhileOtherRenewalsHang(t *testing.T) {
+func TestLocksAreNotLostWhileRenewalsOfOtherLocksHang(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
@@ -58,7 +58,7 @@ func TestDueRenewalNeedsNoGoroutineUntilItIsSent(t *testing.T) {
 	})
 }
 
-func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
+func TestRenewalThatWaitsForSlotDoesNotDelayCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
@@ -230,7 +230,7 @@ func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	})
 }
 
-func TestLossOfLockWithQueuedRenewalIsNotReportedAsPause(t *testing.T) {
+func TestLossWhileRenewalWaitsForSlotIsNotReportedAsPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)
@@ -247,7 +247,7 @@ func TestLossOfLockWithQueuedRenewalIsNotReportedAsPause(t *testing.T) {
 	})
 }
 
-func TestFailingRenewalWithDataDoesNotDelayOtherRenewals(t *testing.T) {
+func TestThrottledRenewWithDataDoesNotStopBackgroundRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))

@@ -216,7 +216,7 @@ func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-func TestLeaseAddedWhenDueIsRenewedAtOnce(t *testing.T) {
+func TestLeaseAddedWithoutRemainingTrustIsRenewedAtOnce(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -291,7 +291,7 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 
 // Waited reports that a renewal waited for a slot. If it still returned true after that
 // renewal, a later loss by a pause of the process would not be reported as a pause.
-func TestWaitForSlotIsReportedOnlyUntilRenewal(t *testing.T) {
+func TestSchedulerReportsWaitForSlotUntilLeaseIsRenewed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

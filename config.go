@@ -85,7 +85,7 @@ type Config struct {
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
 	// Default 7 days, and Forever for a record with data or attributes. A record that may
-	// have the mark of Once or Every is always kept. Retention excludes DeleteOnRelease.
+	// have the mark of Once or Every is always kept. Not allowed with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long a release, Do and Close may continue after their context has

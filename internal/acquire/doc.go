@@ -80,6 +80,17 @@
 //	NoWait            the call ends when it finds a holder that appears live, or after ten seconds
 //	                  without an answer. With EvenIfDead, any holder ends it
 //
+// A file mostly calls those below it:
+//
+//	all.go     acquires all of several keys, one after the other
+//	first.go   the loop that waits, for one key or the first of several
+//	grant.go   one grant of a key: sent, answered, or left in doubt
+//	call.go    one call: its begin, its turn among the goroutines of this client, its end
+//	key.go     what a call knows of one key, and what it reads next
+//	queue.go   the waiter's entry in the queue of the record
+//	watch.go   reads a key as a waiter does, without acquiring it
+//	client.go  Acquirer and Keys: what all calls of a client share
+//
 // Package acquire does not renew or release grants: [Want].Hold passes each grant to the
 // client's [Keeper]. A [Holding] shows when the lease was last renewed and whether the
 // grant has ended. Package acquire does not use the root package's options and handles

@@ -55,6 +55,11 @@ func (c *Holds) Locks() []*Lock {
 	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(a.nth, b.nth) })
 }
 
+// Locks returns the locks that this client holds under the session.
+func (s *session) Locks() []*Lock {
+	return slices.DeleteFunc(s.c.Locks(), func(h *Lock) bool { return h.session != s })
+}
+
 // Holds reports whether this client holds the key by the grant with this id.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()

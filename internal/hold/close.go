@@ -159,11 +159,3 @@ func (e *closeError) Error() string {
 }
 
 func (e *closeError) Unwrap() []error { return e.errs }
-
-// EndedContext returns a context that has ended. A release that is passed this context takes
-// at most ReleaseGrace.
-func EndedContext() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}

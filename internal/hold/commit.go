@@ -222,30 +222,4 @@ func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
 
-// Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at
-// a time. Therefore two of them never conflict, and none fails because another has just
-// changed the record. A renewal waits for a commit in progress if there is time.
-
-// takeTurns sorts holds, and locks the mutex committing of each lock in the sorted order.
-// All callers use this order, which prevents deadlocks. If limit ends first, late is the
-// lock whose mutex was not available; otherwise late is nil. The caller must call leave in
-// both cases.
-func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
-	slices.SortFunc(holds, compareLocks)
-	taken := 0
-	leave = func() {
-		for _, h := range holds[:taken] {
-			h.committing.Unlock()
-		}
-	}
-	for ; taken < len(holds); taken++ {
-		if h := holds[taken]; !h.committing.Lock(limit) {
-			return h, leave
-		}
-	}
-	return nil, leave
-}
-
 func holdsOf(rs []*release) []*Lock { return each(rs, func(r *release) *Lock { return r.h }) }
-
-func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

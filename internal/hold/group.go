@@ -45,6 +45,32 @@ func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
+// Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at
+// a time. Therefore two of them never conflict, and none fails because another has just
+// changed the record. A renewal waits for a commit in progress if there is time.
+
+// takeTurns sorts holds, and locks the mutex committing of each lock in the sorted order.
+// All callers use this order, which prevents deadlocks. If limit ends first, late is the
+// lock whose mutex was not available; otherwise late is nil. The caller must call leave in
+// both cases.
+func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
+	slices.SortFunc(holds, compareLocks)
+	taken := 0
+	leave = func() {
+		for _, h := range holds[:taken] {
+			h.committing.Unlock()
+		}
+	}
+	for ; taken < len(holds); taken++ {
+		if h := holds[taken]; !h.committing.Lock(limit) {
+			return h, leave
+		}
+	}
+	return nil, leave
+}
+
+func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }
+
 // each calls fn for each element of the slice all. It returns the results in the same order.
 func each[T, R any](all []T, fn func(T) R) []R {
 	results := make([]R, len(all))

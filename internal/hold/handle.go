@@ -301,3 +301,11 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 		}
 	}
 }
+
+// EndedContext returns a context that has ended. A release that is passed this context takes
+// at most ReleaseGrace.
+func EndedContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

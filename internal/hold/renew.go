@@ -86,11 +86,6 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
 
-// Decode decodes an item as the record of this grant.
-func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
-	return r.c.DecodeBy(r.proto, r.key, item)
-}
-
 // showsGrant returns a function for Operation.Shows. That function returns the attempt in
 // sent that made the record's grant, if the lease that the attempt began can still be
 // trusted.

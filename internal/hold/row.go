@@ -198,6 +198,11 @@ func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) erro
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
+// Decode decodes an item as the record of this grant.
+func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
+	return r.c.DecodeBy(r.proto, r.key, item)
+}
+
 // sameTable reports whether two names refer to the same table. Each may be an ARN. A plain
 // name counts as a table of the same account and Region.
 func sameTable(a, b string) bool {

@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -132,11 +131,6 @@ func (s *session) join(h *Lock) {
 	if s.lease.IsOver() {
 		h.lease.Look() // ends the lock, because its parent lease has ended
 	}
-}
-
-// Locks returns the locks that this client holds under the session.
-func (s *session) Locks() []*Lock {
-	return slices.DeleteFunc(s.c.Locks(), func(h *Lock) bool { return h.session != s })
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other

@@ -26,8 +26,8 @@ type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// which is the end of the error messages for refused requests. It says which access key the
-// client must sign with.
+// which is the last part of the error message for a request that is not signed with the access
+// key. It tells the user where to find that key.
 const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature contains the parts of a request's Authorization header.

@@ -27,7 +27,7 @@ func (r *reader) item(depth int) item {
 		if len(name) > maxName {
 			r.refuse(invalidf("1 validation error detected: a name of %d bytes in a map failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to 0]", len(name), maxName))
 		}
-		if v := r.value(depth); v.kind != kindNone { // a value of kindNone has been refused
+		if v := r.value(depth); v.kind != kindNone { // r returns kindNone for a value that it refuses
 			it = append(it, attribute{name, v})
 		}
 	})
@@ -86,7 +86,7 @@ func (r *reader) typed(name string, depth int) value {
 	case "L":
 		v := value{kind: kindL}
 		r.array(func() {
-			if element := r.value(depth + 1); element.kind != kindNone { // an element of kindNone has been refused
+			if element := r.value(depth + 1); element.kind != kindNone { // r returns kindNone for an element that it refuses
 				v.list = append(v.list, element)
 			}
 		})

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// underWay counts the body bytes of all requests that the engine has begun to read and not yet
-// answered.
+// underWay counts the body bytes that the engine has read from requests in flight: their number
+// now, and its maximum so far.
 type underWay struct{ now, most atomic.Int64 }
 
 func (u *underWay) add(n int) {
@@ -82,7 +82,7 @@ func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
 	return e, &underWay{}
 }
 
-func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
+func TestEngineBoundsTotalSizeOfRequestBodiesInFlight(t *testing.T) {
 	if maxLarge < maxBody {
 		t.Fatal("no room for the largest body")
 	}
@@ -141,7 +141,7 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 	})
 }
 
-func TestLargeBodyOverTotalLimitIsRejectedAsRetryable(t *testing.T) {
+func TestLargeBodyWithoutFreeSpaceIsRejectedAsRetryable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))
@@ -153,9 +153,9 @@ func TestLargeBodyOverTotalLimitIsRejectedAsRetryable(t *testing.T) {
 	})
 }
 
-// The space of a request that ends early becomes free. At the end of the test, all space
-// must be free.
-func TestDisconnectOfClientFreesReservedBodyBytes(t *testing.T) {
+// A request reserves memory for its body. Even a request that ends early must return this
+// memory, so at the end of the test none is reserved.
+func TestRequestThatEndsEarlyReturnsReservedBodySpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup
@@ -188,7 +188,7 @@ func TestDisconnectOfClientFreesReservedBodyBytes(t *testing.T) {
 	})
 }
 
-func TestOverlongBodyIsNotReadBeyondLimit(t *testing.T) {
+func TestEngineReadsAtMostOneByteBeyondBodySizeLimit(t *testing.T) {
 	for length, most := range map[int64]int64{maxBody + slowPart: 0, -1: maxBody + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			e, u := withRoom(t, maxBody)

@@ -64,7 +64,7 @@ func TestConditionOnWrongTypeOrMissingElementIsFalse(t *testing.T) {
 	}
 }
 
-func TestUpdateExpressionsChangeNamedAttributes(t *testing.T) {
+func TestUpdateItemReturnsNewValueAtEachChangedPath(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
 		{"SET m.x = :v, m.z = :v", `":v":{"N":"1"}`, `{"m":{"M":{"x":{"N":"1"},"z":{"N":"1"}}}}`},
@@ -93,7 +93,7 @@ func TestUpdateOfListElementsUsesIndexesBeforeUpdate(t *testing.T) {
 	want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"b"}},"UpdateExpression":"REMOVE l[0], l[1][0]","ReturnValues":"ALL_NEW"}`, `{"Attributes":{"id":{"S":"b"},"l":{"L":[{"L":[{"S":"3"}]}]}}}`)
 }
 
-func TestImpossibleUpdateIsRejectedAndChangesNothing(t *testing.T) {
+func TestRejectedUpdateLeavesItemUnchanged(t *testing.T) {
 	number := `":v":{"N":"1"}`
 	for _, test := range []struct{ update, values, message string }{
 		{"SET l.y = :v", number, wrongPath},
@@ -110,7 +110,7 @@ func TestImpossibleUpdateIsRejectedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestInvalidRequestsAreRefused(t *testing.T) {
+func TestInvalidRequestsAreRejected(t *testing.T) {
 	for _, test := range []struct{ operation, body, message string }{
 		{"GetItem", `{"TableName":"locks"}`, "1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null"},
 		{"GetItem", `{"Key":{"id":{"S":"a"}}}`, "1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null"},

@@ -42,7 +42,7 @@ func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
 	}
 }
 
-func TestClosedEngineRefusesRequests(t *testing.T) {
+func TestClosedEngineRejectsRequests(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
 	lab.OK(t, e.Close())
@@ -52,7 +52,7 @@ func TestClosedEngineRefusesRequests(t *testing.T) {
 	}
 }
 
-func TestEngineServesHTTP(t *testing.T) {
+func TestServeHTTPRepliesInDynamoDBWireFormat(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	for _, test := range []struct {
@@ -78,7 +78,7 @@ func TestEngineServesHTTP(t *testing.T) {
 	}
 }
 
-func TestRequestOverSixteenMegabytesIsRefused(t *testing.T) {
+func TestRequestOverSixteenMegabytesIsRejected(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", bytes.NewReader(make([]byte, 17<<20)))

@@ -92,7 +92,7 @@ func TestPanicRollsBackMemoryStoreUpdate(t *testing.T) {
 	}))
 }
 
-func TestMemoryStoreViewRefusesWrites(t *testing.T) {
+func TestMemoryStoreViewRejectsWrites(t *testing.T) {
 	m := newMemory()
 	if err := m.View(func(tx Tx) error { return tx.Put([]byte("k"), nil) }); !errors.Is(err, errReadOnly) {
 		t.Errorf("Put: %v", err)

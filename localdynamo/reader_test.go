@@ -88,7 +88,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-func TestDeeplyNestedBodyDoesNotCrash(t *testing.T) {
+func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 	e := seededEngine(t)
 	for level, size := range map[string]int{
 		`{"TransactItems":[{"Put":`: maxBody, `{"RequestItems":{"locks":`: maxBody, `{"RequestItems":{"locks":[{"PutRequest":`: maxBody,
@@ -101,7 +101,7 @@ func TestDeeplyNestedBodyDoesNotCrash(t *testing.T) {
 }
 
 // The test counts every allocation, even if the memory has been freed again.
-func TestMemoryForDecodedBodyIsBounded(t *testing.T) {
+func TestDecodingAllocatesBoundedMemoryPerByteOfBody(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":               {`{"TransactItems":[`, `{},`, `{}]}`},
@@ -202,7 +202,7 @@ func serve(e *Engine, operation string, body io.Reader, change ...func(*http.Req
 // ofLength sets the ContentLength of a request. With -1, the body is sent in chunks.
 func ofLength(n int64) func(*http.Request) { return func(r *http.Request) { r.ContentLength = n } }
 
-func TestServeHTTPRefusesBodyWithTooManyValues(t *testing.T) {
+func TestServeHTTPRejectsBodyWithTooManyValues(t *testing.T) {
 	repeated := func(one string, n int) string { return strings.Repeat(one+",", n-1) + one }
 	item := func(list string) string {
 		return `{"TableName":"locks","Item":{"id":{"S":"many"},"l":{"L":[` + list + `]}}}`

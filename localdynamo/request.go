@@ -67,8 +67,8 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is the maximum number of actions, and of tables, that the reader keeps of one
-// request. It is one more than DynamoDB allows, so that the check of their number still fails.
+// maxParts is the maximum number of actions, and of tables, that the reader keeps from one
+// request. It is one more than DynamoDB allows, so that a longer request still fails the check.
 // The reader drops the rest, because each takes hundreds of bytes of memory.
 const maxParts = 101
 
@@ -185,7 +185,7 @@ func (r *reader) bindings() []valueBinding {
 		if !expr.IsPlaceholder(placeholder, ':') {
 			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
 		}
-		if v.kind != kindNone { // a value of kindNone has been refused
+		if v.kind != kindNone { // the reader returns kindNone for a value that it refuses
 			values = append(values, valueBinding{placeholder: placeholder, value: v})
 		}
 	})

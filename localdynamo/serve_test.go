@@ -72,7 +72,7 @@ func TestPanicInStoreIsLoggedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestEngineRefusesRequestsOfBrowserPages(t *testing.T) {
+func TestEngineRejectsRequestsOfBrowserPages(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){
@@ -135,7 +135,7 @@ func guarded(t *testing.T) string {
 	return server.URL
 }
 
-func TestServerWithAccessKeyRefusesOtherCredentials(t *testing.T) {
+func TestServerWithAccessKeyRejectsOtherCredentials(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider

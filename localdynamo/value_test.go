@@ -68,7 +68,7 @@ func sameItem(a, b item) bool {
 	return value{kind: kindM, item: a}.equal(value{kind: kindM, item: b})
 }
 
-func TestItemIsStoredAndReadBack(t *testing.T) {
+func TestStoredItemIsDecodedUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := anyItem(3).Draw(t, "item")
 		stored := appendItem(nil, it)
@@ -83,7 +83,7 @@ func TestItemIsStoredAndReadBack(t *testing.T) {
 	})
 }
 
-func TestItemIsWrittenAsJSONAndReadBack(t *testing.T) {
+func TestItemIsUnchangedByJSONEncodingAndDecoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := anyItem(3).Draw(t, "item")
 		written := appendJSONItem(nil, it)
@@ -97,7 +97,7 @@ func TestItemIsWrittenAsJSONAndReadBack(t *testing.T) {
 	})
 }
 
-func TestItemBehavesLikeMap(t *testing.T) {
+func TestItemMatchesGoMapAfterSetsAndDeletes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it, model := item{}, map[string]value{}
 		for range 20 {
@@ -211,7 +211,7 @@ func reads(t *testing.T, b []byte, want item) {
 }
 
 // In a damaged file, the nesting of values is limited only by the length of the file.
-func TestDamagedItemReturnsErrorAtAnyNestingDepth(t *testing.T) {
+func TestReadingDamagedDeeplyNestedItemReturnsError(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {
 		t.Errorf("error %v", err)
@@ -290,7 +290,7 @@ func TestNumbersCompareByValue(t *testing.T) {
 	})
 }
 
-func TestNumberSumsAreExactOrRefused(t *testing.T) {
+func TestNumberSumIsExactUnlessItHasTooManyDigits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := parsed(t, anyNumber().Draw(t, "a")), parsed(t, anyNumber().Draw(t, "b"))
 		minus := rapid.Bool().Draw(t, "minus")

@@ -10,28 +10,29 @@ import (
 )
 
 const (
-	// Reply time limit for a Region that has replied quickly before. After this time the Region
-	// counts as silent.
+	// Time limit for a reply from a Region that has replied within this time before. A Region
+	// that does not reply in time counts as silent.
 	silence = time.Second
-	// If a request has waited less than this and got no reply, that shows nothing about its
-	// Region.
+	// Shortest wait without a reply that counts as a failure of the Region. A shorter wait shows
+	// nothing about the Region.
 	shortestWait = 250 * time.Millisecond
-	// If this process notices a timeout later than this, the process was paused.
+	// Longest delay with which a running process notices a timeout. If the delay is longer, the
+	// process was paused, and the timeout shows nothing about the Region.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second
 	// How long the home Region must reply to every probe before requests return to it.
 	homeAfter = 30 * time.Second
-	// If home fails within this time after requests have returned to it, the next return takes
-	// twice as long.
+	// If the home Region fails within this time after requests have returned to it, it must then
+	// reply to probes for twice as long before the next return.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
 
 // exchange is a request that has ended. Its times are durations since the creation of the DB.
 type exchange struct {
-	// Index of the Region to which the request was sent, and number of moves before the request
-	// was sent.
+	// Index of the Region to which the request was sent, and how often requests had moved to
+	// another Region before.
 	region, moves int
 	sent, ended   time.Duration
 	limit         time.Duration // deadline of the request's context; zero if the context has none
@@ -142,7 +143,7 @@ func (c *course) noteProbe(e exchange) {
 	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
-		// Home has just replied to probes, each time within the time silence.
+		// The home Region has just replied to each probe within the time silence.
 		c.quick = true
 	}
 }

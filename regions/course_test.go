@@ -26,7 +26,7 @@ type wrongClockError struct{ error }
 func (e wrongClockError) Unwrap() error        { return e.error }
 func (e wrongClockError) RetryableError() bool { return true }
 
-func TestRequestOutcomeShowsWhetherRegionServes(t *testing.T) {
+func TestOnlySilenceResetAndServerErrorCountAgainstRegion(t *testing.T) {
 	const at = time.Minute
 	for name, c := range map[string]struct {
 		err   error
@@ -143,7 +143,7 @@ func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	}
 }
 
-func TestRequestsStayInHomeRegionUntilConsistencyIsKnown(t *testing.T) {
+func TestNoFailoverUntilTableIsKnownStronglyConsistent(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)
@@ -163,7 +163,7 @@ func TestReturnToFlappingHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
 	}
 }
 
-func TestProbesAreSentToHomeRegionEveryFiveSeconds(t *testing.T) {
+func TestProbesGoToHomeRegionEveryFiveSecondsAfterFailover(t *testing.T) {
 	c := course{regions: 2}
 	if c.probes(time.Hour) {
 		t.Error("a probe from home")

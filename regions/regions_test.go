@@ -196,9 +196,9 @@ func TestProcessStartedInOutageOfHomeRegionAcquiresLock(t *testing.T) {
 	})
 }
 
-// TestLocksSurviveFailureOfRegionsInTurn runs processes with different home Regions that
-// compete for two keys. At nearly all times, one of the Regions is down.
-func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
+// TestKeyHasOneHolderWhileRegionsFailOneAfterAnother runs processes that compete for two keys
+// and have different home Regions. Nearly all the time, one of the Regions is down.
+func TestKeyHasOneHolderWhileRegionsFailOneAfterAnother(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -252,7 +252,7 @@ func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	}
 }
 
-func TestFailoverMovesOnlyStronglyConsistentTables(t *testing.T) {
+func TestFailoverMovesNoRequestForEventuallyConsistentTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -268,7 +268,7 @@ func TestFailoverMovesOnlyStronglyConsistentTables(t *testing.T) {
 	})
 }
 
-func TestRequestsStayInRegionThatWasAlwaysSlow(t *testing.T) {
+func TestRequestsStayInHomeRegionThatWasSlowFromStart(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.darken(0, lab.Slow(2*time.Second))
 		db, client := w.process(0, lab.Config())
@@ -297,7 +297,7 @@ func TestRequestsDoNotReturnToSlowHomeRegion(t *testing.T) {
 	})
 }
 
-func TestProbeIsAStronglyConsistentRead(t *testing.T) {
+func TestProbeOfHomeRegionIsStronglyConsistentGetItem(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -352,7 +352,7 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 
 // A proxy may answer DescribeTable instead of DynamoDB. Its reply does not prove that the
 // table is strongly consistent.
-func TestReplyOfProxyToDescribeTableIsIgnored(t *testing.T) {
+func TestDescribeTableReplyOfProxyEnablesNoFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {
@@ -407,7 +407,7 @@ func TestDescribeTableIsRepeatedEverySecondUntilAnswered(t *testing.T) {
 	})
 }
 
-func TestScanIsNotLimitedToOneSecond(t *testing.T) {
+func TestScanWaitsLongerThanOneSecondForReply(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		w.Release(w.Acquire(client, "a"))

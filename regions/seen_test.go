@@ -56,7 +56,7 @@ func (s *seen) lines(level string) []string {
 	return lines
 }
 
-func TestRegionMoveIsReportedOnceInEachDirection(t *testing.T) {
+func TestFailoverAndReturnAreEachReportedOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		db, client := w.process(0, s.config())
@@ -144,7 +144,7 @@ func TestTransactionIsUnsupportedOnStrongMultiRegionTable(t *testing.T) {
 	})
 }
 
-func TestTransactionWaitsUntilTableHasBeenDescribed(t *testing.T) {
+func TestTransactionWaitsForReplyToDescribeTable(t *testing.T) {
 	for name, ready := range map[string]string{"ready": "ACTIVE", "a replica is not ready": "CREATING"} {
 		t.Run(name, func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -173,7 +173,7 @@ func TestTransactionWaitsUntilTableHasBeenDescribed(t *testing.T) {
 	}
 }
 
-func TestTransactionIsSentIfNoRegionDescribesTable(t *testing.T) {
+func TestTransactionIsSentIfDescribeTableFailsInEveryRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {
@@ -194,7 +194,7 @@ func TestTransactionIsSentIfNoRegionDescribesTable(t *testing.T) {
 	})
 }
 
-func TestNewRefusesHoldThroughOutageWithMultipleRegions(t *testing.T) {
+func TestNewRejectsHoldThroughOutageWithMultipleRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
 	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {

@@ -436,13 +436,13 @@ func TestPolicyTestsCallEveryMethodOfLibrary(t *testing.T) {
 	}
 }
 
-func TestPolicyContainsTheARNAsGiven(t *testing.T) {
+func TestPolicyContainsGivenARNUnchanged(t *testing.T) {
 	for _, arn := range []string{"", `arn:"\` + "\n\x00", "arn:aws:dynamodb:*:*:table/<&>", "é\u2028"} {
 		policy(t, table.Spec{}, arn, table.Use)
 	}
 }
 
-func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
+func TestPolicyForUnknownAccessLevelAllowsNoAction(t *testing.T) {
 	for _, access := range []table.Access{"", "admin", "USE"} {
 		if d := policy(t, table.Spec{}, arn, access); d.Statement[0].Action == nil || len(d.Statement[0].Action) > 0 {
 			t.Errorf("%q allows %v", access, d.Statement[0].Action)
@@ -450,7 +450,7 @@ func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestTableDocsListActionsOfEveryPolicy(t *testing.T) {
+func TestTablePageListsExactlyActionsOfEachPolicy(t *testing.T) {
 	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
 	listed := map[table.Access][]string{}

@@ -134,8 +134,8 @@ func isLike(s, pattern string) bool {
 }
 
 // calledUnder makes all calls that a service needs, and also Get, Break and List, under the
-// policy. It returns the checks that IAM made. The calls use the keys k, m, n and dead. It leaves
-// out shared leases, because a policy allows them only with the prefix SharedLeases.
+// policy. It returns the checks that IAM made. The calls use the keys "k", "m", "n" and "dead".
+// None uses a shared lease, because a policy allows these only with the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {
@@ -183,7 +183,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	}
 }
 
-func TestSharedLeasePolicyAllowsSharedLeasesOfEveryClient(t *testing.T) {
+func TestPolicyWithSharedLeasesAllowsRowsOfEveryClient(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})
@@ -250,7 +250,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	}
 }
 
-func TestPolicyRefusesPrefixThatMatchesSharedLeaseKeys(t *testing.T) {
+func TestPolicyRejectsPrefixThatMatchesSharedLeaseKeys(t *testing.T) {
 	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
 		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
 		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {

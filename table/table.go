@@ -34,8 +34,8 @@ type Spec struct {
 	ReadUnits  int64
 	WriteUnits int64
 	Tags       map[string]string
-	// Whether DynamoDB refuses to delete the table. With Terraform and CloudFormation it does
-	// so by default: see Disposable.
+	// Whether Create turns on deletion protection, with which DynamoDB refuses to delete the
+	// table. Templates for Terraform and CloudFormation turn it on by default: see Disposable.
 	DeletionProtection bool
 
 	// Disposable makes a table easy to delete if Terraform or CloudFormation creates it. If

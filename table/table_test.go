@@ -68,7 +68,7 @@ func TestCreateEnablesTTLAndOnDemandBilling(t *testing.T) {
 	}
 }
 
-func TestCreateAllowsManyCallersAtOnce(t *testing.T) {
+func TestConcurrentCallsOfCreateAllSucceed(t *testing.T) {
 	db := newDB(t)
 	var wg sync.WaitGroup
 	for range 16 {
@@ -86,7 +86,7 @@ func TestCreateRejectsExistingTableWithOtherKeySchema(t *testing.T) {
 	}
 }
 
-func TestInvalidSpecIsRefusedBeforeAnyRequest(t *testing.T) {
+func TestInvalidSpecIsRejectedBeforeAnyRequest(t *testing.T) {
 	for want, spec := range map[string]table.Spec{
 		"Spec.Name is empty": {},
 		"ReadUnits is 5":     {Name: "locks", ReadUnits: 5},
@@ -135,7 +135,7 @@ func fitting() describing {
 	}
 }
 
-func TestCheckReportsEveryMismatch(t *testing.T) {
+func TestCheckReportsEachMismatchOfTableAndSpec(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spoil  func(*describing)
@@ -270,7 +270,7 @@ func TestCheckEscapesControlCharactersInServerText(t *testing.T) {
 	}
 }
 
-func TestCheckAndCreateCutOffEndlessReply(t *testing.T) {
+func TestCheckAndCreateFailOnReplyOfExcessiveLength(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)
@@ -290,7 +290,7 @@ func TestCheckAndCreateCutOffEndlessReply(t *testing.T) {
 	}
 }
 
-func TestTemplatesAreDeterministic(t *testing.T) {
+func TestCloudFormationAndTerraformTemplatesSortTags(t *testing.T) {
 	tags := map[string]string{}
 	for i := range 50 { // AWS allows at most 50 tags
 		tags[fmt.Sprintf("tag-%02d", i)] = "value"

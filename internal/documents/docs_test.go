@@ -53,8 +53,8 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if fewer than least things were found. Without this check, a test
-// that finds nothing to examine would succeed.
+// found fails the test if n, the number of things found, is less than least. Without this
+// check, a test that finds nothing to examine would succeed.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {
@@ -217,7 +217,7 @@ func TestFilesNamedInContributingPageExist(t *testing.T) {
 	found(t, len(named), 40, "files")
 }
 
-func TestMigrationPagesLinkToEveryTestOfTableSharing(t *testing.T) {
+func TestMigrationPagesLinkToEveryTestOfSharedTables(t *testing.T) {
 	t.Chdir(root)
 	linked := map[string]bool{}
 	for path, text := range documents(t) {

@@ -52,7 +52,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	}
 }
 
-func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
+func TestLeaseTableInTimingPageIsCalculatedCorrectly(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/timing.md")
 	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(page, -1)
@@ -81,7 +81,7 @@ var (
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsExactlyTheDeclaredErrors(t *testing.T) {
+func TestOperatorsPageListsExactlyDeclaredErrors(t *testing.T) {
 	t.Chdir(root)
 	section := between(t, content(t, "docs/operating.md"), "\n## What the library says\n", "\n## ")
 	source := content(t, "errors.go")
@@ -109,7 +109,7 @@ func TestOperatorsPageListsExactlyTheDeclaredErrors(t *testing.T) {
 	found(t, len(declared), 10, "errors")
 }
 
-func TestOperatorsPageListsLogLinesOfLostLock(t *testing.T) {
+func TestOperatorsPageListsEachReasonOfLostLock(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/operating.md")
 	section := between(t, page, "\n### Losing a lock\n", "\n## ")
@@ -144,8 +144,8 @@ var sources = []string{
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted lists the blocks of Go code in pages that are in no file of sources,
-// with the reason for each.
+// unquoted lists the blocks of Go code in pages that no file matched by sources contains,
+// with the reason for each block.
 var unquoted = []struct {
 	path, has string // has is text in the block that no other block of the page at path contains
 	why       string

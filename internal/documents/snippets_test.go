@@ -103,7 +103,7 @@ func TestRWLockSnippetRuns(t *testing.T) {
 	lab.OK(t, w.Release(ctx))
 }
 
-func TestSnippetWithOptionEveryRuns(t *testing.T) {
+func TestSnippetOfDailyReportRunsReportOnce(t *testing.T) {
 	ctx, locks, reports := t.Context(), openLocks(t), 0
 	report := func(ctx context.Context, _ *leasehold.Lock) error {
 		reports++
@@ -121,7 +121,7 @@ func TestSnippetWithOptionEveryRuns(t *testing.T) {
 	}
 }
 
-func TestTimingSnippetRuns(t *testing.T) {
+func TestTimingPageSnippetCreatesWorkingClient(t *testing.T) {
 	db := openDB(t, "locks", nil)
 	locks, err := leasehold.New(db, leasehold.Config{
 		Table:      "locks",

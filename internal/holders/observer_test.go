@@ -86,7 +86,7 @@ func (c *checked) close() {
 	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
-func TestObserverListsTableAtMostThriceForThousandHolders(t *testing.T) {
+func TestObserverReadsThousandHoldersByAtMostThreeListings(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
@@ -114,7 +114,7 @@ func TestObserverListsTableAtMostThriceForThousandHolders(t *testing.T) {
 	})
 }
 
-func TestObserverReadsFewHoldersOfLargeTableByKey(t *testing.T) {
+func TestObserverReadsFiveOfManyRecordsByKey(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(400, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
@@ -146,7 +146,7 @@ func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
 	}
 }
 
-func TestHolderObservedTooBrieflyIsUnknown(t *testing.T) {
+func TestObserverLimitLeavesHolderOfLongLeaseUnknown(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -175,7 +175,7 @@ func TestHolderObservedTooBrieflyIsUnknown(t *testing.T) {
 	})
 }
 
-func TestObserverReturnsFindingsAfterCancellation(t *testing.T) {
+func TestCancelledObserveReturnsStatesFoundSoFar(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "live/")
 		c.hold(1, "long/", leasehold.WithLease(time.Hour))
@@ -215,7 +215,7 @@ func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestRenewalWithoutGrantIDCountsAsSameGrant(t *testing.T) {
+func TestGrantOfIsUnchangedByRenewalOfRecordWithoutGrantID(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

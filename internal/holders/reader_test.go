@@ -45,7 +45,7 @@ func TestHolderReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	}
 }
 
-func TestReadIntervalStaysBounded(t *testing.T) {
+func TestReadIntervalStaysWithinLimitsWithoutOverflow(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

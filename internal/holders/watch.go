@@ -26,8 +26,8 @@ type watch struct {
 	since  time.Duration // end of the first failed read after the last successful one
 }
 
-// mayPass records that a read failed. It returns false if repeating the read is pointless:
-// DynamoDB refused the request, or reads have failed for givenUpAfter.
+// mayPass records that a read failed with err. It returns false if the read must not be repeated:
+// DynamoDB has rejected the request, or all reads have failed for the time givenUpAfter.
 func (w *watch) mayPass(err error) bool {
 	now := time.Since(w.began)
 	if w.failed == nil {

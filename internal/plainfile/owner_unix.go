@@ -70,8 +70,8 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 }
 
 // mayPass reports whether a path may continue through the directory next, which is an entry of
-// dir. It returns true unless the caller is root: other users may share a directory in /tmp that
-// one of them has made.
+// dir. If the caller is not root, mayPass always returns true, because users may share a directory
+// that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

@@ -228,7 +228,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestSymlinkIsFollowedEvenIfTargetIsMissing(t *testing.T) {
+func TestNamedResolvesSymlinksEvenIfTargetIsMissing(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -249,7 +249,7 @@ func TestSymlinkIsFollowedEvenIfTargetIsMissing(t *testing.T) {
 	}
 }
 
-func TestPlaceFileFailsIfTargetExists(t *testing.T) {
+func TestPlaceFailsIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

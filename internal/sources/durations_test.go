@@ -27,9 +27,9 @@ var mayOverflow = map[string]string{
 }
 
 // A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
-// released code must add, subtract and multiply durations only by package durations.
+// production code must add, subtract and multiply durations only by package durations.
 // Constants are an exception, and so is the time between two readings of one clock.
-func TestReleasedCodeAddsDurationsOnlyBySaturatingFunctions(t *testing.T) {
+func TestProductionCodeComputesDurationsWithoutOverflow(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}
 	for _, at := range durationArithmetic(t) {
@@ -105,8 +105,8 @@ func releasedPackages(all map[string]*goPackage) []*goPackage {
 	return released
 }
 
-// durationArithmetic returns each place in the released packages that adds, subtracts or
-// multiplies durations. The form is "file:line: source". It leaves out files for other
+// durationArithmetic returns each source line in releasedPackages that adds, subtracts or
+// multiplies durations, in the form "file:line: source". It leaves out files for other
 // operating systems.
 func durationArithmetic(t *testing.T) []string {
 	t.Helper()

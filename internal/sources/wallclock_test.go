@@ -19,9 +19,9 @@ import (
 // have changed.
 const root = "../.."
 
-// The simulation, and the tests of clocks that jump, replace the clocks that locks use. So no
-// package of the lock may read the process's own clock, not even in a new file.
-func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
+// The simulation, and the tests of clocks that jump, replace the clocks that locks use. So the
+// library may read the process's own clock only in the functions listed below.
+func TestLibraryReadsWallClockOnlyInListedFunctions(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
 		"client.go New",              // passes the process's clocks to the machine (package machine)
@@ -76,7 +76,7 @@ func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	}
 }
 
-func TestLockPackagesImportOnlyAWSSDKAndStandardLibrary(t *testing.T) {
+func TestLibraryImportsOnlyAWSSDKAndStandardLibrary(t *testing.T) {
 	t.Chdir(root)
 	out := lab.Must(exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output())(t)

@@ -42,8 +42,8 @@ var bucket = []byte("localdynamo1")
 
 var errClosed = errors.New("boltstore: the store is closed")
 
-// ErrBusy is matched (errors.Is) by the error of Open, OpenContext or a transaction that gave
-// up waiting for the file, because another process kept the file locked. Nothing was changed.
+// ErrBusy is matched (errors.Is) by the error of Open, OpenContext or a transaction that stopped
+// waiting for the file, because another process kept the file locked. Nothing was changed.
 // If the context has ended, the error also matches the context's error.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
@@ -104,8 +104,8 @@ func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 type file struct {
 	path string
 	turn chan struct{} // semaphore that is full while a goroutine of this process uses the file
-	// Position in the kernel's queue for the file lock that a request has left by giving up. The
-	// next request uses it. It is nil if there is none. Guarded by turn.
+	// Position in the kernel's queue for the file lock. A request that stopped waiting has left
+	// this position to the next request. Nil if there is no such position. Guarded by turn.
 	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner

@@ -155,7 +155,7 @@ func checkFile(t *testing.T, path string) {
 	}))
 }
 
-func TestConcurrentProcessesLoseNoIncrement(t *testing.T) {
+func TestConcurrentProcessesLoseNoIncrementOfStoredNumber(t *testing.T) {
 	path, client := newFile(t)
 	const processes, each = 16, 20
 	var wg sync.WaitGroup
@@ -175,7 +175,7 @@ func TestConcurrentProcessesLoseNoIncrement(t *testing.T) {
 	lab.Want(t, "increments", stored(t, client, "shared"), processes*each)
 }
 
-func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
+func TestNewStoreFileIsReadableOnlyByOwner(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
 		info := lab.Must(os.Stat(name))(t)
@@ -183,7 +183,7 @@ func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 	}
 }
 
-func TestRequestStopsWaitingForBusyFileAtItsDeadline(t *testing.T) {
+func TestRequestForLockedFileFailsAtItsContextDeadline(t *testing.T) {
 	path, client := newFile(t)
 	db := lab.Must(bbolt.Open(path, 0o600, nil))(t) // simulates a process that keeps the file locked
 	defer func() { _ = db.Close() }()

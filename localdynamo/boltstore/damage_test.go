@@ -68,7 +68,7 @@ func isRefused(t *testing.T, what, path string, err error) {
 	}
 }
 
-func TestTruncatedFileIsRefusedOrFullyRead(t *testing.T) {
+func TestTruncatedStoreFileIsNeverReadWithItemsMissing(t *testing.T) {
 	whole := filled(t)
 	refused := 0
 	for size := len(whole) - 1; size >= 0; size = min(size-1, max(size-1-len(whole)/47, 0)) {
@@ -117,7 +117,7 @@ func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		write func(t *testing.T, path string)
-		says  []string // parts of the expected error, besides the path
+		says  []string // texts that the error contains in addition to the path
 		is    error
 	}{
 		"an empty file":              {text(""), nil, boltstore.ErrEmpty},

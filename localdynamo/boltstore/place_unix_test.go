@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The kernel may grant a file lock just before or just after the request that waited for it
-// gives up. In both cases, the file lock must be released.
-func TestRequestThatStopsWaitingReleasesFileLock(t *testing.T) {
+// The kernel may grant a file lock just before or just after the waiting request stops waiting.
+// In both cases, this process must release the file lock.
+func TestAbandonedWaitForFileLockLeavesFileUnlocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestRequestThatStopsWaitingReleasesFileLock(t *testing.T) {
 			if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 				t.Errorf("the lock is kept: %v", err)
 			}
-			_ = f.Close() // the place has already closed f; this call only keeps f reachable until here
+			_ = f.Close() // p has already closed f; this call only keeps f reachable until here
 		})
 	}
 }

@@ -36,7 +36,7 @@ type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
 
-func TestOpenContextWaitsForBusyFileUntilContextEnds(t *testing.T) {
+func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	unlock := locked(t, path)
@@ -100,7 +100,7 @@ func untilItWaits() {
 	}
 }
 
-func TestRequestReadsFileThatReplacedLockedFile(t *testing.T) {
+func TestRequestWaitingForLockedFileReadsItsReplacement(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)
@@ -120,7 +120,7 @@ func TestRequestReadsFileThatReplacedLockedFile(t *testing.T) {
 
 // A process that writes in a loop cannot starve other processes, because the kernel queues
 // them for the file lock.
-func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
+func TestProcessWritingInLoopDoesNotStarveOtherProcesses(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
 	lines.Scan() // waits until the other process has begun to write

@@ -11,6 +11,6 @@
 //
 // Source of the grammar:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html,
-// and the pages Expressions.UpdateExpressions.html and Expressions.Attributes.html beside it.
+// and the pages Expressions.UpdateExpressions.html and Expressions.Attributes.html in that folder.
 // The error texts are those of DynamoDB Local 2.6.1. DynamoDB has the same texts.
 package expr

@@ -63,7 +63,7 @@ func TestUpdateTargetsIncludeEveryWrittenPath(t *testing.T) {
 	}
 }
 
-func TestOverlappingAndConflictingPathsAreRefused(t *testing.T) {
+func TestOverlappingAndConflictingPathsAreRejected(t *testing.T) {
 	for _, test := range []struct{ paths, want string }{
 		{"a, b, c", ""},
 		{"a.b, a.c", ""},

@@ -65,8 +65,7 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	case attempts.Rejected:
 		record, err := h.Decode(r.Item)
 		switch {
-		case err != nil && r.Item != nil: // the record is damaged: it may have another head, or show another grant
-			f.record.Waiters = nil // ignore the queue and release the key: a release checks only the grant
+		case err != nil && r.Item != nil: // the record is damaged, and perhaps its queue; a release checks only the grant
 			return false
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record

@@ -15,10 +15,10 @@ type Storage struct {
 	*byname.Locker
 }
 
-// Lock calls Locker.Lock, because both embedded types have a method Lock.
+// Lock calls Locker.Lock, as both embedded types have it.
 func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.Lock(ctx, name) }
 
-// Unlock calls Locker.Unlock, because both embedded types have a method Unlock.
+// Unlock calls Locker.Unlock, as both embedded types have it.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
 // Storage implements these interfaces of certmagic.

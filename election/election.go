@@ -50,7 +50,7 @@ import (
 // ErrNoLeader is returned if there is no leader now.
 var ErrNoLeader = errors.New("election: no leader")
 
-// Election is one election. It is safe for concurrent use.
+// Election is a leader election under one key. It is safe for concurrent use.
 type Election struct {
 	locks *leasehold.Client
 	in    bridge.Client

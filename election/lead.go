@@ -94,7 +94,8 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 }
 
 // besides joins two errors: asked is the reason why fn's context ended, and called is the error
-// that fn returned. It returns asked alone if called is nil or matches cause.
+// that fn returned. It returns asked alone if called adds nothing: if it is nil, or matches
+// cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

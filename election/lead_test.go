@@ -74,7 +74,7 @@ func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 			calls++
 			if calls == 1 {
 				// The leader has not noticed the break when the function returns: it sent
-				// no renewal since.
+				// no renewal since the break.
 				breakTerm(w, other)
 			}
 			return nil
@@ -84,7 +84,7 @@ func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsWhenContextEnds(t *testing.T) {
+func TestLeadWaitsForFunctionAndReturnsWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := elect(w, lab.Config()), elect(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
@@ -123,7 +123,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsPlainContextCauseIfFunctionAddsNoError(t *testing.T) {
+func TestLeadReturnsOnlyContextCauseIfFunctionReturnsItOrNil(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -176,7 +176,7 @@ func TestLeadReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
 	})
 }
 
-func TestLeadRunsOneFunctionAtATime(t *testing.T) {
+func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -214,7 +214,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsPermanentErrors(t *testing.T) {
+func TestLeadReturnsErrDeadlockAndErrorOfDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {

@@ -176,7 +176,7 @@ func TestObserveReadsTwicePerSecondEvenWithoutChanges(t *testing.T) {
 
 // An observer and a candidate of the same client both read the record. The candidate must
 // still take over from a dead leader within one lease.
-func TestObserveDoesNotDelayCampaignOfSameClient(t *testing.T) {
+func TestObserveDoesNotDelayCampaignThatSharesItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())
 		campaign(w, leader, "a")

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestObserveFindsLeaderDeadAfterLeaseOfLeader(t *testing.T) {
+func TestObserveFindsLeaderDeadByLeaseOfLeaderNotOfObserver(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
@@ -33,8 +33,8 @@ func TestObserveFindsLeaderDeadAfterLeaseOfLeader(t *testing.T) {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
 		// The observer counts the lease from its first read of the leader's last renewal.
-		// The leader renewed up to one second before it died. The observer read that
-		// renewal within the duration polls.
+		// The leader's last renewal was at most one second before it died. The observer
+		// read that renewal within the time of the constant polls.
 		lab.WantRange(t, "found dead after", news[0].at.Sub(died), 3*time.Second-polls, 4*time.Second+polls)
 	})
 }
@@ -144,7 +144,7 @@ func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
 	})
 }
 
-func TestObserveIgnoresGrantOfOwnFailedCampaign(t *testing.T) {
+func TestObserveYieldsNoLeaderForFailedCampaignOfItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

@@ -27,17 +27,17 @@ var (
 // StepDown asks the leader to resign, and returns nil once it no longer leads. The leader
 // reads the request at its next renewal. It then ends its work, and resigns after that.
 // StepDown waits until the leader has resigned or ctx ends. A leader does not resign if it
-// uses neither Lead nor OnStepDown, runs a version of leasehold without StepDown, or its
+// uses neither Lead nor OnStepDown, if its version of leasehold has no StepDown, or if its
 // function does not return. leasehold.Client.Break ends the term of such a leader at once.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
 // leader. If the leader appears dead by the time in its record, StepDown returns
-// ErrLeaderDead at once. If the record is too recent for that, StepDown returns ErrLeaderDead
-// once it has observed for one lease that the leader does not renew. Layouts other than
-// layout.Native, and leaders under a shared lease, do not support requests: the error matches
-// errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
-// request was answered.
+// ErrLeaderDead at once. If the record is too recent to show that, StepDown returns
+// ErrLeaderDead once it has observed for one lease that the leader does not renew. Layouts
+// other than layout.Native, and leaders under a shared lease, do not support requests: the
+// error matches errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx
+// ended before the request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	env := e.in.Env()
 	if env.Native == nil {

@@ -40,8 +40,8 @@ func onUpdates(fault lab.Fault) lab.Fault {
 	}
 }
 
-// leads runs Lead with a function made by works until stop is called. stop returns the error
-// of Lead.
+// leads runs Lead, with a function from works(ends, why), until stop is called. stop returns
+// the error of Lead.
 func leads(t *testing.T, e *election.Election, value string, ends time.Duration) (why chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	why = make(chan error, 100)
@@ -104,7 +104,7 @@ func TestStepDownEndsFunctionAndTermOfLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownReelectsLeaderIfThereIsNoOtherCandidate(t *testing.T) {
+func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		why, stop := leads(t, e, "", 0)
@@ -121,7 +121,7 @@ func TestStepDownReelectsLeaderIfThereIsNoOtherCandidate(t *testing.T) {
 	})
 }
 
-func TestOnStepDownCallsFunctionForEarlierRequest(t *testing.T) {
+func TestOnStepDownCallsFunctionForRequestSentBeforehand(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -138,7 +138,7 @@ func TestOnStepDownCallsFunctionForEarlierRequest(t *testing.T) {
 	})
 }
 
-func TestStepDownReturnsErrorWithoutLiveLeader(t *testing.T) {
+func TestStepDownReturnsErrorIfThereIsNoLiveLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -244,8 +244,8 @@ func TestStepDownReturnsErrUnsupportedIfLeaderCannotReadRequest(t *testing.T) {
 	})
 }
 
-// hears receives the error that a function made by works sends to why. It fails the test unless
-// the function has ended because a client asked the leader to step down.
+// hears fails the test unless a function from works sends to why within a minute, because a
+// client has asked the leader to step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
@@ -274,7 +274,7 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 
 // A client that waits for a long time for a leader to step down polls rarely. Between two
 // terms of the same leader the key is free, but the client may not see that.
-func TestStepDownEndsOnlyOneTermOfReelectedLeader(t *testing.T) {
+func TestStepDownDoesNotEndSecondTermOfReelectedLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -291,7 +291,7 @@ func TestStepDownEndsOnlyOneTermOfReelectedLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownEndsOnlyOneTermIfClientHasTwoElections(t *testing.T) {
+func TestStepDownEndsOnlyOneTermIfTwoElectionsShareClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -307,7 +307,7 @@ func TestStepDownEndsOnlyOneTermIfClientHasTwoElections(t *testing.T) {
 	})
 }
 
-func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
+func TestStepDownStopsLeaderWhoseGrantGotNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -346,10 +346,10 @@ func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
 	})
 }
 
-// The leader learns of queued candidates from replies to its renewals. So its release does
-// not know of a candidate that joins after the last renewal. Such a candidate reads the
-// record four times a second, even if other waiters poll more often.
-func TestStepDownElectsCandidateQueuedAfterLeadersLastRenewal(t *testing.T) {
+// The leader learns of queued candidates from replies to its renewals. So it releases the
+// term without knowing of a candidate that queues after its last renewal. Such a candidate
+// reads the record four times a second, even if other waiters poll more often.
+func TestStepDownYieldsToCandidateQueuedAfterLastRenewal(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	// Each round releases the term at another time between two reads of the waiter.
@@ -383,7 +383,7 @@ func TestStepDownElectsCandidateQueuedAfterLeadersLastRenewal(t *testing.T) {
 	}
 }
 
-func TestOnStepDownRejectsNilAndLockOfAnotherElection(t *testing.T) {
+func TestOnStepDownRejectsNilFunctionAndLockOfOtherElection(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())

@@ -141,7 +141,7 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 	})
 }
 
-func TestLargeBodyWithoutFreeSpaceIsRejectedAsRetryable(t *testing.T) {
+func TestLargeBodyIsRejectedAsRetryableIfNoSpaceBecomesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))

@@ -64,7 +64,7 @@ func TestConditionOnWrongTypeOrMissingElementIsFalse(t *testing.T) {
 	}
 }
 
-func TestUpdateItemReturnsNewValueAtEachChangedPath(t *testing.T) {
+func TestUpdateItemWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
 		{"SET m.x = :v, m.z = :v", `":v":{"N":"1"}`, `{"m":{"M":{"x":{"N":"1"},"z":{"N":"1"}}}}`},
@@ -110,7 +110,7 @@ func TestRejectedUpdateLeavesItemUnchanged(t *testing.T) {
 	}
 }
 
-func TestInvalidRequestsAreRejected(t *testing.T) {
+func TestEngineNamesReasonForRejectingInvalidRequest(t *testing.T) {
 	for _, test := range []struct{ operation, body, message string }{
 		{"GetItem", `{"TableName":"locks"}`, "1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null"},
 		{"GetItem", `{"Key":{"id":{"S":"a"}}}`, "1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null"},
@@ -221,7 +221,7 @@ func TestQueryMatchesPrefixOfStringSortKey(t *testing.T) {
 	}
 }
 
-func TestTablesAreListedInPages(t *testing.T) {
+func TestListTablesReturnsSortedNamesInPages(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	for _, name := range []string{"zzz", "aaa"} {

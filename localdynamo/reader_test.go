@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestInvalidValuesAreRejected(t *testing.T) {
+func TestReaderRejectsInvalidAttributeValues(t *testing.T) {
 	nested := func(levels int) string {
 		return strings.Repeat(`{"L":[`, levels) + `{"S":"x"}` + strings.Repeat(`]}`, levels)
 	}
@@ -57,7 +57,7 @@ func TestJSONStringsAreDecodedAsByEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestLastOfDuplicateJSONMembersIsUsed(t *testing.T) {
+func TestReaderUsesLastOfJSONMembersWithSameName(t *testing.T) {
 	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
 	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
 		t.Errorf("%v", it)
@@ -101,7 +101,7 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 }
 
 // The test counts every allocation, even if the memory has been freed again.
-func TestDecodingAllocatesBoundedMemoryPerByteOfBody(t *testing.T) {
+func TestReadRequestAllocatesAtMostTwoHundredTimesBodySize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":               {`{"TransactItems":[`, `{},`, `{}]}`},

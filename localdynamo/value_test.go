@@ -211,7 +211,7 @@ func reads(t *testing.T, b []byte, want item) {
 }
 
 // In a damaged file, the nesting of values is limited only by the length of the file.
-func TestReadingDamagedDeeplyNestedItemReturnsError(t *testing.T) {
+func TestReadItemRejectsStoredItemThatIsNestedTooDeeply(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {
 		t.Errorf("error %v", err)

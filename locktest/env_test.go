@@ -62,7 +62,7 @@ func TestEnvFailsTestThatLeavesLockHeld(t *testing.T) {
 	})
 }
 
-func TestEnvDoesNotReportReleasedLostOrDisconnectedLock(t *testing.T) {
+func TestEnvCleanupAcceptsReleasedLostOrDisconnectedLock(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -217,7 +217,7 @@ func TestEnvsDoNotShareKeys(t *testing.T) {
 	})
 }
 
-func TestEnvWorksInEveryLayout(t *testing.T) {
+func TestHoldAndStealWorkInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 		layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
@@ -240,7 +240,7 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestEnvClientWithSecondLayoutFailsTest(t *testing.T) {
+func TestEnvClientFailsTestIfEarlierClientHasOtherLayout(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Client(leasehold.Config{})
 		p.fails(t, func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) }, "set the Layout that all clients use in the first client")
@@ -248,7 +248,7 @@ func TestEnvClientWithSecondLayoutFailsTest(t *testing.T) {
 	})
 }
 
-func TestEnvClientWithInvalidConfigFailsTest(t *testing.T) {
+func TestEnvClientFailsTestIfConfigIsInvalid(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
 		env.Disconnect() // Disconnect must work even if an earlier call of Client has failed

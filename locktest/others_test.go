@@ -14,7 +14,7 @@ import (
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestHoldKeepsKeyFromClientsUntilRelease(t *testing.T) {
+func TestLockOfHoldExcludesClientsUntilItIsReleased(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -29,7 +29,7 @@ func TestHoldKeepsKeyFromClientsUntilRelease(t *testing.T) {
 	})
 }
 
-func TestHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
+func TestLockOfHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
@@ -41,7 +41,7 @@ func TestHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
 	})
 }
 
-func TestHoldOfHeldKeyFailsTestAtOnce(t *testing.T) {
+func TestHoldFailsTestAtOnceIfKeyIsHeld(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		began := time.Now()
@@ -117,7 +117,7 @@ func TestStealWorksInEveryStateOfKey(t *testing.T) {
 	}
 }
 
-func TestStealTakesOnlyOneLockUnderSharedLease(t *testing.T) {
+func TestStealTakesOnlyOneOfLocksThatShareLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")
@@ -150,7 +150,7 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	})
 }
 
-func TestStealOfDamagedRecordFailsTest(t *testing.T) {
+func TestStealFailsTestIfRecordIsDamaged(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		put(t, env, "k")
 		p.fails(t, func() { env.Steal("k") }, `steal "k"`)

@@ -26,7 +26,7 @@ type wrongClockError struct{ error }
 func (e wrongClockError) Unwrap() error        { return e.error }
 func (e wrongClockError) RetryableError() bool { return true }
 
-func TestOnlySilenceResetAndServerErrorCountAgainstRegion(t *testing.T) {
+func TestOnlyTimeoutOrResetOrServerErrorCountsAsRegionFailure(t *testing.T) {
 	const at = time.Minute
 	for name, c := range map[string]struct {
 		err   error
@@ -61,9 +61,9 @@ func TestOnlySilenceResetAndServerErrorCountAgainstRegion(t *testing.T) {
 	}
 }
 
-// TestRegionIsChosenByRequestOutcomes runs scripts of request outcomes at given times in
-// three Regions. It checks which Region the client uses after each script.
-func TestRegionIsChosenByRequestOutcomes(t *testing.T) {
+// TestRegionDependsOnOutcomesOfEarlierRequests runs scripts of request outcomes at given
+// times in three Regions. It checks which Region the client uses after each script.
+func TestRegionDependsOnOutcomesOfEarlierRequests(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
@@ -143,7 +143,7 @@ func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	}
 }
 
-func TestNoFailoverUntilTableIsKnownStronglyConsistent(t *testing.T) {
+func TestRequestsStayHomeUntilTableIsKnownStronglyConsistent(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)
@@ -190,7 +190,7 @@ func global(mode types.MultiRegionConsistency, others ...string) *types.TableDes
 	return d
 }
 
-func TestFailoverRequiresStrongConsistencyInEveryRegion(t *testing.T) {
+func TestFailoverRequiresStrongTableWithReplicaInEveryRegion(t *testing.T) {
 	strong := types.MultiRegionConsistencyStrong
 	creating := global(strong, "b", "c")
 	creating.Replicas[1].ReplicaStatus = types.ReplicaStatusCreating

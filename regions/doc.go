@@ -23,10 +23,10 @@
 //
 // In this section, a short request is a write or a read of one item. After a Region has replied
 // to a short request within a second, later short requests wait only one second for a reply.
-// This ends when requests move to another Region. The probes that make requests return home
-// count as short requests. Any other request waits for the time limit of the attempt. If this
-// process notices a timeout late, the process itself was paused, and the timeout shows nothing
-// about the Region.
+// The limit of one second ends when requests move to another Region. The probes that make
+// requests return home count as short requests. Any other request waits for the time limit of
+// the attempt. If this process notices a timeout late, the process itself was paused, and the
+// timeout shows nothing about the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.

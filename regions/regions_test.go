@@ -352,7 +352,7 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 
 // A proxy may answer DescribeTable instead of DynamoDB. Its reply does not prove that the
 // table is strongly consistent.
-func TestDescribeTableReplyOfProxyEnablesNoFailover(t *testing.T) {
+func TestDescribeTableReplyFromProxyDoesNotAllowFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {

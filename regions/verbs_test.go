@@ -75,7 +75,7 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
+func TestLockMethodsWorkInHomeRegionAndAfterFailover(t *testing.T) {
 	configs := map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}
 	for name, verb := range verbs {
 		for leases, cfg := range configs {
@@ -114,7 +114,7 @@ func (p pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestLowIdleConnectionLimitIsLoggedOnce(t *testing.T) {
+func TestTooLowMaxIdleConnsPerHostIsLoggedOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		var clients []*dynamodb.Client

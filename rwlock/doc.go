@@ -18,10 +18,10 @@
 // # What it costs
 //
 // A reader costs as much as a lock: two writes. If several readers come at once, a reader may
-// try a key that another reader was granted just before. Each such rejected write costs one
-// write more. The writer pays for the grant, the renewals and the release of each of the n
-// keys, and its Commit checks each key. So choose n no larger than the readers need: reader n+1
-// waits.
+// try a key that another reader was granted just before. Its write is then rejected, and it
+// pays one write more. The writer pays for the grant, the renewals and the release of each of
+// the n keys, and its Commit checks each key. So choose n no larger than the readers need:
+// reader n+1 waits.
 //
 // # Order of readers and writers
 //

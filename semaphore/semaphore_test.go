@@ -57,7 +57,7 @@ func TestSemaphoresOfSameKeyAndDifferentSizesSharePermits(t *testing.T) {
 	})
 }
 
-func TestSemaphoreBusyInOneProcessDoesNotStarveAnother(t *testing.T) {
+func TestBusyProcessDoesNotStarveOtherProcessOfSemaphore(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -135,7 +135,7 @@ func isLike(s, pattern string) bool {
 
 // calledUnder makes all calls that a service needs, and also Get, Break and List, under the
 // policy. It returns the checks that IAM made. The calls use the keys "k", "m", "n" and "dead".
-// None uses a shared lease, because a policy allows these only with the prefix SharedLeases.
+// No call uses a shared lease, because a policy allows these only with the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {
@@ -183,7 +183,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	}
 }
 
-func TestPolicyWithSharedLeasesAllowsRowsOfEveryClient(t *testing.T) {
+func TestPolicyWithSharedLeasesAllowsSessionRowsOfAnyClient(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 )
 
-func TestLockFailsIfContextHasEnded(t *testing.T) {
+func TestMutexLockReturnsFalseIfContextHasEnded(t *testing.T) {
 	m := ctxmutex.New()
 	ended, end := context.WithCancel(t.Context())
 	end()

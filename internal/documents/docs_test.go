@@ -107,7 +107,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestTestsNamedInLinksAreInLinkedFiles(t *testing.T) {
+func TestLinkedFilesContainTestsThatLinksName(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {
@@ -122,7 +122,7 @@ func TestTestsNamedInLinksAreInLinkedFiles(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestTestsNamedInDocumentsExist(t *testing.T) {
+func TestDocumentsNameOnlyExistingTests(t *testing.T) {
 	t.Chdir(root)
 	exists := map[string]bool{}
 	for _, path := range filesNamed(t, "_test.go") {

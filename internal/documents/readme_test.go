@@ -52,7 +52,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	}
 }
 
-func TestLeaseTableInTimingPageIsCalculatedCorrectly(t *testing.T) {
+func TestTableOfLeasesInTimingPageHasCorrectValues(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/timing.md")
 	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(page, -1)
@@ -81,7 +81,7 @@ var (
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsExactlyDeclaredErrors(t *testing.T) {
+func TestOperatorsPageListsAllDeclaredErrorsAndNoOthers(t *testing.T) {
 	t.Chdir(root)
 	section := between(t, content(t, "docs/operating.md"), "\n## What the library says\n", "\n## ")
 	source := content(t, "errors.go")

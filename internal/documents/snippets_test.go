@@ -103,7 +103,7 @@ func TestRWLockSnippetRuns(t *testing.T) {
 	lab.OK(t, w.Release(ctx))
 }
 
-func TestSnippetOfDailyReportRunsReportOnce(t *testing.T) {
+func TestDailyReportSnippetRunsReportOnce(t *testing.T) {
 	ctx, locks, reports := t.Context(), openLocks(t), 0
 	report := func(ctx context.Context, _ *leasehold.Lock) error {
 		reports++
@@ -144,7 +144,7 @@ func TestOnEventSnippetRuns(t *testing.T) {
 	lab.Want(t, "losses", lost.Load(), 0)
 }
 
-func TestMigrationSnippetsRun(t *testing.T) {
+func TestSchemaMigrationSnippetRuns(t *testing.T) {
 	ctx, locks := t.Context(), openLocks(t)
 	var p provider
 	err := locks.Do(ctx, "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
@@ -165,7 +165,7 @@ func (p *provider) Up(ctx context.Context) (results []string, err error) {
 	return nil, ctx.Err()
 }
 
-func TestLayoutSnippetRuns(t *testing.T) {
+func TestLayoutSnippetsCreateWorkingClients(t *testing.T) {
 	t.Run("dynamolock", func(t *testing.T) {
 		t.Setenv("LOCK_LAYOUT", "dynamolock")
 		db := openDB(t, "locks", layout.Dynamolock{})

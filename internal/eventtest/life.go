@@ -74,7 +74,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	otherWire.Mend()
 	life.Held = append(life.Held, 3*time.Second)
 
-	// The client acquires the key of a one-time job (option Once) twice. The second attempt
+	// The client acquires the key of a one-time job (option Once) twice. The second call
 	// finds that the job is done.
 	once, err := c.Acquire(ctx, "once", leasehold.Once("label"))
 	if err != nil {

@@ -20,7 +20,7 @@
 // A holder is undecided until it is known to be live or dead. Each failure has this effect:
 //
 //	a read fails                  the read is repeated for ten seconds; then all undecided holders are unknown
-//	a read is refused             all undecided holders are unknown at once
+//	a read is rejected            all undecided holders are unknown at once
 //	an item cannot be decoded     its Observation contains the error
 //	BatchGetItem is denied        items are read one by one
 //	the time limit is reached     all undecided holders are unknown

@@ -86,7 +86,7 @@ func (c *checked) close() {
 	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
-func TestObserverReadsThousandHoldersByAtMostThreeListings(t *testing.T) {
+func TestObserverListsTableAtMostThreeTimesForManyHolders(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
@@ -114,7 +114,7 @@ func TestObserverReadsThousandHoldersByAtMostThreeListings(t *testing.T) {
 	})
 }
 
-func TestObserverReadsFiveOfManyRecordsByKey(t *testing.T) {
+func TestObserverOfFiveHoldersDoesNotReadWholeTable(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(400, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
@@ -128,7 +128,7 @@ func TestObserverReadsFiveOfManyRecordsByKey(t *testing.T) {
 	})
 }
 
-func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
+func TestObserverReadsSessionRowInsteadOfItsLockRecords(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
 		checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, c *checked) {
 			c.hold(300, "job/")
@@ -146,7 +146,7 @@ func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
 	}
 }
 
-func TestObserverLimitLeavesHolderOfLongLeaseUnknown(t *testing.T) {
+func TestObserverReportsHolderUnknownWhenTimeLimitIsReached(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -215,7 +215,7 @@ func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestGrantOfIsUnchangedByRenewalOfRecordWithoutGrantID(t *testing.T) {
+func TestGrantOfReturnsSameGrantAfterRenewalWithoutGrantID(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

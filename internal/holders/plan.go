@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Plan describes the rest of an observation: the number of holders that are still observed, how
-// long that takes, and what it costs if no holder is live.
+// Plan describes the rest of an observation: the number of holders that are still observed, and
+// the longest time, the requests and the read units that this takes if no holder is live.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration

@@ -57,9 +57,9 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing contains every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList lets the Reader read items through the listing listed instead of by key. The caller has
-// just read that listing without consistent reads. requests and units are what this read cost:
-// the number of requests that it took, and the read units that it used.
+// MayList lets the Reader read the whole listing listed instead of single items by key. The
+// caller has just read that listing without consistent reads. requests and units are the cost
+// of that: the number of requests, and the read units that they used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units

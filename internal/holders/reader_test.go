@@ -34,7 +34,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-func TestHolderReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
+func TestReaderRejectsBatchGetItemReplyWithoutResponses(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	proto := lab.Must(records.Of(layout.Native{}))(t)
@@ -45,7 +45,7 @@ func TestHolderReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	}
 }
 
-func TestReadIntervalStaysWithinLimitsWithoutOverflow(t *testing.T) {
+func TestReadIntervalStaysWithinLimitsForAnyTimeLeft(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

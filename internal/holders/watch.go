@@ -61,8 +61,8 @@ const (
 // readInterval returns the interval between two reads of a record. left is the time until the
 // record's holder counts as dead if it does not renew. The interval is 0.3 of left. Holders renew
 // about four times per lease, so the interval is a little longer than the pause between renewals.
-// So the second read finds that nearly all live holders have renewed. A dead holder costs three
-// more reads.
+// So the second read finds that nearly all live holders have renewed. After the second read, a
+// dead holder is read three more times.
 func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }

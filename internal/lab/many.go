@@ -8,7 +8,7 @@ import (
 )
 
 // Crowd returns a number of locks that is much larger than 128, the limit of renewals in
-// flight. It returns fewer locks in a quick run.
+// flight. The number is smaller in a quick run (IsQuick).
 func Crowd() int {
 	if IsQuick() {
 		return 300

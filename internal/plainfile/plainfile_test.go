@@ -99,7 +99,7 @@ func TestOpenAcceptsOnlyRegularFile(t *testing.T) {
 	lab.WantErr(t, "opened", opened(filepath.Join(dir, "none"), plainfile.Members), fs.ErrNotExist)
 }
 
-func TestHardLinkedFileIsRefusedInDirectoryWritableByOthers(t *testing.T) {
+func TestOpenRejectsHardLinkedFileInDirectoryOthersCanWrite(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o700: "", sticky: "2 names", group: "2 names", 0o777: "2 names"} {
 		dir, elsewhere := place(t, mode)
 		second := filepath.Join(dir, "second")
@@ -110,7 +110,7 @@ func TestHardLinkedFileIsRefusedInDirectoryWritableByOthers(t *testing.T) {
 	}
 }
 
-func TestFileOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
+func TestOpenRejectsOtherUsersFileInDirectoryOthersCanWrite(t *testing.T) {
 	for _, c := range []struct {
 		mode                      fs.FileMode
 		trusted, members, anybody string
@@ -131,7 +131,7 @@ func TestFileOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
 	}
 }
 
-func TestFileOfDirectoryOwnerIsAccepted(t *testing.T) {
+func TestOpenAcceptsFileOfItsDirectorysOwner(t *testing.T) {
 	dir, _ := place(t, sticky)
 	ofStranger(t, dir)
 	ofStranger(t, filepath.Join(dir, "file"))
@@ -139,7 +139,7 @@ func TestFileOfDirectoryOwnerIsAccepted(t *testing.T) {
 	says(t, "file", named(filepath.Join(dir, "file")), "")
 }
 
-func TestSymlinkOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
+func TestOpenRejectsOtherUsersSymlinkInDirectoryOthersCanWrite(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "is a symbolic link of user 54321", sticky: "is a symbolic link of user 54321", 0o777: "is a symbolic link of user 54321"} {
 		dir, elsewhere := place(t, mode)
 		way, end := filepath.Join(dir, "way"), filepath.Join(dir, "end")
@@ -154,7 +154,7 @@ func TestSymlinkOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
 }
 
 // An attacker can plant a directory of its own as well as a symbolic link.
-func TestDirectoryPlantedByOtherUserIsRefused(t *testing.T) {
+func TestOpenRejectsPathThroughDirectoryPlantedByOtherUser(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {
 		dir, _ := place(t, mode)
@@ -228,7 +228,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestNamedResolvesSymlinksEvenIfTargetIsMissing(t *testing.T) {
+func TestNamedReturnsResolvedPathEvenIfTargetIsMissing(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -249,7 +249,7 @@ func TestNamedResolvesSymlinksEvenIfTargetIsMissing(t *testing.T) {
 	}
 }
 
-func TestPlaceFailsIfTargetExists(t *testing.T) {
+func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-func TestOrdinaryNamesAreShownUnchanged(t *testing.T) {
+func TestNameTextAndLineReturnOrdinaryNamesUnchanged(t *testing.T) {
 	for _, name := range []string{"web-7/812/4k2a", "Jörg Müller", "山田太郎", "Ωμέγα", "мир", "שלום", "नमस्ते", "e\u0301", "🚀", "👍🏽", "a\"b\\c'd`$(e)"} {
 		for _, got := range []string{visible.Name(name), visible.Text(name), visible.Line(name)} {
 			lab.Want(t, name, got, name)

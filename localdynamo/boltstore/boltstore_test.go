@@ -183,7 +183,7 @@ func TestNewStoreFileIsReadableOnlyByOwner(t *testing.T) {
 	}
 }
 
-func TestRequestForLockedFileFailsAtItsContextDeadline(t *testing.T) {
+func TestRequestOnLockedStoreFileFailsAtContextDeadline(t *testing.T) {
 	path, client := newFile(t)
 	db := lab.Must(bbolt.Open(path, 0o600, nil))(t) // simulates a process that keeps the file locked
 	defer func() { _ = db.Close() }()

@@ -100,7 +100,7 @@ func untilItWaits() {
 	}
 }
 
-func TestRequestWaitingForLockedFileReadsItsReplacement(t *testing.T) {
+func TestRequestThatWaitsForLockedFileReadsFileThatReplacedIt(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)

@@ -49,7 +49,7 @@ func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestUpdateTargetsIncludeEveryWrittenPath(t *testing.T) {
+func TestTargetsReturnsEveryPathThatUpdateWrites(t *testing.T) {
 	update, err := ParseUpdate("DELETE d :v ADD c :v REMOVE b SET a = z")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestUpdateTargetsIncludeEveryWrittenPath(t *testing.T) {
 	}
 }
 
-func TestOverlappingAndConflictingPathsAreRejected(t *testing.T) {
+func TestCheckOverlapRejectsOverlappingAndConflictingPaths(t *testing.T) {
 	for _, test := range []struct{ paths, want string }{
 		{"a, b, c", ""},
 		{"a.b, a.c", ""},
@@ -87,7 +87,7 @@ func TestOverlappingAndConflictingPathsAreRejected(t *testing.T) {
 	}
 }
 
-func TestProjectionAcceptsOnlyPaths(t *testing.T) {
+func TestParseProjectionAcceptsOnlyDocumentPaths(t *testing.T) {
 	paths, err := ParseProjection("a, #b.c[2]")
 	if err != nil || len(paths) != 2 || paths[1].String() != "#b.c[2]" {
 		t.Errorf("%v, %v", paths, err)

@@ -52,8 +52,8 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 }
 
 // Subcommand is the RunE of a command that only groups subcommands. Without arguments it
-// prints the help. With arguments it returns an error: cobra calls it only if the first
-// argument is not the name of a subcommand.
+// prints the help. With arguments it returns an error: the first argument names no
+// subcommand, because otherwise cobra would have called the subcommand.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -101,8 +101,8 @@ func (t *Text) Set(text string) error {
 	return nil
 }
 
-// Data is the value of the flag --data. This is the text to store or, as @FILE, the name of
-// a file that contains the text.
+// Data is the value of the flag --data: the text to store or, as @FILE, the name of a file
+// that contains the text.
 type Data struct{ Text }
 
 // Flag adds the flag --data to fl.
@@ -195,7 +195,7 @@ func StoreArgs(cmd *cobra.Command) []string {
 	return args
 }
 
-// StoreFlags returns the flags of StoreArgs as text, quoted for a shell. Messages insert
+// StoreFlags returns the result of StoreArgs as text, quoted for a shell. Messages insert
 // this text into the commands that they suggest.
 func StoreFlags(cmd *cobra.Command) string {
 	var words strings.Builder

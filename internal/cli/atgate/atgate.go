@@ -4,8 +4,9 @@
 // The child first waits at the gate, a socket to its parent; see type gate in package
 // process. The init function of atgate does all of this.
 //
-// Package atgate imports almost nothing. So this process never initializes the AWS SDK,
-// which would take several times as long as its own work.
+// Package atgate imports almost nothing, and the child never leaves its init function. So
+// the child never initializes the AWS SDK, which would take several times as long as the
+// child's own work.
 package atgate
 
 import (
@@ -38,9 +39,10 @@ func init() {
 // It returns only if the gate was closed or execve failed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The kernel stores the parent-death signal per thread, and execve(2) keeps the
-	// calling thread's. The signal must be set before the gate is read. If the parent died
-	// before the signal was set, the gate is closed, and the read returns end of file.
+	// The kernel stores a parent-death signal for each thread, and execve(2) keeps only that
+	// of the calling thread. So set the signal on the thread that will call execve(2). Set
+	// it before the gate is read: if the parent died even earlier, the gate is closed, and
+	// the read returns end of file.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -178,9 +178,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// On these file systems, a file lock may fail to exclude other processes. Other machines
-// serve remoteFileSystems. A program, or the host of a virtual machine, serves
-// servedFileSystems. Whether file locks work depends on that machine, program or host.
+// On both kinds of file system, a file lock may fail to exclude other processes. The server
+// of remoteFileSystems is another machine. The server of servedFileSystems is a program, or
+// the host of a virtual machine. Whether file locks work depends on the server.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}

@@ -80,7 +80,7 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 
 // leastTries is how many renewal attempts, one after another, should fit between the time at
 // which a renewal is due and the time at which trust in the lease ends. With the default
-// lease, a failed renewal leaves time for four more.
+// lease, four more attempts fit after a failed renewal.
 const leastTries = 4
 
 // roundTrip returns the finding about the round-trip times took, which must be sorted. It
@@ -122,9 +122,9 @@ func triesIn(t lease.Timing, took time.Duration) int {
 
 // isSlow reports whether requests with the round-trip time took are too slow for the lease.
 // They are too slow if fewer than leastTries renewal attempts fit. They are also too slow
-// if one takes more than a quarter of the time between two renewals. Acquiring then takes
-// long, and a slightly slower reply misses its time limit: at most a quarter of the
-// remaining trust.
+// if one takes more than a quarter of the time between two renewals. In that case, acquiring
+// takes long. A slightly slower request would also exceed its time limit, which is at most a
+// quarter of the remaining trust.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }

@@ -105,7 +105,7 @@ func TestDoctorWarnsIfLatencyExceedsQuarterOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesExactlyIAMActionsOfPrintedPolicies(t *testing.T) {
+func TestDoctorTriesExactlyActionsThatPrintedIAMPoliciesAllow(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target := lab.Must(New(s, time.Second, "k"))(t)

@@ -160,8 +160,8 @@ func (t *Subject) rights() []right {
 	}
 }
 
-// sending returns a function that calls send with the request in, and returns only the
-// error of send.
+// sending returns a function that calls send with the input in. The function returns only
+// the error of send.
 func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), in In) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := send(ctx, in)
@@ -217,7 +217,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 
 // Subject contains the store to check and the length of the lease to check it for.
 type Subject struct {
-	*store.Store // the store; New replaces its client Home by one that does not retry
+	*store.Store // the store; New replaces its client Home by a client that does not retry
 	Lease        time.Duration
 
 	key    leasehold.Key // key of the lock that the checks acquire

@@ -277,8 +277,9 @@ func (d *Demo) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when
-// its standard input is closed. The demo closes this input when the demo ends, or earlier.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when its
+// standard input ends. The field cat closes this input. It is also closed when the demo
+// exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

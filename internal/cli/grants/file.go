@@ -27,7 +27,7 @@ const maxGrantSize = 1 << 20
 
 // File stores one grant for a command: in a regular file, or through standard input and
 // output. A regular file is written as a whole. It is written only if it does not exist, is
-// empty or contains a grant that has ended.
+// empty or contains a grant that has ended or that the command replaces.
 type File struct {
 	path   string // path as the user gave it, or Standard
 	file   string // path with symbolic links resolved
@@ -101,9 +101,9 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld returns an error if the file contains a grant that may still be held.
-// RefuseHeld accepts a grant of the same key in the same store, because that grant will
-// have ended when the command is granted the key.
+// RefuseHeld returns an error if the file contains a grant that may still be current. It
+// accepts a grant of the same key in the same store, because that grant will have ended when
+// the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

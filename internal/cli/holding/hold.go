@@ -201,9 +201,9 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 	return max(min(lease, keyReleaseLimit), ReleaseLimit)
 }
 
-// release releases the hold after CMD has ended, and prints a message if that takes long.
-// After a signal, leasehold stops waiting for the release, but not before ReleaseLimit has
-// passed. If done is true, the release also stores the mark that the work is done.
+// release releases the hold after CMD has ended, and prints a message if the release takes
+// long. After a signal, leasehold stops waiting for the release, but not before ReleaseLimit
+// has passed. If done is true, the release also stores the mark that the work is done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -228,10 +228,10 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks, and waits for this until ctx ends or limit has passed. If done
-// is true, the release also stores the mark that the work is done. In this case, ctx ends
-// only the wait. The client continues the release until the lease expires or the client is
-// closed.
+// free releases the locks. If done is false, it stops when ctx ends or limit has passed. If
+// done is true, limit has no effect, and the release also stores the mark that the work is
+// done. The end of ctx then ends only the wait: the client continues the release until the
+// lease expires or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)

@@ -20,7 +20,7 @@ import (
 
 const (
 	repeatAfter = time.Minute // time after which the same line is printed again
-	placeAfter  = time.Second // minimum time between reports of two queue positions, which may change many times a second
+	placeAfter  = time.Second // minimum time between two reports of the queue position, which may change many times a second
 	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
@@ -28,7 +28,7 @@ const (
 // rewrites one line every second. In a pipe or file it writes one line when the wait begins
 // and then one line a minute, however often the holder changes. It also writes a line for
 // a new position in the queue, at most once a second. With each of these lines it emits an
-// event. On a terminal it emits the same events, at the same times.
+// event. On a terminal it emits the same events as in a pipe, at the same times.
 //
 // These limits on lines and events apply to all waits of the process together, because the
 // terms of an election may change every second.
@@ -273,10 +273,10 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// A client recognizes a dead holder only after it has observed it for a whole lease. If
-// --wait is shorter than the lease, the client never does, however often the command is
-// repeated. So after such a wait the command tries once more, as with -n. If a holder
-// appears dead, this attempt observes it for its whole lease.
+// A client recognizes a dead holder only after it has observed that holder for a whole
+// lease. If --wait is shorter than the lease, a wait never recognizes one, however often the
+// command is repeated. So after such a wait the command tries to acquire once more, as with
+// -n: if a holder appears dead, the command then observes it for its whole lease.
 
 // wasTooShort reports whether the wait ended with err before the client had observed a
 // holder for a whole lease. It also returns true if this is unknown, in two cases. A lock
@@ -300,8 +300,8 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 
 // afterSilence replaces err, the error of a wait, if the store answered no request during
 // the wait. It is then unknown whether the key is held, so afterSilence returns an OpError.
-// Otherwise a script would wrongly conclude that another process holds the key and does the
-// work. answers is the number of answered requests.
+// The original error would make a script conclude, perhaps wrongly, that another process
+// holds the key and does the work. answers is the number of answered requests.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
 		return err // the store answered, or err says that the key is held, or err itself is a failure

@@ -129,7 +129,7 @@ func TestWaitIsReportedOnlyAfterHolderOfEachPermitIsSeen(t *testing.T) {
 	}
 }
 
-func TestWaitMessageShowsHolderDataOnlyIfOneShortLine(t *testing.T) {
+func TestWaitMessageShowsHolderDataOnlyIfItIsOneShortLine(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -151,7 +151,7 @@ func TestWaitMessageShowsQueuePosition(t *testing.T) {
 	w.wrote(t, "waiting for k, held by o, number 3 in the queue", 1)
 }
 
-// A wait may be reported before the waiter has joined the queue. It then has no position.
+// Place 0 means that the wait was reported before the waiter had joined the queue.
 func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	type seen struct {
 		at     time.Duration
@@ -180,7 +180,7 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	}
 }
 
-func TestOnlyFirstAndLastOfRapidQueuePositionsAreReported(t *testing.T) {
+func TestWaitReportsLatestOfQueuePositionsSeenWithinOneSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -204,7 +204,7 @@ func TestOnlyFirstAndLastOfRapidQueuePositionsAreReported(t *testing.T) {
 	})
 }
 
-func TestElectReportsCheckOfOwnFormerGrantInsteadOfWait(t *testing.T) {
+func TestElectDoesNotReportWaitForGrantOfItsOwnFormerTerm(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -273,7 +273,7 @@ func TestErrorForHeldKeyStatesHowLongProcessWaited(t *testing.T) {
 	}
 }
 
-func TestKeyIsNotReportedHeldIfStoreNeverRepliedInWait(t *testing.T) {
+func TestKeyIsNotReportedHeldIfStoreNeverRepliedDuringWait(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

@@ -4,9 +4,9 @@
 //	GET /leader   200 while this process leads, else 503; the body names the leader
 //	GET /live     503 while CMD runs and renewals are overdue, else 200
 //
-// GET /leader answers 200 only until trust in the lease ends, which is a margin before
-// another process can be elected. So at most one process at a time answers 200, whatever
-// the network does:
+// GET /leader answers 200 only until trust in the lease ends. Another process can be elected
+// only some time later. So at most one process at a time answers 200, whatever the network
+// does:
 //
 //	             term      CMD             /leader            /live
 //	campaigns    none      –               503, the leader    200

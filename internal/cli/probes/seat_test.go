@@ -85,7 +85,7 @@ func TestLeaderProbeEscapesControlCharactersInRecord(t *testing.T) {
 	}
 }
 
-func TestProbesRejectUnknownPathsAndMethods(t *testing.T) {
+func TestProbeHandlerRejectsUnknownPathsAndMethods(t *testing.T) {
 	s, _ := asked(t, time.Now())
 	for _, c := range []struct {
 		method, path string

@@ -70,7 +70,7 @@ func (b *background) end() {
 }
 
 // lookIn schedules the next read of the processes after d. A read that is scheduled for an
-// earlier time stays, so that a series of deaths cannot postpone the read forever.
+// earlier time stays, so that a series of exits cannot postpone the read forever.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {
@@ -91,8 +91,8 @@ func (b *background) began(c *Child, byUser bool) {
 }
 
 // stopBackground forwards sig to the processes that outlive CMD, and switches to
-// BackgroundStop. It does nothing if sig is no signal that ends leasehold. Forwarding alone
-// may not stop these processes: a shell makes background processes ignore Ctrl-C.
+// BackgroundStop. It does nothing unless sig is a signal that ends leasehold. Forwarding
+// alone may not stop these processes: a shell makes background processes ignore Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return
@@ -105,13 +105,13 @@ func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 }
 
 // outlived reads which processes outlive CMD, and stops, reports or awaits them as
-// s.background.mode says. It returns true if the lock may be released.
+// s.background.mode requires. It returns true if the lock may be released.
 func (s *supervision) outlived(c *Child) (done bool) {
 	b := s.background
 	b.lookAt = time.Time{}
 	left := s.outliving(c)
 	if b.since.IsZero() {
-		return false // CMD still runs: reaping its ended orphans was all that was needed
+		return false // CMD still runs: outliving was called only to reap orphans that have ended
 	}
 	if len(left) == 0 { // read twice, because a process that was started during the first read may be missing in it
 		left = s.outliving(c)

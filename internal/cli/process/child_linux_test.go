@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestHasEndedSeesExitBeforeExitedChannelIsClosed(t *testing.T) {
+func TestExitOfCMDIsDetectedBeforeExitedChannelIsClosed(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
 		lab.OK(t, cmd.Start())
@@ -70,7 +70,7 @@ func (stuck) Write(order []byte) (int, error) {
 
 func (stuck) Close() error { return nil }
 
-func TestCMDNeverRunsIfLeaseholdIsKilledBeforeGateOpens(t *testing.T) {
+func TestCMDNeverRunsIfLeaseholdIsKilledBeforeWatchdogKnowsCMD(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(lab.Must(os.Executable())(t))
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), standsAtGate+"=1")

@@ -102,8 +102,8 @@ func (g *gate) await() {
 
 // terminal is the controlling terminal. It belongs to one process group at a time: at first
 // to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD reads from the
-// terminal then, the kernel suspends CMD (termios(3), SIGTTIN). Only in that case does the
-// supervisor give the terminal to CMD's group.
+// terminal while it belongs to that group, the kernel suspends CMD (termios(3), SIGTTIN).
+// Only then does the supervisor give the terminal to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
@@ -153,7 +153,9 @@ func (t *terminal) set(group int) bool {
 	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
 }
 
-// WasStopped is called when the signal sig has suspended CMD.
+// WasStopped is called when the signal sig has suspended CMD. If CMD needs the terminal,
+// WasStopped gives it the terminal, if possible, and continues CMD. If CMD already has the
+// terminal and the user has pressed Ctrl-Z, WasStopped suspends this process as well.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
@@ -206,9 +208,9 @@ func ParentEnd() (<-chan struct{}, error) {
 	return ended, nil
 }
 
-// Caught lists the signals that leasehold catches while it waits for KEY or CMD runs. It
-// forwards all of them to CMD except SIGPIPE. It catches SIGPIPE so that a closed standard
-// error does not kill leasehold while CMD runs.
+// Caught lists the signals that leasehold catches while it waits for KEY and while CMD runs.
+// It forwards all of them to CMD except SIGPIPE. It catches SIGPIPE so that a closed
+// standard error does not kill leasehold while CMD runs.
 var Caught = []os.Signal{
 	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,

@@ -48,8 +48,8 @@ func closeForGood(t *testing.T, g *gate) {
 	}
 }
 
-// ended waits until the child process has exited and its gate has ended. It returns the
-// exit code, and the error if CMD could not start.
+// ended waits until the child process has exited and g.passed is closed. It returns the exit
+// code, and the error if CMD could not start.
 func ended(c *Child, g *gate) (code int, refusal error) {
 	<-c.Exited
 	code = c.Reap()
@@ -57,7 +57,7 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestCMDStartsOnlyIfGateOpens(t *testing.T) {
+func TestChildBecomesCMDOnlyIfParentOpensGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(*Child, *gate)
 		code int
@@ -79,7 +79,7 @@ func TestCMDStartsOnlyIfGateOpens(t *testing.T) {
 	}
 }
 
-func TestGateReportsWhyCMDCannotStart(t *testing.T) {
+func TestGateReturnsErrorIfChildCannotBecomeCMD(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	lab.OK(t, os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700))
 	for path, want := range map[string]syscall.Errno{
@@ -106,7 +106,7 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestWatchdogKnowsProcessGroupOfCMDBeforeGateOpens(t *testing.T) {
+func TestCMDDoesNotRunBeforeWatchdogKnowsItsProcessGroup(t *testing.T) {
 	self := lab.Must(ThisProgram())(t)
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{Job: Job{Cmd: cmd}, self: self}
@@ -117,7 +117,7 @@ func TestWatchdogKnowsProcessGroupOfCMDBeforeGateOpens(t *testing.T) {
 	}
 }
 
-func TestParentEndFailsForChildOfInit(t *testing.T) {
+func TestParentEndReturnsErrorForChildOfInit(t *testing.T) {
 	was := parent
 	t.Cleanup(func() { parent = was })
 	for _, parent = range []int{0, 1} {

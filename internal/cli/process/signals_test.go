@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSignalThatArrivesWithGrantIsKeptForCMD(t *testing.T) {
+func TestSignalThatArrivesAtMomentOfGrantIsKeptForCMD(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -97,7 +97,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestRenewalDoesNotChangeEndOfTrustAfterLossOfAnotherLock(t *testing.T) {
+func TestEndOfTrustSentToWatchdogIsFixedOnceOneLockIsLost(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

@@ -32,9 +32,9 @@ func (s *supervision) orderStopNow() {
 }
 
 // sendTrust sends the time at which trust ends to the watchdog, by the clock of package
-// boottime. It reads that clock before the usual clock: a delay between the two readings
-// then makes the end earlier, never later. Once one of several locks is lost, sendTrust
-// repeats the time sent before, although the remaining locks are still renewed.
+// boottime. It reads that clock before the clock of package time: a delay between the two
+// readings then makes the end of trust earlier, never later. Once one of several locks is
+// lost, sendTrust repeats the time sent before, although the other locks are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -69,8 +69,8 @@ type watchdogHandle struct {
 }
 
 // startWatchdog starts self, the path of this executable, as a watchdog process. If the
-// watchdog is suspended (SIGSTOP), it is useless: startWatchdog's goroutine then kills it,
-// and the supervisor replaces it like a watchdog that has died.
+// watchdog is suspended (SIGSTOP), it is useless: a goroutine that startWatchdog starts then
+// kills it, and the supervisor replaces it like a watchdog that has died.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	cmd := exec.Cmd{Path: self, Args: watchdog.Args(sig, grace, d), Env: []string{}, SysProcAttr: ownSession()}
 	orders, err := cmd.StdinPipe()

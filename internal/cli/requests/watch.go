@@ -57,7 +57,8 @@ type operation struct {
 
 func (*operation) ID() string { return middlewareID }
 
-// HandleInitialize is called by the SDK once for each operation.
+// HandleInitialize is called by the SDK once for each operation. If the operation fails
+// because no request could be signed, HandleInitialize reports this to the Healths.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {

@@ -175,8 +175,8 @@ func (r Record) colour() Colour {
 }
 
 // Observe observes whether the holders of records renew, and returns an Observation for
-// each. It prints how long that may take and what it costs. what names the holders in this
-// text. If what is "", nothing is printed.
+// each. It prints how long the observation may take and what it costs. The parameter what
+// names the holders in this text. If it is "", nothing is printed.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {

@@ -121,8 +121,8 @@ func Tabbed(cells ...string) string {
 	return strings.Join(shown, "\t")
 }
 
-// Prose writes a sentence or more as one line. On a terminal it breaks the line between
-// words.
+// Prose writes one or several sentences. It writes them as one line, but on a terminal it
+// breaks the line between words.
 func (o *Output) Prose(format string, args ...any) error {
 	text := visible.Line(fmt.Sprintf(format, args...))
 	if o.Terminal {
@@ -187,8 +187,8 @@ func (m *Messages) Always(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), true, true)
 }
 
-// Text prints a message that is not an error. With -q it prints nothing. Nor does it with
-// --json, because an event reports the same.
+// Text prints a message that is not an error. With -q it prints nothing. With --json it
+// prints nothing either, because an event reports the same.
 func (m *Messages) Text(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), false, false)
 }

@@ -186,8 +186,8 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 }
 
-// shortCell returns a name that another user chose, for a cell. It shortens a long name.
-// The JSON contains the whole name.
+// shortCell returns the text of a cell for a name that another user chose. It shortens a
+// long name. The JSON contains the whole name.
 func shortCell(name string) string { return wording.Cell(visible.Middle(name, visible.Longest)) }
 
 // stateOf returns "released" or "held".

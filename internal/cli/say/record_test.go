@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestLeaseIsShownAsDurationOrExpiryTime(t *testing.T) {
+func TestLeaseIsShownAsDurationOrTimeUntilOrSinceExpiry(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]leasehold.Record{
 		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
@@ -27,14 +27,14 @@ func TestLeaseIsShownAsDurationOrExpiryTime(t *testing.T) {
 	}
 }
 
-func TestDoneMarkIsShownWithStartOfPeriod(t *testing.T) {
+func TestDoneMarkOfPeriodicWorkShowsStartOfPeriodAndOwner(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestWaitersAreShownInOrderWithTheirTimes(t *testing.T) {
+func TestWaitersAreShownInQueueOrderWithStartOfEachWait(t *testing.T) {
 	var r leasehold.Record
 	for i, owner := range []string{"ann/abcdefghijklmnopqrstuvwxyz", "carl/abcdefghijklmnopqrstuvwxyz"} {
 		r.Waiting = append(r.Waiting, struct {
@@ -59,7 +59,7 @@ func TestQueueSuspensionIsShownUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestListingShowsLongNamesInOneRow(t *testing.T) {
+func TestListingShortensLongNamesToFitTerminalWidth(t *testing.T) {
 	now := time.Now()
 	long := leasehold.Record{
 		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
@@ -105,7 +105,7 @@ func TestListingShowsLongNamesInOneRow(t *testing.T) {
 	}
 }
 
-func TestListAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
+func TestListingAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
 	now := time.Now()
 	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
@@ -114,7 +114,7 @@ func TestListAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
 	}
 }
 
-func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
+func TestListingAtTerminalShowsDataOfHolder(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "ci/1", Lease: time.Second, GrantedAt: time.Now(), Data: []byte("deploying v42")}
 	for _, tc := range []struct {
 		terminal, released, want bool
@@ -129,7 +129,7 @@ func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
 	}
 }
 
-func TestListAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
+func TestListingAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{
@@ -153,7 +153,7 @@ func TestListAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
 	}
 }
 
-func TestListingCountsTimeHeldOnlyUntilLeaseOfDeadHolderEnds(t *testing.T) {
+func TestListingCountsHoldingTimeOfDeadHolderUntilLeaseExpiry(t *testing.T) {
 	now := time.Now()
 	granted := now.Add(-3 * time.Minute)
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
@@ -172,7 +172,7 @@ func TestListingCountsTimeHeldOnlyUntilLeaseOfDeadHolderEnds(t *testing.T) {
 	}
 }
 
-func TestShowWritesNoEscapeSequencesFromText(t *testing.T) {
+func TestOutputEscapesControlCharactersInText(t *testing.T) {
 	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
 	for _, c := range []struct {
 		out  Output
@@ -190,7 +190,7 @@ func TestShowWritesNoEscapeSequencesFromText(t *testing.T) {
 	}
 }
 
-func TestDataIsRawInPipeAndEscapedAtTerminal(t *testing.T) {
+func TestRecordDataIsUnchangedInPipeAndEscapedAtTerminal(t *testing.T) {
 	data := []byte("\x1b[2J\xff\u202e\n")
 	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
 		var got bytes.Buffer

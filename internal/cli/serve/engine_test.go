@@ -213,7 +213,7 @@ func TestUIPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
 	}
 }
 
-func TestProbesListenOnLoopbackUnlessHostIsSet(t *testing.T) {
+func TestProbeServerListensOnLoopbackUnlessAddressNamesHost(t *testing.T) {
 	for addr, local := range map[string]bool{":0": true, "127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false} {
 		l, err := ForProbes(t.Context(), addr)
 		if err != nil {
@@ -256,7 +256,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	return status
 }
 
-func TestProbesOnLoopbackRejectNonLocalHostHeaders(t *testing.T) {
+func TestProbeServerOnLoopbackRejectsNonLocalHostHeaders(t *testing.T) {
 	for host, want := range map[string][2]int{ // expected status by Host header: from a server on loopback, and from a server on another address
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},
@@ -273,7 +273,7 @@ func TestProbesOnLoopbackRejectNonLocalHostHeaders(t *testing.T) {
 	}
 }
 
-func TestIdleProbeConnectionIsClosed(t *testing.T) {
+func TestProbeServerDisconnectsClientWithIncompleteRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := pipes{make(chan net.Conn), make(chan struct{})}
 		began := time.Now()

@@ -136,9 +136,9 @@ func IsThisMachine(host string) bool {
 }
 
 // The checks below refuse a Region, endpoint or table name before any request, if no
-// request with it can succeed. Otherwise leasehold would repeat requests to a host that
-// does not exist for a long time. The parameter by names the source of the value: a flag, a
-// variable or a profile.
+// request with it can succeed. Without these checks, leasehold would for a long time repeat
+// requests to a host that does not exist. The parameter by names the source of the value: a
+// flag, a variable or a profile.
 
 const (
 	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // no list of Regions, because AWS adds new ones every year

@@ -34,7 +34,7 @@ type credentialSource struct {
 	current  aws.CredentialsProvider
 	refused  bool // true if DynamoDB has rejected credentials from current
 	loading  bool
-	loadedAt time.Time // when credentials were last loaded again; zero if never
+	loadedAt time.Time // when credentials were last reloaded; zero if never
 }
 
 // saw is called after each request. It records whether DynamoDB rejected the credentials.

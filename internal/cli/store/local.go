@@ -220,7 +220,7 @@ func missing(path string) bool {
 // MakeFile creates the file of a local store at path, unless it exists. It returns true if
 // it has created the file.
 //
-// MakeFile does not create the directory, except that of the default store. Otherwise a
+// MakeFile does not create the directory, except that of the default store. If it did, a
 // process with a mistyped path would use a store of its own, and its locks would exclude no
 // other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {

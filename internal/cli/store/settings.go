@@ -47,9 +47,9 @@ type Settings struct {
 // LEASEHOLD_FILE. If no flag and no variable is set, Place returns the default local store.
 //
 // Place returns an error instead of the default store if a setting suggests that the user
-// uses AWS. There are two exceptions. If granted, the table of a grant, is not empty, Place
-// returns that table. In a trial of leasehold (OnTrial), settings of AWS such as
-// AWS_PROFILE do not count.
+// uses AWS. There are two exceptions. If the parameter granted, the table of a grant, is not
+// empty, Place returns that table. In a trial of leasehold (OnTrial), settings of AWS such
+// as AWS_PROFILE do not count.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -93,9 +93,9 @@ func (s *Settings) Place(granted string) (Place, error) {
 }
 
 // placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns
-// an error if both are set, because one of them may be left over. A lock in the wrong store
-// would be worse than an error. Both may be set only if an outer "leasehold run" has set
-// them for its CMD.
+// an error if both are set, because the user may have forgotten to unset one of them, and a
+// lock in the wrong store would be worse than an error. Both may be set only if an outer
+// "leasehold run" has set them for its CMD.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -272,8 +272,8 @@ func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	return s.duration("LEASEHOLD_LEASE", flag.Duration)
 }
 
-// duration returns the value of an environment variable. If the variable is not set, it
-// returns the parameter otherwise.
+// duration returns the value of an environment variable, or the value of the parameter
+// otherwise if the variable is not set.
 func (s *Settings) duration(variable string, otherwise time.Duration) (time.Duration, error) {
 	v, err := s.Variable(variable)
 	if v == "" || err != nil {

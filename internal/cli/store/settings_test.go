@@ -26,7 +26,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
+func TestStoreIsChosenByFlagThenEnvironmentThenDefault(t *testing.T) {
 	home := t.TempDir()
 	for _, c := range []struct {
 		name    string
@@ -115,7 +115,7 @@ func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
 	}
 }
 
-func TestRegionByReturnsSettingThatDeterminesRegion(t *testing.T) {
+func TestSettingThatDeterminesRegionIsFound(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
 	for _, c := range []struct {
 		name  string
@@ -141,7 +141,7 @@ func TestRegionByReturnsSettingThatDeterminesRegion(t *testing.T) {
 	}
 }
 
-func TestAdviceForMismatchedTableSuggestsFlag(t *testing.T) {
+func TestAdviceForTableThatDoesNotFitLayoutSuggestsFlags(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		is, asked layout.Layout
@@ -263,7 +263,7 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 	}
 }
 
-func TestShortestLeaseLeavesMinimumTrustForEveryMaxSkew(t *testing.T) {
+func TestShortestLeaseIsTrustedForMinimumTimeAtEveryMaxSkew(t *testing.T) {
 	for skew, shortest := range map[time.Duration]time.Duration{
 		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
 		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,

@@ -113,8 +113,8 @@ func shortestLease(skew time.Duration) time.Duration {
 }
 
 // RefuseShortLease returns an error if a lease of the given length is too short for the
-// layout. In a layout that relies on clocks, their possible difference is subtracted from
-// the time for which a holder trusts its lease. A short lease would then be trusted for
+// layout. In a layout that relies on clocks, a holder trusts its lease for a time that is
+// shorter by the possible difference between the clocks. It would trust a short lease for
 // almost no time.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()

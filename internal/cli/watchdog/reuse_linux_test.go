@@ -80,7 +80,7 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	}
 }
 
-func TestDescendantsExcludeChildrenOfProcessWithReusedPID(t *testing.T) {
+func TestDescendantsOfCMDExcludeChildrenOfProcessWithReusedPID(t *testing.T) {
 	// This process represents one that has got the process id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
 	// If the process answers, it has started its child, which is in another process group.

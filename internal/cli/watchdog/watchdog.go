@@ -68,7 +68,7 @@ const (
 const longestSleep = 250 * time.Millisecond
 
 // longestOrder is the maximum length of an order in bytes. It is longer than any entry of an
-// environment, for the order OrderHeld.
+// environment, because the order OrderHeld contains the beginning of one.
 const longestOrder = 1 << 20
 
 // Run runs a watchdog. It reads orders until the order "done" arrives or the input ends.

@@ -69,8 +69,8 @@ func (c *Commands) Elect() *cobra.Command {
 }
 
 // runsNothing checks the arguments of elect with --watch or --step-down; flag is "watch" or
-// "step-down". These modes run no CMD. So runsNothing refuses a CMD, and flags that only
-// affect a CMD or this process's own term.
+// "step-down". With either flag, elect runs no CMD. So runsNothing refuses a CMD, and flags
+// that only affect a CMD or this process's own term.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return failure.MisuseOf(cmd, "--%s and CMD: use one of them", flag)

@@ -180,7 +180,7 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // even if the observation failed, print the record as last read
 }
 
-// answer reads the record of key and calls the function is with it. If this call returns
+// answer reads the record of key and passes it to the function is. If that function returns
 // true, answer returns nil (exit code 0). If it returns false, or if the record does not
 // exist, answer returns an error with exit code 1.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
@@ -197,9 +197,9 @@ func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leas
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// names reports whether label is the label of the completed work. Work done once in a
-// period has no label of its own. Its label is the start of the period, as printed by "get"
-// or by "get --json".
+// names reports whether label names the completed work. The label of --once names work that
+// is done once. The start of the period names work that is done once in each period
+// (--every). "get" and "get --json" print this start in two formats: names accepts both.
 func names(label string, work leasehold.Done) bool {
 	if work.Once != "" {
 		return label == work.Once

@@ -47,7 +47,7 @@ func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 		return err
 	}
 	d := &demo.Demo{Lease: length.Duration, Out: c.Stdout, JSON: c.JSON}
-	if !length.Given { // a layout that relies on clocks trusts a lease for less time, by its allowed clock skew: add the skew
+	if !length.Given { // in a layout that relies on clocks, the allowed clock skew shortens the trust in a lease: so lengthen the lease by it
 		d.Lease = durations.Sum(d.Lease, r.Proto.Skew())
 	}
 	self, err := c.Executable()

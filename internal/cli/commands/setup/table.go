@@ -56,7 +56,7 @@ func (c *Commands) newTableCreate() *cobra.Command {
 				problems, err := table.Check(ctx, s.Home, spec)
 				fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
 				if err != nil && !fresh {
-					return failure.Answer(failure.Cause(ctx, err)) // final: table.Create below would only repeat the same request
+					return failure.Answer(failure.Cause(ctx, err)) // return here, because table.Create below would only repeat the same request
 				}
 				if fresh {
 					if err := c.Settings.RefuseFailover(); err != nil {
@@ -156,9 +156,9 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 	return cmd
 }
 
-// newTableText returns the subcommand of "leasehold table" with the given name. It prints
-// what text returns: a definition of the lock table. language describes this definition in
-// the help.
+// newTableText returns the subcommand of "leasehold table" with the given name. The
+// subcommand prints the result of the function text, which is a definition of the lock
+// table. language is the definition's language for the help, such as HCL.
 func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",

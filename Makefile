@@ -104,7 +104,7 @@ interop: ## Play the lock libraries of others and ours on one table, and show th
 	cd proof/interop && go test -count=1 -json -timeout 1h ./sharing | go run ./cmd/sharingtable
 
 screenshots: ## Write pictures of each view of leasehold ui to .engines/screenshots
-	cd proof/interop && go test -count=1 -run '^TestPageViewsFitScreenAndLogNoErrors$$' ./ui -screenshots "$(CURDIR)/.engines/screenshots"
+	cd proof/interop && go test -count=1 -run '^TestEveryViewOfPageFitsScreenAndLogsNoErrors$$' ./ui -screenshots "$(CURDIR)/.engines/screenshots"
 
 dist: ## Build the archives of a release into dist, twice, and compare the two
 	cd proof/release && go run . dist -o ../../dist

@@ -154,7 +154,7 @@ func installsGo(t *testing.T, text string) (steps []step) {
 	return steps
 }
 
-func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
+func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 	version := strings.TrimPrefix(releaseGo(), "go")
 	if !regexp.MustCompile(`^1\.\d+\.\d+$`).MatchString(version) {
 		t.Errorf("proof/release/go-version says %q", version)
@@ -180,7 +180,7 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 	}
 }
 
-func TestReleaseBuildFailsWithOtherGoVersion(t *testing.T) {
+func TestReleaseBuildFailsIfInstalledGoIsNotPinnedVersion(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
 	lab.OK(t, os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700))

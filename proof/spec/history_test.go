@@ -105,7 +105,7 @@ meets #1 applied #1 #1 held
 
 // Each case omits one rule from the code. The model must reject some history of that code.
 // Otherwise the comparison of code and model would not check the rule.
-func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
+func TestModelRejectsSomeHistoryOfCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",

@@ -96,7 +96,7 @@ State-vector 112 byte, depth reached 85, errors: 0
   1794101 states, matched
 `
 
-func TestReadReturnsVerdictAndSizeOfFinishedSearch(t *testing.T) {
+func TestReadReturnsVerdictAndStateCountOfSearch(t *testing.T) {
 	r, err := Read(summary)
 	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
 		t.Errorf("%+v, %v", r, err)

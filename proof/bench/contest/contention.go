@@ -205,9 +205,9 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 // releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// If the measurement ends before the library has received any reply, each library
-	// returns a different error. So any failure after the time end counts as a key that was
-	// not granted in time.
+	// If the wait ends before the library has received any reply, the error depends on the
+	// library. So any failure after the time end counts as a key that was not granted in
+	// time.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)

@@ -60,8 +60,8 @@ func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	return r, nil
 }
 
-// install installs the libraries of the contenders. If one cannot be installed, the results
-// list its contenders as absent, with the reason.
+// install installs the libraries of the contenders. If a library cannot be installed, the
+// results list its contenders as absent, with the reason.
 func (c *Contest) install(ctx context.Context, r *Results) error {
 	var can []Contender
 	for _, one := range c.Contenders {

@@ -41,7 +41,7 @@ func TestFindReturnsBenchmarkScenariosByName(t *testing.T) {
 	}
 }
 
-func TestEachBenchmarkContenderHasSettingsForSomeScenario(t *testing.T) {
+func TestEachBenchmarkContenderPlaysSomeScenarioWithValidSettings(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {
@@ -143,7 +143,7 @@ func TestInterruptedBenchmarkReturnsResultsSoFar(t *testing.T) {
 	}
 }
 
-func TestProcessorTimeAndMemoryOfProcessAreMeasured(t *testing.T) {
+func TestBenchmarkMeasuresProcessorTimeAndMemoryOfProcess(t *testing.T) {
 	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
 		t.Errorf("this process has %d bytes", n)
 	}

@@ -12,8 +12,8 @@ import (
 // heldLocks returns the scenario in which one process holds many locks and renews them.
 func heldLocks(locks int) Scenario {
 	// The measurement lasts for one renewal period, which is the same for all contenders
-	// with default settings. For many locks it lasts for two, because the locks are not all
-	// acquired at the same time.
+	// with default settings. For many locks it lasts for two renewal periods, because the
+	// locks are not all acquired at the same time.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew

@@ -13,9 +13,9 @@ import (
 
 // longHold returns the scenario in which one client holds a key for several seconds. First
 // one other client waits for the key, and then, in a second hold, 16 others. The hold lasts
-// for a different fraction of a second in each round. Otherwise it could be a multiple of a
-// client's pause between polls. That client would then always poll just before, or just
-// after, the release.
+// for a different fraction of a second in each round. If all holds had the same length, it
+// could be a multiple of a waiter's pause between polls. That waiter would then always poll
+// just before, or just after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

@@ -30,7 +30,7 @@ func hundred() played {
 	}
 }
 
-func TestClosedLoopFiguresAreCalculatedFromTimesOfGrants(t *testing.T) {
+func TestBenchmarkCalculatesClosedLoopFiguresFromTimesOfGrants(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
@@ -48,7 +48,7 @@ func TestClosedLoopFiguresAreCalculatedFromTimesOfGrants(t *testing.T) {
 	}
 }
 
-func TestWaitInOpenLoopStartsWhenCriticalSectionIsDue(t *testing.T) {
+func TestBenchmarkMeasuresWaitInOpenLoopFromDueTime(t *testing.T) {
 	p := hundred()
 	// This section was due at 5 ms, when its client was still busy with its first section.
 	// So the client did not request it.
@@ -61,14 +61,14 @@ func TestWaitInOpenLoopStartsWhenCriticalSectionIsDue(t *testing.T) {
 	}
 }
 
-func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
+func TestBenchmarkIgnoresGrantAfterEndOfMeasurement(t *testing.T) {
 	p := hundred()
 	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
 	lab.OK(t, p.alone())
 	lab.Want(t, "ms a section: one section", p.closedLoop(2)["section"], 100)
 }
 
-func TestContentionCheckDetectsTwoHoldersAtOnce(t *testing.T) {
+func TestBenchmarkDetectsTwoHoldersOfOneKeyAtOnce(t *testing.T) {
 	p := hundred()
 	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two clients hold the key at once, because the first client holds it until 20 ms
 	err := p.alone()
@@ -77,7 +77,7 @@ func TestContentionCheckDetectsTwoHoldersAtOnce(t *testing.T) {
 	}
 }
 
-func TestCriticalSectionsAreDueAtSameTimesForAllContenders(t *testing.T) {
+func TestContendersOfBenchmarkRoundGetSameArrivalTimes(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

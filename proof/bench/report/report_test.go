@@ -121,7 +121,7 @@ func TestChartStatesWhyLibraryWasNotMeasured(t *testing.T) {
 	}
 }
 
-func TestChartIsWellFormedForUnusualInput(t *testing.T) {
+func TestChartIsWellFormedXMLForSpecialCharactersAndNoResults(t *testing.T) {
 	wellFormed(t, Cost(&contest.Results{}).SVG())
 	r := three()
 	r.Contenders[0].Name = `<"&`

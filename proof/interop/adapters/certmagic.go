@@ -15,10 +15,11 @@ type Storage struct {
 	*byname.Locker
 }
 
-// Lock calls Locker.Lock, as both embedded types have it.
+// Lock calls Locker.Lock. Without this method, Lock would be ambiguous: both embedded
+// types have one.
 func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.Lock(ctx, name) }
 
-// Unlock calls Locker.Unlock, as both embedded types have it.
+// Unlock calls Locker.Unlock. Both embedded types have an Unlock, too.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
 // Storage implements these interfaces of certmagic.

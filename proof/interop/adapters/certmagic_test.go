@@ -112,7 +112,7 @@ func TestCertmagicDoesNotRetryAfterItsLockIsLost(t *testing.T) {
 	})
 }
 
-func TestCertmagicCleanUpReleasesItsLocks(t *testing.T) {
+func TestCleanUpOwnLocksOfCertmagicReleasesHeldLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

@@ -32,7 +32,7 @@ import (
 // newManager returns a controller-runtime manager that runs the given function. The manager
 // watches no resources, so it needs no Kubernetes cluster.
 func newManager(run func(ctx context.Context) error) (manager.Manager, error) {
-	stopIn := time.Second // well within the margin of a lease of 20 s
+	stopIn := time.Second // less than the safety margin of a 20 s lease, so that the manager stops before the lease expires
 	mgr, err := manager.New(&rest.Config{Host: "127.0.0.1:1"}, manager.Options{
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: &stopIn,
@@ -145,7 +145,7 @@ func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestCronJobIsNotifiedOfLostLock(t *testing.T) {
+func TestContextOfCronJobEndsWhenLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var said journal
 		c := cron.New()
@@ -220,7 +220,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	lab.WantErr(t, "migrating without the lock", lab.ErrorOf(p.Up(t.Context())), leasehold.ErrLost)
 }
 
-func TestMigrationRunByClientDoStopsWhenLockIsLost(t *testing.T) {
+func TestClientDoCancelsGooseMigrationWhenLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestDynamoDBServerAnswersRequestsUntilStopped(t *testing.T) {
+func TestStopEndsAllProcessesOfDynamoDBServer(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -139,7 +139,7 @@ func hold(name string) {
 	select {}
 }
 
-func TestKilledDynamoDBServerKeepsTablesInItsFolder(t *testing.T) {
+func TestRestartedDynamoDBServerFindsTablesInSameFolder(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			e := e.In(t.TempDir())
@@ -171,7 +171,7 @@ func TestInstalledDynamoDBServerHasPinnedVersion(t *testing.T) {
 	lab.Must(os.Stat(filepath.Join(dir, "lib", "DynamoDBLocal-"+DynamoDBLocal.Version+".jar")))(t)
 }
 
-func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
+func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {

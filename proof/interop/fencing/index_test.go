@@ -33,7 +33,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestS3RejectsStaleToken(t *testing.T) {
+func TestSaveIndexInS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
@@ -74,7 +74,7 @@ func TestS3RejectsStaleWriterThatReadBeforeNewerWrite(t *testing.T) {
 	}
 }
 
-func TestS3ObjectWithoutTokenIsNotOverwritten(t *testing.T) {
+func TestSaveIndexDoesNotOverwriteS3ObjectWithoutToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	_, current := twoHolders(t)

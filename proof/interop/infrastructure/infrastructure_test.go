@@ -250,7 +250,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesMatchTableCreateExceptForProtection(t *testing.T) {
+func TestTemplatesDefineSameTableAsCreateExceptForProtection(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -286,7 +286,7 @@ func TestTemplatesMatchTableCreateExceptForProtection(t *testing.T) {
 	}
 }
 
-func TestTemplatesEscapeSpecialCharactersCorrectly(t *testing.T) {
+func TestTemplatesPreserveSpecialCharactersInNamesAndTags(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
@@ -321,7 +321,7 @@ func TestTemplatesEscapeSpecialCharactersCorrectly(t *testing.T) {
 	})
 }
 
-func TestTemplateOfInvalidTableSpecIsErrorMessage(t *testing.T) {
+func TestTemplateForInvalidTableSpecContainsOnlyErrorMessage(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

@@ -70,8 +70,8 @@ type Request struct {
 	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the current lease
 
 	// The following fields are for the request release. Keep says whether the record remains
-	// in the table after the release. If Keep is nil, KeepOnRelease of the acquire request
-	// says so. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
+	// in the table after the release. If Keep is nil, the acquire request's KeepOnRelease
+	// decides. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }
@@ -105,8 +105,8 @@ type Record struct {
 	Attributes Attributes    `json:"attributes,omitzero"`
 }
 
-// line returns the request open with these settings, as a value that encodes to one line of
-// JSON.
+// line returns the request "open", which contains these settings, as a value that encodes
+// to one line of JSON.
 func (s Settings) line(id int64) any {
 	type plain Settings
 	return struct {

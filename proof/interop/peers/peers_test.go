@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestLockLibraryGrantsHeldKeyOnlyAfterRelease(t *testing.T) {
+func TestLockLibrariesGrantHeldKeyOnlyAfterRelease(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -49,7 +49,7 @@ func TestLockLibraryGrantsHeldKeyOnlyAfterRelease(t *testing.T) {
 	})
 }
 
-func TestLockLibraryAnswersOtherCallsWhileOneCallWaits(t *testing.T) {
+func TestLockLibrariesAnswerOtherCallsWhileOneCallWaits(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -81,7 +81,7 @@ func TestCallsToKilledLockLibraryProcessReturnErrEnded(t *testing.T) {
 	})
 }
 
-func TestCallToPausedLockLibraryIsAnsweredAfterContinue(t *testing.T) {
+func TestPausedLockLibraryProcessAnswersCallAfterContinue(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		lab.OK(t, d.Stop())
@@ -92,7 +92,7 @@ func TestCallToPausedLockLibraryIsAnsweredAfterContinue(t *testing.T) {
 	})
 }
 
-func TestLockLibraryReportsUnsupportedOperations(t *testing.T) {
+func TestLockLibrariesReturnErrUnsupportedForMissingOperations(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		held := d.Acquire(t, "k")
@@ -143,7 +143,7 @@ func TestInstalledLockLibrariesHavePinnedVersions(t *testing.T) {
 	}
 }
 
-func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
+func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
 	}
 }
 
-func TestLockLibraryClientsInOneProcessDoNotShareLocks(t *testing.T) {
+func TestTwoClientsOfLockLibraryInOneProcessDoNotShareLocks(t *testing.T) {
 	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
 		d := start()
 		other := lab.Must(d.Open(Patiently(t)))(t)

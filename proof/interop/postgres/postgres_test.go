@@ -84,7 +84,7 @@ func hold() {
 	select {}
 }
 
-func TestPostgresInstallErrorSaysHowToGetMissingNodeJS(t *testing.T) {
+func TestPostgresInstallErrorSaysHowToInstallMissingNodeJS(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	_, err := Install(t.Context())

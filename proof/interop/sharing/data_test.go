@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestLeaseholdAndOtherLibrariesReadDataOfEachOther(t *testing.T) {
+func TestLeaseholdAndOtherLibrariesReadEachOthersRecords(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			writer, reader := m.run(t, first), m.run(t, second)

@@ -34,7 +34,7 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 // dyndb-mutex reports a lock as acquired after every error except a failed condition. Its
 // caller may then work at the same time as the real holder. The record still names the
 // real holder, so if that is a leasehold client, its commits are still applied.
-func TestDyndbMutexReportsLockAcquiredDespiteError(t *testing.T) {
+func TestDyndbMutexReportsAcquiredLockThoughWriteWasDenied(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -66,8 +66,8 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	})
 }
 
-// A dynamo-dlm lock object is useless after an acquisition without waiting was refused: it
-// can never acquire this key again.
+// If a dynamo-dlm lock object has found its key held and did not wait, it is useless: it can
+// never acquire this key again.
 func TestDynamoDLMCannotReuseLockObjectAfterKeyWasHeld(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -167,7 +167,7 @@ func TestLeaseholdReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 // If the Java client acquires a key with an update, leasehold's attributes remain in the
 // record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
 // token must be higher than all earlier ones.
-func TestLeaseholdIgnoresOldTokenInRecordOfJavaGrant(t *testing.T) {
+func TestGetIgnoresLeaseholdTokenLeftInRecordOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

@@ -75,7 +75,7 @@ func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Prox
 func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver {
 	t.Helper()
 	s := m.settings
-	if p.Name != peers.DynamoDLM.Name { // without Poll for dynamo-dlm, which polls without pauses
+	if p.Name != peers.DynamoDLM.Name { // dynamo-dlm has no setting for the pause between polls: it polls without pauses
 		s.Poll = m.poll
 	}
 	if p.Heartbeats {

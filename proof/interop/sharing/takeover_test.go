@@ -58,7 +58,7 @@ func expiry(t *testing.T, m match, key string) time.Time {
 	return time.Time{}
 }
 
-func TestTakeoverBetweenLibrariesHappensOnlyAfterLease(t *testing.T) {
+func TestTakeoverByOtherLibraryHappensOnlyAfterLease(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder, waiter := m.run(t, first), m.run(t, second)
@@ -97,7 +97,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 
 // Leases last an hour in this test, so none expires: only the holder's release can end the
 // wait.
-func TestWaiterWaitsUntilHolderOfOtherLibraryReleases(t *testing.T) {
+func TestWaiterAcquiresOnFirstPollAfterOtherLibraryReleases(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder := m.run(t, first)
@@ -124,7 +124,7 @@ func TestWaiterWaitsUntilHolderOfOtherLibraryReleases(t *testing.T) {
 	})
 }
 
-func TestLeaseholdAndOtherLibrariesRenewLockDespiteWaiter(t *testing.T) {
+func TestRenewedLockIsNotTakenOverByWaiterOfOtherLibrary(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {

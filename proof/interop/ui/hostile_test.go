@@ -294,9 +294,9 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 	}
 }
 
-// TestServerRejectsRequestsAfterDNSRebinding simulates DNS rebinding. The browser loads a page
-// from an attacker's server. After that, the same name and port lead to leasehold ui.
-func TestServerRejectsRequestsAfterDNSRebinding(t *testing.T) {
+// TestUIServerRejectsRequestsAfterDNSRebinding simulates DNS rebinding. The browser loads a
+// page from an attacker's server. After that, the same name and port lead to leasehold ui.
+func TestUIServerRejectsRequestsAfterDNSRebinding(t *testing.T) {
 	s := newScene(t)
 	evil := attack(t, "0", &attacker{})
 	tab := chromium.Page(t)

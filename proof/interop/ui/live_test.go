@@ -64,14 +64,14 @@ func TestLeaseBarOnPageShrinksUntilRenewal(t *testing.T) {
 	p.Wait(`seen.some((v, i) => i > 0 && v > seen[i - 1] + 0.1) && seen.filter((v, i) => i > 0 && v < seen[i - 1]).length > 20`)
 }
 
-func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
+func TestPageShowsKilledHolderAsDeadAfterItsLease(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--every", every)
 	began := time.Now()
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
 	h.kill()
-	lived := time.Since(began).Seconds() // life of the holder, which is long if a busy machine shows it late
+	lived := time.Since(began).Seconds() // seconds that the holder lived, which are many if a busy machine shows it late
 	p.WaitFor(2*time.Second+polls, says("job", "dead"))
 	p.to("?lock=job")
 	p.Wait(`document.querySelector("#lock .pill.dead") && document.querySelector(".died")`)
@@ -105,7 +105,7 @@ func TestTimelineOfLockShowsTakeoverWithBothTokens(t *testing.T) {
 		`.every((w) => [...document.querySelectorAll("#lock table")].at(-1).innerText.includes(w))`)
 }
 
-func TestBreakOnPageIsShownOnAnotherPage(t *testing.T) {
+func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--allow-break", "--every", every)
 	h := s.hold("import/7")
@@ -141,7 +141,7 @@ func TestBreakOnPageIsShownOnAnotherPage(t *testing.T) {
 	}
 }
 
-func TestBreakIsRejectedIfGrantHasChanged(t *testing.T) {
+func TestPageDoesNotBreakLockIfItsGrantHasChanged(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--allow-break")
 	first := s.hold("job")
@@ -222,7 +222,7 @@ func TestPageShowsHoldersAsUnknownIfTableDoesNotAnswer(t *testing.T) {
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 
-func TestPageAsksForNewURLIfRestartedServerHasNewToken(t *testing.T) {
+func TestPageAsksForNewURLIfRestartedServerHasNewSecretToken(t *testing.T) {
 	s := newScene(t)
 	flags := []string{"--addr", freePort(t)}
 	p := s.ui(flags...)
@@ -251,7 +251,7 @@ func TestPageCanStopAndResumeReadingTable(t *testing.T) {
 	p.Wait(says("job", "held", h.token))
 }
 
-func TestDeadHoldersAreListedFirstByDefault(t *testing.T) {
+func TestPageListsDeadHoldersFirstByDefault(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("a")

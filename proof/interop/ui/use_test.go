@@ -41,7 +41,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
-func TestKeyboardShortcutsWorkOnFreshPageAndInSearchField(t *testing.T) {
+func TestArrowKeysAndEnterOpenLockOnNewPageAndFromSearchField(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
@@ -202,7 +202,7 @@ func night(t *testing.T) *scene {
 	return s
 }
 
-func TestPageViewsFitScreenAndLogNoErrors(t *testing.T) {
+func TestEveryViewOfPageFitsScreenAndLogsNoErrors(t *testing.T) {
 	s := night(t)
 	p := s.ui("--allow-break", "--every", "300ms")
 	p.Wait(says("scheduler", "held"))

@@ -67,7 +67,7 @@ func TestHolderWithFailingRenewalsKeepsLockUntilTrustEnds(t *testing.T) {
 	})
 }
 
-func TestAcquireWaitsUntilTrustOfHolderThatCannotRenewEnds(t *testing.T) {
+func TestKeyIsNotGrantedWhileHolderWithFailingRenewalsTrustsLock(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		granted := make(chan error, 1)
 		go func() {
@@ -88,7 +88,7 @@ func TestAcquireWaitsUntilTrustOfHolderThatCannotRenewEnds(t *testing.T) {
 	})
 }
 
-func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
+func TestHolderRenewsAgainAfterFaultEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // leaves enough time for a renewal, because pauses between renewals last at most one second
 		s.end()
@@ -105,7 +105,7 @@ func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
 	})
 }
 
-func TestWaiterContinuesOnlyIfFaultMayBeTemporary(t *testing.T) {
+func TestWaiterKeepsWaitingOnlyIfFaultMayBeTemporary(t *testing.T) {
 	for kind, config := range configs {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (op operation) meets(x trouble) bool {
 	return !x.writes || !op.reads || op.transacts
 }
 
-func TestCallsDuringFaultGrantNothingAndReturnAdvice(t *testing.T) {
+func TestCallsDuringFaultGrantNothingAndReturnErrorWithAdvice(t *testing.T) {
 	var seen results
 	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
 		s.begin(x)

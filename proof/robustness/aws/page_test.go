@@ -109,8 +109,8 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes returns the text for the page's column "what comes". It says what a client receives
-// as the answer to a write during the simulated failure x.
+// comes returns the text for the page's column "what comes": the answer that a client
+// receives to a write during the simulated failure x.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"

@@ -33,7 +33,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 
 // The test deletes the lock table and creates it again, as an operator could do with a
 // tool.
-func TestHolderKeepsLockUntilTrustEndsAfterTableIsDeleted(t *testing.T) {
+func TestHolderKeepsLockOfDeletedTableUntilTrustEnds(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)

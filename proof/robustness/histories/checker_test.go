@@ -118,7 +118,7 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 // histories until the checker rejects one. Some faults are visible only in the records,
 // such as a guard that checks the owner alone. The checker cannot find these faults, but
 // the simulation can.
-func TestCheckerDetectsBrokenLockFromHistories(t *testing.T) {
+func TestCheckerRejectsHistoriesOfDeliberatelyBrokenLock(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector makes it five times as long, and finds nothing in locks that are broken; make check runs this without it")
 	}

@@ -30,8 +30,8 @@ func (h *held) add(lock *leasehold.Lock) {
 }
 
 // look records how much longer the locks are trusted, just before the client processes the
-// answer to their renewal. At this moment that time is shortest, because only the answer
-// extends it.
+// answer to their renewal. The remaining trust is shortest at this moment, because only the
+// answer extends it.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +83,7 @@ func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock
 	wg.Wait()
 }
 
-func TestThousandsOfLocksAreRenewedBeforeHalfOfTrustIsOver(t *testing.T) {
+func TestThousandsOfLocksAreRenewedInFirstHalfOfTrustedTime(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	for kind, config := range configs {
 		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {

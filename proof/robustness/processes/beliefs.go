@@ -21,7 +21,7 @@ type grant struct {
 	handed bool          // the previous holder handed the key over with a longer lease, which stays in force until the worker's first renewal
 	from   time.Duration // start of the worker's belief; 0 if the worker never believed that it held the key
 	last   time.Duration // time of the last event in which the worker still believed that it held the key
-	until  time.Duration // end of trust that the worker recorded last; if handed, at most one lease of the worker after the event
+	until  time.Duration // end of trust in the worker's latest event; if handed is true, not later than the worker's own lease after that event
 	over   time.Duration // when the worker decided to release; 0 if it did not
 	lost   time.Duration // when the worker learned of the loss; 0 if it did not
 }

@@ -42,7 +42,7 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 // Two processes run "leasehold run" for the same key, each with a command CMD. The test
 // kills or stops the process that holds the key, its watchdog or its CMD. Then the other
 // process must start its CMD, and the two CMDs must never run at the same time.
-func TestCommandsUnderLockNeverOverlapAlthoughProcessIsKilled(t *testing.T) {
+func TestCommandsUnderLockNeverOverlapDespiteKilledProcesses(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	const ownSession = `setsid "$0" & wait`

@@ -188,7 +188,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case dark == stopped:
-		<-over // the Region then serves the request, even if the client has disconnected
+		<-over // wait until the fault ends; the Region then serves the request, even if the client has disconnected
 	case dark == slow:
 		wait(2 * time.Second)
 	case dark == sluggish:

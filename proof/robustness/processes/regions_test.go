@@ -63,9 +63,9 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestLocksSurviveOutageOfRegionIfClientKnowsOthers does not run in parallel with other tests.
-// It counts how often processes leave a Region, and on a busy machine they leave more often.
-func TestLocksSurviveOutageOfRegionIfClientKnowsOthers(t *testing.T) {
+// TestLocksSurviveFaultOfHomeRegionIfClientKnowsOtherRegion is not parallel to other tests: it
+// counts how often processes leave a Region, and on a busy machine they leave more often.
+func TestLocksSurviveFaultOfHomeRegionIfClientKnowsOtherRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home flaps", regionThatFlapsIsLeftOnce)

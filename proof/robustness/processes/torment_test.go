@@ -21,10 +21,10 @@ func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 // Some of the killed or paused waiters are at the head of the queue: the holder hands the key
 // to a process that is paused, or that is about to die.
-func TestLocksStayExclusiveDespiteKilledAndPausedQueuedWaiters(t *testing.T) {
+func TestLocksStayExclusiveDespiteKilledAndPausedWaiters(t *testing.T) {
 	t.Parallel()
-	// TestLocksStayExclusiveDespiteKilledAndPausedProcesses also has five scenes. So every scene
-	// of the two tests has the same share of the kills and pauses.
+	// TestLocksStayExclusiveDespiteKilledAndPausedProcesses has five scenes, too. Each test
+	// divides the configured numbers of kills and pauses evenly between its scenes.
 	const scenes, workers, atATime = 5, 8, 4
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)

@@ -56,10 +56,10 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// After a hand-over, a client trusts its lock for the short hand-over lease. Its first
-// renewal extends the trust. Verify must allow work until the end of the last trust that
-// the client has reported.
-func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
+// Worker a was handed the key with a longer lease than its own. Its first renewal sets its
+// own lease. Even if a was killed before it recorded that renewal, Verify must allow the
+// next grant once a's own lease has passed.
+func TestVerifyLimitsTrustAfterHandOverToLeaseOfWorker(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()
@@ -173,7 +173,7 @@ func TestVerifyReportsWhichRuleJournalViolates(t *testing.T) {
 	}
 }
 
-func TestPartialJournalLineIsSkipped(t *testing.T) {
+func TestParseSkipsPartialJournalLine(t *testing.T) {
 	events, torn := parse([]byte("\n{\"at\":1,\"kind\":\"asked\"}\n{\"at\":2,\"ki\n{\"at\":3,\"kind\":\"lost\"}"))
 	if torn != 1 || len(events) != 2 || events[1].At != 3 {
 		t.Errorf("%d torn, %v", torn, events)

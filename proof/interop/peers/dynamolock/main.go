@@ -28,7 +28,7 @@ type request struct {
 	ID int64  `json:"id"`
 	Do string `json:"do"`
 
-	// The request open has these fields.
+	// The following fields are for the request "open", which makes a client.
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey"`
 	Owner        string `json:"owner"`

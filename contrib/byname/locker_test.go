@@ -47,7 +47,7 @@ func pending(t *testing.T, done <-chan error, why string) {
 	}
 }
 
-func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
+func TestLockedNameExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestLockGrantsGoroutinesInOrderOfCalls(t *testing.T) {
+func TestLockIsGrantedToGoroutinesInOrderOfCalls(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -113,7 +113,7 @@ func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestLockInSameProcessWaitsForUnlockOfLostLock(t *testing.T) {
+func TestLockCallWaitsUntilSameProcessUnlocksLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -249,7 +249,7 @@ func TestTryLockReturnsErrorIfRequestsFail(t *testing.T) {
 	})
 }
 
-func TestNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
+func TestBynameNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	if _, err := byname.New(nil, ""); err == nil {
 		t.Error("a nil client was taken")
 	}

@@ -116,7 +116,7 @@ func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestContextOfDoInGocronTaskEndsWhenLockIsLost(t *testing.T) {
+func TestContextOfClientDoInGocronTaskEndsWhenLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)
@@ -148,7 +148,7 @@ func TestNewLockerRejectsNilClientAndInvalidPrefix(t *testing.T) {
 
 // The processes start the job one to three seconds apart, as if their clocks differed. The job
 // takes no time. So its lock is free again when the next process tries to acquire it.
-func TestEveryRunsJobOncePerPeriodEvenIfClocksDiffer(t *testing.T) {
+func TestJobRunsOncePerPeriodDespiteDifferenceOfClocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32
 		var shutdowns []func() error

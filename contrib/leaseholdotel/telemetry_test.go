@@ -174,7 +174,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 	return r, err
 })
 
-func TestNewWithNilProvidersUsesGlobalProvidersSetLater(t *testing.T) {
+func TestTelemetryWithNilProvidersUsesGlobalProvidersSetLater(t *testing.T) {
 	rig := lab.Must(early())(t)
 	before := samples(t, rig.reader) // with go test -count=2, the series still contain the values of the previous run
 	rig.spans.Reset()
@@ -189,7 +189,7 @@ func TestNewWithNilProvidersUsesGlobalProvidersSetLater(t *testing.T) {
 	lab.Want(t, "spans", len(rig.spans.GetSpans()), 2)
 }
 
-func TestWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
+func TestTelemetryWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var working sync.WaitGroup

@@ -124,7 +124,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestRegionMovesCounterHasEmptyGroupLabel(t *testing.T) {
+func TestCounterOfRegionMovesHasEmptyGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	for range 2 {
@@ -151,7 +151,7 @@ func TestEventOfUnknownKindIncrementsOnlyRequestCounter(t *testing.T) {
 	eventtest.Want(t, samples(t, reg), before)
 }
 
-func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
+func TestMetricsNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
 	var recovered any
@@ -171,7 +171,7 @@ func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 }
 
 // If one of the metrics cannot be registered, New registers none of them.
-func TestNewRegistersAllMetricsOrNone(t *testing.T) {
+func TestFailedRegistrationLeavesNoMetricsRegistered(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})
 	reg.MustRegister(theirs)

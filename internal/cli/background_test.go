@@ -46,8 +46,8 @@ func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *p
 	return dir, env, p, left
 }
 
-// leftBehind returns the process id in the file at path. leasehold should end this process.
-// If the process still runs when the test ends, a cleanup function kills it.
+// leftBehind returns the process id in the file at path. The test expects leasehold to end
+// the process. If it still runs when the test ends, a cleanup function kills it.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -79,7 +79,7 @@ func TestBackgroundProcessesKeepLockHeldOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestSignalAfterExitOfCMDEndsBackgroundProcessOnAnyBackend(t *testing.T) {
+func TestSignalAfterCMDExitEndsBackgroundProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--json")
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
@@ -99,7 +99,7 @@ func TestSignalEndsBackgroundProcessInNewSessionOnAnyBackend(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestFlagBackgroundStopEndsBackgroundProcessesOnAnyBackend(t *testing.T) {
+func TestRunWithBackgroundStopEndsBackgroundProcessesOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t, "--background", "stop")
 	p.ends(3)
@@ -112,7 +112,7 @@ func TestFlagBackgroundStopEndsBackgroundProcessesOnAnyBackend(t *testing.T) {
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
 }
 
-func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyBackend(t *testing.T) {
+func TestRunWithBackgroundKeepReleasesLockAtCMDExitOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)

@@ -98,8 +98,8 @@ func TestTableRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 	putItem(t, db, map[string]types.AttributeValue{
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
-	// read returns all records, and the keys of those that the library dynamolock can read:
-	// their leases have a unit, such as 20s, which the native layout does not write.
+	// read returns all records, and the keys of the records that the library dynamolock can
+	// read. It cannot read a lease without a unit, such as 20000, as the native layout writes it.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {

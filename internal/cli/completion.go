@@ -44,9 +44,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
 	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
-	// contain a file name that another user has chosen, and a name with one of the
-	// characters in runs could run a command. So insert a guard into the script: for a
-	// line with such a character, the script then returns before the evaluation.
+	// contain a file name that another user has chosen. If that name has one of the
+	// characters below, its evaluation could run a command. So insert a guard into the
+	// script, which makes it return before the evaluation if the line has such a character.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -93,8 +93,8 @@ func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// complete registers completions for the flags of cmd and of its subcommands. It wraps
-// every completion function, also for arguments, in offering.
+// complete registers completions for the flags of cmd and of its subcommands. It passes each
+// completion function of a flag or of arguments through offering, which drops unsafe words.
 func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)

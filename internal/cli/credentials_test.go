@@ -139,7 +139,7 @@ func TestRunFailsAtOnceIfNoCredentialsAreConfigured(t *testing.T) {
 	}
 }
 
-func TestRunErrorNamesUnresponsiveCredentialSource(t *testing.T) {
+func TestRunReportsThatCredentialSourceDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")

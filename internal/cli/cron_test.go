@@ -77,8 +77,8 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 	}
 }
 
-// With -w 2s, no run waits for a live holder as long as the lease of 3 s. Once the holder
-// appears dead, the next run observes it for a whole lease nevertheless, and takes over.
+// With -w 2s, a run waits for a live holder for less than the lease of 3 s. Once the holder
+// appears dead, the next run observes it for a whole lease, longer than -w, and takes over.
 func TestRunWithShortWaitTakesOverLockOfDeadHolderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -136,8 +136,8 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	mails("another host runs it after one that failed", "^$", 0, "true")
 }
 
-// crontabLines returns the commands of those crontab lines in docs/cron.md whose schedule
-// is when. It returns each command as cron passes it to the shell, with % unescaped
+// crontabLines returns the commands of the crontab lines in docs/cron.md that have the given
+// schedule. It returns each command as cron passes it to the shell: with % instead of \%
 // (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
@@ -213,7 +213,7 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	var want strings.Builder
 	for hour := range 4 {
 		at := first.Add(time.Duration(hour) * time.Hour).Unix()
-		if hour != 2 { // the run two hours later is at the second 02:30; this run must be skipped
+		if hour != 2 { // two hours after the first run it is 02:30 for the second time: this run must be skipped
 			fmt.Fprintln(&want, at)
 		}
 		p := startProgram(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])

@@ -77,7 +77,7 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 
 // The error message suggests a command. Without the flags --table and --layout, that
 // command would use the table in LEASEHOLD_TABLE, which is a different table here.
-func TestCommandSuggestedForDamagedRecordNamesTableAndLayout(t *testing.T) {
+func TestCommandSuggestedForDamagedRecordHasTableAndLayoutFlags(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{"key": s("damaged")})

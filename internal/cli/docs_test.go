@@ -26,8 +26,8 @@ type fence struct {
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// documents returns the texts of the documents that match one of the patterns. The key of a
-// text is the document's path from the module's root.
+// documents returns the documents that match one of the patterns. It returns a map from the
+// path of each document, relative to the module's root, to the document's text.
 func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -239,7 +239,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEachExceptionForShellBlocksMatchesBlockInGuides(t *testing.T) {
+func TestEachSpecialRuleForShellBlockMatchesBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {
@@ -281,7 +281,7 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	if !ok || !isClone {
 		t.Fatalf("the walk has no line %q, or does not begin with %q", theShell, theClone)
 	}
-	// The line that runs the demo is removed, because TestScripts/demo runs the demo.
+	// The line that runs the demo is removed, because TestScriptsInTestdataPass/demo runs the demo.
 	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the test uses this repository instead of a clone
@@ -312,13 +312,13 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
+func TestOperatingGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)
 }
 
-func TestGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
+func TestOperatingGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)
@@ -375,7 +375,7 @@ func TestCrontabLinesInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestREADMECommandsWorkWithAWSSettingsPresent(t *testing.T) {
+func TestREADMECommandsWorkDespiteUnusableAWSSettings(t *testing.T) {
 	t.Parallel()
 	readme := lab.Must(os.ReadFile("../../README.md"))(t)
 	caches := goCaches(t)

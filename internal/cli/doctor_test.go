@@ -113,8 +113,8 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	}
 }
 
-// describes returns a fault that replaces the text from by the text to in replies to
-// DescribeTable.
+// describes returns a fault for replies to DescribeTable. In each reply, it replaces the
+// first occurrence of the first text by the second text.
 func describes(from, to string) fault {
 	described := func(op string, _ *http.Request) bool { return op == "DescribeTable" }
 	return when(described, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -231,7 +231,7 @@ func TestDoctorWritesOnlyKeysWithAllowedPrefix(t *testing.T) {
 	is(t, f.doctor(0, "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
 }
 
-func TestDoctorRepeatsThrottledRequests(t *testing.T) {
+func TestDoctorRetriesThrottledRequests(t *testing.T) {
 	t.Parallel()
 	var seen sync.Map
 	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool {

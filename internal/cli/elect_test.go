@@ -141,8 +141,8 @@ func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
 }
 
 // After the request to step down, the CMD of the first leader continues for longer than the
-// grace period. leasehold must wait for CMD instead of killing it. Otherwise, the last line
-// that CMD writes would be lost.
+// grace period. leasehold must wait for CMD instead of killing it. If leasehold killed CMD,
+// the last line that CMD writes would be lost.
 func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -179,7 +179,7 @@ func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) 
 
 // CMD has ended, but leasehold holds the key until the processes that CMD left running have
 // ended. A request to step down stops only these processes.
-func TestStepDownAfterExitOfCMDKeepsItsExitCodeOnAnyBackend(t *testing.T) {
+func TestElectKeepsExitCodeOfEndedCMDDespiteStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",

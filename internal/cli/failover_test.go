@@ -208,7 +208,7 @@ func TestTableCreateRejectsFailoverFlagForNewTable(t *testing.T) {
 	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table others was not created
 }
 
-func TestRecordOutputNamesRegionThatAnswered(t *testing.T) {
+func TestListAndGetPrintRegionThatAnswered(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.leasehold(t, "run", "k", "--", "true").ends(0)

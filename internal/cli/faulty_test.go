@@ -108,8 +108,8 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// when returns a fault that applies f to each request for which the function is returns
-// true. The engine answers all other requests.
+// when returns a fault that applies f to each request that fulfils the given condition. The
+// engine answers all other requests.
 func when(is func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if is(op, r) {
@@ -120,7 +120,7 @@ func when(is func(op string, r *http.Request) bool, f fault) fault {
 	}
 }
 
-// while returns a fault that applies f while on is true.
+// while returns a fault that applies f to each request that comes while on is true.
 func while(on *atomic.Bool, f fault) fault {
 	return when(func(string, *http.Request) bool { return on.Load() }, f)
 }
@@ -168,8 +168,8 @@ type liar struct {
 	after int              // number of requests that the engine answers before the server lies
 }
 
-// says makes the engine answer the next requests; after is their number. All later requests
-// get the hostile reply lie. If lie is nil, the engine answers the later requests, too.
+// says makes the engine answer as many requests as the parameter after says. All later
+// requests get the hostile reply lie or, if lie is nil, an answer of the engine.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -79,7 +79,7 @@ func TestHelpFitsTerminalOf80Columns(t *testing.T) {
 	})
 }
 
-func TestDurationFlagsAcceptSecondsAsHelpStates(t *testing.T) {
+func TestDurationFlagsAcceptUnitlessSecondsAndHelpSaysSo(t *testing.T) {
 	found := 0
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		timed := false

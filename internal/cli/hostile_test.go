@@ -38,8 +38,8 @@ const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2
 // client of the table can choose its content.
 const freeText = "FREE"
 
-// hostileTables is a server with one table for each layout. Tests put hostile text into
-// copies of its benign rows and store these copies.
+// hostileTables is a server with one table for each layout, and some rows without hostile
+// text (benign rows). Tests put hostile text into copies of these rows and store the copies.
 type hostileTables struct {
 	url     string
 	db      *dynamodb.Client
@@ -206,9 +206,9 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command line in this process. Only leasehold run gets a process of its own
-// unless h.alone is true. In this process, it would mistake processes that other tests have
-// started for processes that its CMD has left running, and would kill them.
+// runs runs a command line in this process or, for leasehold run, in a new process unless
+// h.alone is true. In this process, leasehold run would kill the child processes of other
+// tests: it would mistake them for processes that its CMD has left running.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

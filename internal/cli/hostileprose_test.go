@@ -37,9 +37,9 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns the rows with hostile text that the server accepts in the layout. Rows
-// with text only in free fields come with the command lines that changes returns. Holders of
-// such rows do not appear dead, so no command waits. Other rows come with lines that read.
+// spoiltFor returns the rows with hostile text that the server accepts in the layout. A row
+// with the text only in free fields has the command lines from the function changes: its
+// holder does not appear dead, so no command waits. Any other row has those from looksAt.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	n := 0
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
@@ -53,7 +53,7 @@ func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, ch
 	for _, row := range h.rows[l.Name()] {
 		add(withFree(row, text), changes)
 	}
-	if testing.Short() { // each third row of a layout, so that all layouts take part
+	if testing.Short() { // every third row of a layout: a sample of each layout
 		return slices.DeleteFunc(found, func(spoiltRow) bool { n++; return n%3 != 0 })
 	}
 	return found

@@ -150,8 +150,8 @@ func bare(dir string) []string {
 	}
 }
 
-// newStoreFile creates the file of a local store and its directory. Otherwise the first
-// command would create the file and print a message about that.
+// newStoreFile creates the file of a local store and its directory. If the file did not
+// exist, the first command would create it and print a message about that.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -187,10 +187,10 @@ func withTable(dir string) ([]string, error) {
 }
 
 // rewrite is a flag. With it, test scripts store the output of a command as the expected
-// output, instead of comparing it: go test -run TestScripts/help ./internal/cli -rewrite
+// output, instead of comparing it: go test -run TestScriptsInTestdataPass/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
-func TestScripts(t *testing.T) {
+func TestScriptsInTestdataPass(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
@@ -202,7 +202,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func TestScriptsOnAnyBackend(t *testing.T) {
+func TestScriptsInTestdataPassOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	runOnAnyBackend(t, "testdata/table")
 	for _, layout := range []string{"awslabs", "dynamolock"} {
@@ -245,8 +245,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		}
 	},
 	// The script command table NAME selects another table in the same store. For a local
-	// store it also sets LEASEHOLD_HELD, as leasehold run does. Otherwise a command would
-	// refuse to run, because both LEASEHOLD_TABLE and LEASEHOLD_FILE are set.
+	// store it also sets LEASEHOLD_HELD, as leasehold run does. Without LEASEHOLD_HELD, every
+	// command would fail, because both LEASEHOLD_TABLE and LEASEHOLD_FILE are set.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
@@ -277,7 +277,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls the function is repeatedly until it returns true. If that takes longer
+// eventually calls the given function repeatedly until it returns true. If that takes longer
 // than patience, eventually fails the test. what describes the awaited event.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()

@@ -99,7 +99,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-func TestOperatingGuideListsExactlyMessagesOfCommand(t *testing.T) {
+func TestOperatingGuideListsAllMessagesOfCommandAndNoOthers(t *testing.T) {
 	t.Parallel()
 	page := lab.Must(os.ReadFile("../../docs/operating.md"))(t)
 	_, section, ok := strings.Cut(string(page), "\n## What the command says\n")

@@ -137,7 +137,7 @@ var (
 
 // The test runs the command from the Kubernetes manifest in docs/kubernetes.md, but with a
 // local address and with the test's own CMD.
-func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
+func TestCommandInKubernetesManifestAnswersProbes(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
 	var args []string

@@ -14,7 +14,7 @@ import (
 
 // The test kills the shell that started leasehold, as a CI system does when a step is
 // cancelled. Without --die-with-parent, CMD would continue.
-func TestFlagDieWithParentEndsCMDAndReleasesKeyOnAnyBackend(t *testing.T) {
+func TestDeathOfParentEndsCMDWithFlagDieWithParentOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
@@ -47,7 +47,7 @@ func TestFlagDieWithParentEndsCMDAndReleasesKeyOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestFlagDieWithParentEndsWaitForKeyOnAnyBackend(t *testing.T) {
+func TestDeathOfParentEndsWaitWithFlagDieWithParentOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {

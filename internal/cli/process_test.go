@@ -277,7 +277,7 @@ func TestSignalEndsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestSignalSentBeforeCMDRunsReachesCMDOnAnyBackend(t *testing.T) {
+func TestSignalSentBeforeStartOfCMDReachesCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
@@ -365,7 +365,7 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 	return out
 }
 
-func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
+func TestCMDIsStoppedWhileLockIsStillTrustedIfServerHangs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -396,7 +396,7 @@ func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
 	}
 }
 
-func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
+func TestCMDThatIgnoresStopSignalIsKilledIfServerHangs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -475,7 +475,7 @@ func TestDeadOrSuspendedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 }
 
 // The test kills each watchdog process in turn, as the kernel may do when memory runs out.
-func TestCMDIsStoppedOnLossOfLockAfterTenWatchdogsDied(t *testing.T) {
+func TestCMDIsStoppedOnLossOfLockAfterDeathOfTenWatchdogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -510,7 +510,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-func TestOnlyOneOfSixteenProcessesHoldsKeyAtATimeOnAnyBackend(t *testing.T) {
+func TestSixteenProcessesHoldKeyOneAfterAnotherOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 )
 
-func TestHelpNamesForwardedSignals(t *testing.T) {
+func TestHelpListsForwardedSignals(t *testing.T) {
 	text, _ := helpText("environment")
 	help := strings.Join(strings.Fields(text), " ")
 	_, listed, _ := strings.Cut(help, "CMD runs in its own process group. ")

@@ -153,7 +153,7 @@ func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	}
 }
 
-func TestAccessDeniedErrorNamesDeniedAction(t *testing.T) {
+func TestAccessDeniedErrorContainsDeniedAction(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
@@ -174,7 +174,7 @@ func TestAccessDeniedErrorNamesDeniedAction(t *testing.T) {
 	}
 }
 
-func TestVerboseLogsEveryRequest(t *testing.T) {
+func TestVerboseFlagLogsEveryRequest(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	for _, c := range []struct{ args, lines string }{
@@ -193,7 +193,7 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 	}
 }
 
-func TestVerboseLogNumbersAttemptsOfRetriedRequest(t *testing.T) {
+func TestVerboseLogShowsAttemptNumbersOfRetriedRequest(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	f := newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool { return requests.Add(1) <= 2 }, unavailable))

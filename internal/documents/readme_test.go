@@ -44,7 +44,7 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
 	// The first pattern for stdout in this script matches the output of the demo.
-	// TestScripts/demo checks that it does.
+	// TestScriptsInTestdataPass/demo checks that it does.
 	pattern := between(t, content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^", "'\n")
 	shown := between(t, content(t, "README.md"), "```\n", "```")
 	if !regexp.MustCompile("^" + pattern + "$").MatchString(shown) {

@@ -107,7 +107,7 @@ func TestUIGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
 	}
 }
 
-func TestUIGuardRejectsOtherHostNamesAndOrigins(t *testing.T) {
+func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 	evil := header("Origin", "http://evil.example")
 	for name, c := range map[string]struct {
 		method, path string

@@ -187,8 +187,8 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
-// isShown fails the test with the message what unless the page shows a key in the given
-// state.
+// isShown fails the test unless the page shows a key in the given state. The parameter what
+// begins the message of the failure.
 func (b *bench) isShown(what, key string, state State) {
 	b.T.Helper()
 	if r := b.row(key); r.State != state {

@@ -20,8 +20,8 @@ type shownGrant struct {
 	Sort    string `json:"sort,omitempty"`
 	Grant   string `json:"grant"`
 	Version string `json:"version"`
-	// Whether the dialog shows the holder as dead. If it does, the break is rejected if the holder
-	// has renewed since.
+	// Whether the dialog shows the holder as dead. If so, the server rejects the break once the
+	// holder has renewed.
 	Dead bool `json:"dead,omitempty"`
 }
 

@@ -5,7 +5,7 @@
 //	history.go   the past grants and events of a key
 //	view.go      the messages about keys that the server sends to web pages
 //	pace.go      the limit on read units per second
-//	scan.go      reads the whole table again and again, once for all web pages
+//	scan.go      reads the whole table again and again, and shares the reads among the pages
 //	source.go    the requests to DynamoDB
 //	stream.go    sends changes to the web pages
 //	breaking.go  breaks the grant that a web page showed, and only that grant
@@ -15,8 +15,8 @@
 //	page/        the files of the page: plain HTML, CSS and JavaScript modules
 //
 // The code that makes decisions consists of pure functions. Their inputs are records and the
-// times at which the records were read. Only scan.go and source.go send requests to DynamoDB
-// and read the clock.
+// times at which the records were read. Requests to DynamoDB come only from breaking.go, scan.go
+// and server.go, through source.go. Only scan.go, server.go and stream.go read the clock.
 //
 // # How a page and a server trust each other
 //

@@ -41,7 +41,7 @@ const (
 	// The grant ended, but reads do not show how, because the two reads around its end were far
 	// apart.
 	EventGone     EventKind = "gone"
-	EventFreed    EventKind = "freed" // a client freed the record of a dead holder; reads do not show which client
+	EventFreed    EventKind = "freed" // the key of a dead holder has become free; reads do not show which client changed the record
 	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
 	EventDamage   EventKind = "damage"
@@ -208,12 +208,13 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. In some layouts, versions and grant ids contain the time of the write by the
-// holder's clock. If the version of h and the grant id of next contain it, and h has no session,
-// lapsed compares these two times, because next may have read the last renewal of h before this
-// server did. In all other cases, it uses the observed end of the lease.
-// After a long pause between the two reads, lapsed returns false, because h may have renewed
-// and released in the pause.
+// reads show. It returns true if h was already dead. After a long pause between the two reads
+// it returns false, because h may have renewed and released in the pause.
+//
+// In some layouts, versions and grant ids contain the time of their write by the holder's clock.
+// If both the version of h and the grant id of next contain such a time, and h has no session,
+// lapsed compares the two times: next may have read the last renewal of h before this server
+// did. In all other cases, lapsed uses the observed end of the lease.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

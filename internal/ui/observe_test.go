@@ -188,7 +188,7 @@ func TestUIHistoryHasOneSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestUIHistoryDatesHolderDeathAtLeaseEnd(t *testing.T) {
+func TestUIHistoryShowsHolderDeathAtTimeOfLeaseEnd(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration

@@ -43,8 +43,8 @@ func (p *pace) forget(now time.Time) {
 	}
 }
 
-// perSecond returns the average number of read units per second in the period meterFor before
-// now. If the server started more recently, it averages over the time since then.
+// perSecond returns the average number of read units per second in the last ten seconds
+// (meterFor). If the server has run for less than that, perSecond averages over its run time.
 func (p *pace) perSecond(now, since time.Time) float64 {
 	p.forget(now)
 	var sum float64

@@ -23,9 +23,9 @@ const (
 // The text is constant, because a screen reader announces each change of the text.
 const unanswered = "it does not answer"
 
-// scanner reads the table once for all web pages, and sends the changes to the pages. It reads
-// in passes: each pass is a series of Scan requests that reads the whole table. Its methods
-// are safe for concurrent use.
+// scanner reads the table, and sends each change to all connected web pages. It reads in
+// passes: each pass is a series of Scan requests that reads the whole table. All pages share
+// one pass. Its methods are safe for concurrent use.
 type scanner struct {
 	src     Source
 	every   time.Duration // interval between the starts of two passes
@@ -60,9 +60,9 @@ type passView struct {
 // status describes the progress of the scanner, in the format of messages to the web pages.
 type status struct {
 	Now      int64    `json:"now"`
-	Rate     float64  `json:"rate"`    // maximum number of read units per second, which a web page has set
+	Rate     float64  `json:"rate"`    // maximum number of read units per second: Config.Rate until a web page sets another
 	Most     float64  `json:"most"`    // highest Rate that a web page may set
-	Reading  float64  `json:"reading"` // average number of read units per second, recently
+	Reading  float64  `json:"reading"` // average number of read units per second in the last 10 s (meterFor)
 	Pass     passView `json:"pass"`
 	Whole    bool     `json:"whole"` // a pass has read the whole table at least once
 	Read     int      `json:"read"`  // number of items read so far in the current pass

@@ -46,7 +46,7 @@ func TestUIPageShowsLockChanges(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsDeathOfHolderAndTakeover(t *testing.T) {
+func TestUIPageShowsHolderDeathAndTakeover(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		w.Detach(acquire(w, "job", leasehold.WithLease(10*time.Second)))
 		lab.Elapse(time.Second)
@@ -68,7 +68,7 @@ func TestUIPageShowsDeathOfHolderAndTakeover(t *testing.T) {
 	})
 }
 
-func TestUIHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
+func TestUICountsHoldTimeOfDeadHolderUntilLeaseEnd(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()
@@ -112,8 +112,8 @@ func TestUIHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 			lab.Elapse(dead)
 			b := serve(t, w, l)
 			lab.Elapse(time.Second)
-			// The page credits the holder with the lease and twice MaxSkew. After that time
-			// the holder's clock has certainly passed the expiry in the record.
+			// The page may show a hold time of at most the lease plus twice MaxSkew. After that
+			// time the holder's clock has certainly passed the expiry in the record.
 			credited(t, b.row("job"), lease+2*time.Second)
 		})
 	})
@@ -183,7 +183,7 @@ func TestUIPageShowsDeadSessionOnlyWhileItHasLocks(t *testing.T) {
 	})
 }
 
-func TestUIHistoryShowsSinceWhenItIsComplete(t *testing.T) {
+func TestUIHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -219,7 +219,7 @@ func TestUIReadRateDoesNotGrowWithNumberOfPages(t *testing.T) {
 	})
 }
 
-func TestUIPageCanStopScanButNotRaiseItsConfiguredRate(t *testing.T) {
+func TestUIPageCanStopScanButNotExceedConfiguredRate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -306,7 +306,7 @@ func TestUIPageShowsErrorAfterThreeSecondsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsLockExpiringOnlyIfReadShowedNoRenewal(t *testing.T) {
+func TestUIPageShowsLockAsExpiringOnlyIfReadsShowNoRenewal(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)

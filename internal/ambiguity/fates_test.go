@@ -66,8 +66,8 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 	return func(*trial, *lab.Request) (*http.Response, error) { return lab.Refusal(400, code), nil }
 }
 
-// network is called for each request of the trial's client, in place of the network. It
-// gives the first requests of the operation the fates of the trial.
+// network handles each request of the trial's client, as a network would. It applies the
+// trial's fates to the first requests of the operation.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
 		// A request without a fate must arrive later than a request with a fate that is sent at

@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
+func TestAcquireIfExistsReturnsErrorIfNoRecordExists(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -131,7 +131,7 @@ func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
 	})
 }
 
-func TestRecordKeepsDataAndAttributesUnlessReplaced(t *testing.T) {
+func TestNextGrantKeepsDataAndAttributesUnlessReplaced(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))
@@ -219,7 +219,7 @@ func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
 	})
 }
 
-func TestRecordOfHeldLockHasNoExpiryTimeForAnyTTLAttribute(t *testing.T) {
+func TestGrantRemovesExpiresAtEvenIfTTLAttributeDiffers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))

@@ -33,7 +33,7 @@ func TestAcquireAllAndReleaseEachCostOneWritePerKey(t *testing.T) {
 	}
 }
 
-func TestAcquireAllAndAnyRejectInvalidKeysBeforeAnyRequest(t *testing.T) {
+func TestAcquireAllAndAcquireAnySendNothingForInvalidKeys(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		ended := w.Ended()
 		for name, tc := range map[string]struct {
@@ -56,7 +56,7 @@ func TestAcquireAllAndAnyRejectInvalidKeysBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireAllNoWaitErrorNamesFirstHeldKey(t *testing.T) {
+func TestErrorOfAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
@@ -176,7 +176,7 @@ func TestAcquireInAnyKeyOrderSucceedsAfterGroupIsReleased(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNoKeyIfReentrantLockEndsMeanwhile(t *testing.T) {
+func TestReentrantAcquireAllLeavesNoKeyHeldIfOuterLockEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

@@ -74,7 +74,7 @@ func TestAcquireAnyCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 // Forty clients contend for ten keys, and each client is in the queues of only two keys. A
 // client reads these two keys often, and the other keys rarely. If it read all keys equally
 // often, a grant would cost 144 read units.
-func TestAcquireAnyOfTenKeysByFortyClientsUsesFewCapacityUnits(t *testing.T) {
+func TestFortyClientsUseFewCapacityUnitsToAcquireAnyOfTenKeys(t *testing.T) {
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))
@@ -133,7 +133,7 @@ func TestAcquireAnyTakesOverKeyOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
+func TestAcquireAnyAcquiresOnlyOneKeyDespiteLostReply(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"))
@@ -142,7 +142,7 @@ func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesFirstKey(t *testing.T) {
+func TestErrorOfAcquireAnyNoWaitNamesFirstGivenKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
@@ -155,7 +155,7 @@ func TestAcquireAnyNoWaitErrorNamesFirstKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllOrAnyNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
+func TestNoWaitForSeveralKeysFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -189,7 +189,7 @@ func TestAcquireAnySkipsKeyWithDamagedRecord(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyOfLockInContextUnlessReentrant(t *testing.T) {
+func TestAcquireAnySkipsKeyHeldInContextUnlessReentrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
@@ -259,7 +259,7 @@ func TestAcquireAnyAcquiresOtherKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReturnsIfRequestsGetNoReply(t *testing.T) {
+func TestAcquireAnyNoWaitReturnsWithin30SecondsWithoutReplies(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },

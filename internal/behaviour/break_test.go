@@ -123,7 +123,7 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	return out
 }
 
-func TestGrantJSONRejectsLeaseTooLongForDuration(t *testing.T) {
+func TestGrantJSONRejectsNegativeOrTooLongLease(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
 		var g leasehold.Grant
@@ -146,7 +146,7 @@ func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
 	}
 }
 
-func TestDetachIsRejectedWhileGrantHasOtherHandles(t *testing.T) {
+func TestDetachReturnsErrorWhileGrantHasOtherHandles(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		lab.WantFailed(t, "detach", lab.ErrorOf(lock.Detach()))
@@ -166,7 +166,7 @@ func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 	})
 }
 
-func TestDetachedGrantListsVersionsOfUnansweredRenewals(t *testing.T) {
+func TestGrantDetachedAfterUnansweredRenewalCanBeResumed(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())

@@ -64,7 +64,7 @@ func TestCloseUnderSharedLeaseSendsAtMostTwoRequestsWhileDoRuns(t *testing.T) {
 	})
 }
 
-func TestCloseEndsAllWaitsAndLocks(t *testing.T) { // in dynamolock, Close blocks until every waiting Acquire has returned
+func TestCloseEndsAllWaitsAndReleasesAllLocks(t *testing.T) { // in dynamolock, Close blocks until every waiting Acquire has returned
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		foreign := holds(w, "foreign")
 		lock := w.Acquire(c, "job")

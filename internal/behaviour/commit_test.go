@@ -46,7 +46,7 @@ func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestCommitWritesNothingAfterGrantEndedInTable(t *testing.T) {
+func TestCommitWritesNothingIfRecordNoLongerShowsGrant(t *testing.T) {
 	type row struct {
 		by     func(w *lab.World)
 		reason leasehold.LostReason
@@ -81,7 +81,7 @@ func TestCommitWritesNothingAfterGrantEndedInTable(t *testing.T) {
 	})
 }
 
-func TestCommitThatFindsLockLostLetsNextWaiterAcquireAtOnce(t *testing.T) {
+func TestNextWaiterAcquiresAtOnceAfterCommitFindsLockLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -96,7 +96,7 @@ func TestCommitThatFindsLockLostLetsNextWaiterAcquireAtOnce(t *testing.T) {
 	})
 }
 
-func TestCommitThatArrivesAfterEndOfGrantWritesNothing(t *testing.T) {
+func TestDelayedCommitWritesNothingAfterNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		ctx := w.Within(time.Second)
@@ -271,7 +271,7 @@ func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestFailedGuardEndsLock(t *testing.T) {
+func TestGuardErrorEndsLockIfGuardFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

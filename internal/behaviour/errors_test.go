@@ -157,7 +157,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorOfFreeKeySuggestsRenamingAttribute(t *testing.T) {
+func TestRecordErrorForReleasedLockSuggestsRenamingAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":              {"kind": lab.Str("invoice")},
@@ -207,7 +207,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 
 // DynamoDB throttles every request of these calls until their context ends. So when the
 // context ends, every request has been answered.
-func TestCallsWithAllRequestsAnsweredReturnNoErrUnknownOutcome(t *testing.T) {
+func TestErrUnknownOutcomeIsNotReturnedIfRequestsWereAnswered(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config
@@ -327,7 +327,7 @@ func TestErrorsEscapeTextWrittenByOtherClients(t *testing.T) {
 	}
 }
 
-func TestErrorsQuoteAndShortenNamesFromRecords(t *testing.T) {
+func TestErrorsQuoteAndShortenTextFromRecords(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break k --yes"
 	long := strings.Repeat("long/", 20_000)
 	errorsOf := func(text string) []error {

@@ -123,7 +123,7 @@ func TestEventsCountEachRequestAndHoldingTimeOnce(t *testing.T) {
 	})
 }
 
-func TestOnEventCanCallLockMethodsDuringCommittedEvent(t *testing.T) {
+func TestLockMethodsCanBeCalledFromOnEventAfterCommit(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Lock) error{
 		"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {
@@ -155,7 +155,7 @@ func TestOnEventCanCallLockMethodsDuringCommittedEvent(t *testing.T) {
 	})
 }
 
-func TestEventContextHasCallersValuesButNotItsCancellation(t *testing.T) {
+func TestContextOfEventIsNotCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {

@@ -26,7 +26,7 @@ func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 	})
 }
 
-func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
+func TestGroupContextEndsWhenAnyLockOfGroupEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type value struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), value{}, "kept"))
@@ -52,7 +52,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesAllLocksAndReturnsErrLostAfterLoss(t *testing.T) {
+func TestGroupDoReleasesAllLocksAndReturnsErrLostIfOneIsLost(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b")
 		g := w.AcquireAll(c, keys)

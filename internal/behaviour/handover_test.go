@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestHandOverStoresLeaseDerivedFromReleasersLease(t *testing.T) {
+func TestHandOverStoresShortLeaseIfReleasersLeaseIsShort(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -71,7 +71,7 @@ func TestHandOverStoresLeaseDerivedFromReleasersLease(t *testing.T) {
 
 // If the head of the queue has died, a hand-over to it blocks the key for the lease of the
 // hand-over. This lease is at most one second if the releaser's lease is one second.
-func TestDeadQueueHeadBlocksKeyAtMostForLeaseOfReleaser(t *testing.T) {
+func TestDeadQueueHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
 		l.wires[0].SetFault(lab.Cut)
@@ -131,7 +131,7 @@ func TestQueueHeadSendsOwnGrantIfHandOverLeavesLittleTrust(t *testing.T) {
 
 // The lease of a hand-over is short if the holder's lease is short. So the waiter must read
 // the record often to notice the hand-over in time.
-func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
+func TestQueuedWaiterReadsFourTimesPerLeaseIfLeaseIsShort(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
 	lab.Each(t, map[string]row{
 		"of the holder": {leased(time.Second), lab.Config()},
@@ -162,7 +162,7 @@ func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterHandOverIsSentAtTenthOfLease(t *testing.T) {
+func TestFirstRenewalAfterHandOverIsSentAfterTenthOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -309,7 +309,7 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 // The dead holder had written the record itself, by its own grant or by a renewal after the
 // hand-over. So it died only while it held the key, and the clients in the queue may be live.
 // The takeover need not suspend the queue.
-func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
+func TestTakeoverFromHolderThatWroteRecordDoesNotSuspendQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
 		dies, rest := l.wire, l.got
@@ -374,8 +374,8 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// After a hand-over, the former holder joins the queue before it sends a grant.
-		// Here it has handed nothing over, and the queue is suspended.
+		// Only after a hand-over does a former holder join the queue before it sends a
+		// grant. Here it has handed nothing over, so it must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
@@ -386,7 +386,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // While the queue is suspended, waiters of other processes poll, and the record does not
 // show them. So after sixteen hand-overs among its own goroutines, the client releases the
 // key. It does the same in a layout without a queue.
-func TestLocalHandOversEndAfterSixteenWhileQueueIsSuspended(t *testing.T) {
+func TestClientReleasesKeyAfter16LocalHandOversIfQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")

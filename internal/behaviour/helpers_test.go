@@ -103,7 +103,7 @@ func as[E error](err error) (found E) {
 	return found
 }
 
-// wantCount fails the test unless exactly n calls satisfy the predicate is.
+// wantCount fails the test unless the predicate (argument is) holds for exactly n calls.
 func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bool, n int) {
 	t.Helper()
 	if got := lab.Count(calls, is); got != n {

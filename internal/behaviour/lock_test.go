@@ -102,7 +102,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	})
 }
 
-func TestTrustCountsFromSendingOfGrantOrRenewal(t *testing.T) { // python_dynamodb_lock counts from the reply instead, so its holder trusts the lock for too long
+func TestTrustIsCountedFromSendingOfGrantOrRenewal(t *testing.T) { // python_dynamodb_lock counts from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()

@@ -33,7 +33,7 @@ func TestGetReturnsRecordOfHeldAndReleasedLock(t *testing.T) {
 	})
 }
 
-func TestListReportsDamagedRecordAndContinues(t *testing.T) {
+func TestListReturnsErrorForDamagedRecordAndContinues(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for _, key := range []string{"a/1", "a/2", "b/1"} {
 			w.Release(w.Acquire(c, key))

@@ -46,7 +46,7 @@ func TestMarkDoneAfterReleaseOrCloseReturnsErrorAndSendsNothing(t *testing.T) {
 	}
 }
 
-func TestReleaseOfEndedHandleWithMarkDoneReturnsError(t *testing.T) {
+func TestReleaseWithMarkDoneReturnsErrorForEndedHandle(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
@@ -103,7 +103,7 @@ func TestReleaseReturnsErrUnknownOutcomeIfDoneMarkWasReplaced(t *testing.T) {
 
 // An operator breaks the lock. Every write of the first client was answered, so the client
 // knows that it has stored no mark that another client could have removed.
-func TestReleaseWithMarkDoneOfBrokenLockReturnsOnlyErrLost(t *testing.T) {
+func TestReleaseWithMarkDoneReturnsOnlyErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},
 	} {
@@ -163,7 +163,7 @@ func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfResumedLockWithMarkDoneReturnsError(t *testing.T) {
+func TestReleaseWithMarkDoneReturnsErrorForResumedLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lock := w.Resume(c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())

@@ -42,7 +42,7 @@ func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, 
 	})
 }
 
-func TestMaxSkewAllowsTakeoverWithoutObservingAfterLeaseEnd(t *testing.T) {
+func TestMaxSkewAllowsTakeoverAfterLeaseEndWithoutObserving(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -59,7 +59,7 @@ func TestMaxSkewAllowsTakeoverWithoutObservingAfterLeaseEnd(t *testing.T) {
 	})
 }
 
-func TestWaiterTakesOverOneMaxSkewAfterLeaseEnds(t *testing.T) {
+func TestWaiterTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)
@@ -69,7 +69,7 @@ func TestWaiterTakesOverOneMaxSkewAfterLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestNoWaitObservesDeadHolderUntilMaxSkewAfterLeaseEnd(t *testing.T) {
+func TestAcquireNoWaitTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -79,7 +79,7 @@ func TestNoWaitObservesDeadHolderUntilMaxSkewAfterLeaseEnd(t *testing.T) {
 	})
 }
 
-func TestTakeoverObservesFullLeaseUnlessBothClientsHaveMaxSkew(t *testing.T) {
+func TestWaiterObservesFullLeaseUnlessItAndHolderHaveMaxSkew(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -183,7 +183,7 @@ func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 	})
 }
 
-func TestHolderTrustsLockForShorterTimeByItsMaxSkew(t *testing.T) {
+func TestHolderSubtractsItsMaxSkewFromItsTrust(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -259,7 +259,7 @@ func TestNoTakeoverWhileQueueHeadTrustsKeyAfterDelayedHandOver(t *testing.T) {
 
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
 // largest difference between the two clocks. This may be too brief to be useful.
-func TestHandedOverLockHasAtLeastShortestTrustDespiteMaxSkew(t *testing.T) {
+func TestTrustAfterHandOverIsAtLeastHalfSecondDespiteMaxSkew(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

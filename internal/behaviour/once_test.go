@@ -59,7 +59,7 @@ func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestFailedWorkWithOnceIsRepeatedByNextCall(t *testing.T) {
+func TestOptionOnceLetsNextCallRepeatFailedWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 		func() {
@@ -74,7 +74,7 @@ func TestFailedWorkWithOnceIsRepeatedByNextCall(t *testing.T) {
 	})
 }
 
-func TestWaiterWithOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
+func TestWaiterWithOptionOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
@@ -107,7 +107,7 @@ func TestOptionOnceNeedsNoExtraRequest(t *testing.T) {
 	})
 }
 
-func TestWorkWithEveryRunsOncePerPeriod(t *testing.T) {
+func TestOptionEveryRunsWorkOncePerPeriod(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { // the time in a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		works(w, c, leasehold.Every(24*time.Hour))
@@ -121,7 +121,7 @@ func TestWorkWithEveryRunsOncePerPeriod(t *testing.T) {
 	})
 }
 
-func TestWorkWithEveryIsNotRepeatedIfClockIsBehind(t *testing.T) {
+func TestOptionEveryDoesNotRepeatWorkIfClientsClockIsBehind(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
@@ -135,7 +135,7 @@ func TestWorkWithEveryIsNotRepeatedIfClockIsBehind(t *testing.T) {
 
 // A call with the option Every does the work of the period in which the call began. If it
 // waits for the key until the next period, it does not do the work of that next period.
-func TestWorkWithEveryBelongsToPeriodInWhichCallBegan(t *testing.T) {
+func TestOptionEveryDoesWorkOfPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -346,7 +346,7 @@ func TestUnreadableDoneMarkIsIgnored(t *testing.T) {
 	})
 }
 
-func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
+func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w, lab.Config())
 		works(w, c, leasehold.Once("mon"))
@@ -464,7 +464,7 @@ func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 
 // The waiter's grant is in flight when the holder hands the key over. The reply to that
 // grant shows the hand-over, and that the work is done.
-func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
+func TestDoReturnsErrDoneIfKeyIsHandedOverButWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		// Without renewals the holder does not learn of the waiter. So Release makes the
 		// key free instead of handing it over.

@@ -39,7 +39,7 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // test compares the median of several runs with each limit, because a run varies by chance:
 // with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. With the race detector it
 // does one run, and raises the limits by an eighth.
-func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
+func TestQueueLimitsLongestWaitAndTimeAndUnitsPerSection(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
 		takes   func(*rand.Rand) time.Duration
@@ -316,7 +316,7 @@ func TestQueueHeadReleasesHandedOverKeyIfCallIsCancelled(t *testing.T) {
 	})
 }
 
-func TestLaterAcquireAcceptsHandOverToStaleQueueEntry(t *testing.T) {
+func TestAcquireAcceptsHandOverToEntryOfEarlierCancelledCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -433,7 +433,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			}()
 			lab.Elapse(time.Second)
 		}
-		// The last positions are reserved for clients that have waited for longer. The test
+		// The last positions are reserved for clients that have waited longer than most. The test
 		// fills these positions by hand.
 		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
 		for _, entry := range list[:protocol.LastPlaces] {
@@ -511,8 +511,8 @@ func TestWaiterJoinsQueueOnlyOnceDespiteLostReplyToJoin(t *testing.T) {
 func TestWaiterReadsRecordSoonAfterLostReplyToJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		// A waiter outside the queue reads a record that is this old only every twelve
-		// seconds.
+		// After such a long wait, a waiter outside the queue reads the record only every
+		// twelve seconds.
 		lab.Elapse(time.Minute)
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {

@@ -62,7 +62,7 @@ func granted(t *testing.T, ended <-chan error) {
 	}
 }
 
-func TestWaitForKeyContinuesAfterAWSRejectsRequests(t *testing.T) {
+func TestWaitForKeyContinuesAfterRefusalByAWS(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {

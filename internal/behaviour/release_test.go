@@ -30,7 +30,7 @@ func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestReleaseMarksRecordOfExpiredLockReleased(t *testing.T) {
+func TestReleaseOfExpiredLockMarksItsRecordAsReleased(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)

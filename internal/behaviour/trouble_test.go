@@ -100,7 +100,7 @@ func TestClientLogsFailingWaitsInOneLinePerMinute(t *testing.T) {
 	})
 }
 
-func TestObserveReportsFailingRequestsOnceAMinute(t *testing.T) {
+func TestElectionObserveReportsFailingRequestsOnceAMinute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w, lab.Config())
 		e := electionOf(c, "scheduler")

@@ -259,7 +259,7 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-func TestItemSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+func TestItemSizeLimitIncludesAttributesOfEveryType(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		bytes := func(v types.AttributeValue) int {
 			return refusedBytes(t, c, "job", leasehold.WithData(make([]byte, 400<<10)),

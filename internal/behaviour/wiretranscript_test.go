@@ -51,7 +51,7 @@ func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // for each list of requests, the first mishap with which the operation sent it
+			first := map[string]string{} // name of the first mishap after which the operation sent these requests, by their text
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {

@@ -1,7 +1,7 @@
 package conformance
 
-// placeholderErrorCases test placeholders for names and values. An expression uses them without
-// a definition, or a request defines them without a use.
+// placeholderErrorCases test requests whose expression uses a placeholder that the request does
+// not define, and requests that define a placeholder that no expression uses.
 func placeholderErrorCases() []Case {
 	one := Item{":v": num("1")}
 	return []Case{

@@ -96,8 +96,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page converts the reply to a Query or Scan. It omits the number scanned if that equals count.
-// It omits count if the reply has items, and returns an error if count is not their number.
+// page converts the reply to a Query or Scan. It sets Scanned only if scanned differs from count,
+// and Count only if the reply has no items. It returns an error if count contradicts the items.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

@@ -126,7 +126,7 @@ func fencedOrNot(e *env) {
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	for name, v := range left { // in layout dynamo-dlm, a release deletes the item
+	for name, v := range left { // left is empty in layout dynamo-dlm, where a release deletes the item
 		if grant[name] == nil && name != "isReleased" {
 			grant[name] = v
 		}

@@ -132,8 +132,8 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// item is the record of a lock with the sort key one, which a peer (a client of another lock
-	// library) holds.
+	// item is the record of a lock that a peer (a client of another lock library) holds. Its
+	// sort key is the value of the variable one.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns damages to the record of a held key. Those in common make any record invalid,
-// and those in ours only a record that leasehold wrote.
+// damages returns two lists of damages to the record of a held key. Each damage in common makes
+// any record invalid. Each damage in ours makes only a record that leasehold wrote invalid.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -105,8 +105,8 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of a different layout. When this layout reads that record, its error
-// must name the returned attribute.
+// another returns a record of a different layout, and the name of one of its attributes. When
+// this layout reads the record, its error must name this attribute.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":

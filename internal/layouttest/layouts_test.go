@@ -51,7 +51,7 @@ func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine 
 	}
 }
 
-func TestAcquireAllHoldsAndTakesOverAllKeysInEveryLayout(t *testing.T) {
+func TestAcquireAllAcquiresAndTakesOverKeysInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{SortKey: "part", SortValue: "-"}, layout.AWSLabs{}, layout.Dynamolock{},
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
@@ -89,7 +89,7 @@ func TestAcquireAllHoldsAndTakesOverAllKeysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestAcquireAllAppliesWithSortKeyToKeysWithoutOne(t *testing.T) {
+func TestAcquireAllUsesOptionWithSortKeyForKeysWithoutSortKey(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))

@@ -156,11 +156,11 @@ func testMovingInPlace(t *testing.T, l layout.Layout) {
 	})
 }
 
-func TestMovingFromJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
+func TestMovingFromJavaClientToNativeNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.AWSLabs{})
 }
 
-func TestMovingFromDynamolockToNativeNeverHasTwoHolders(t *testing.T) {
+func TestMovingFromDynamolockToNativeNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
@@ -180,7 +180,7 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	return []stage{{old}, {old, native}, {native}}
 }
 
-func TestThreeStageMoveToAnotherTableNeverHasTwoHolders(t *testing.T) {
+func TestThreeStageMoveToAnotherTableNeverAllowsTwoHolders(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
@@ -190,7 +190,7 @@ func TestThreeStageMoveToAnotherTableNeverHasTwoHolders(t *testing.T) {
 	}
 }
 
-func TestMoveToAnotherTableWithoutMiddleStageHasTwoHolders(t *testing.T) {
+func TestMoveToAnotherTableWithoutMiddleStageAllowsTwoHolders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		stages := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, stages[0], stages[2]); s.overlaps.Load() == 0 {

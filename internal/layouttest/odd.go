@@ -146,7 +146,7 @@ func oddIsHeld(e *env) {
 		c, _ := e.client()
 		e.isPeers(e.get(c), item)
 		if e.isByClock() && o.dies == soon {
-			return // skipped, because the record shows by any clock that the holder is already dead
+			return // skipped, because by the expiry time in the record the holder is already dead
 		}
 		fresh, _ := e.client() // a client that has not observed the record
 		begun := time.Now()

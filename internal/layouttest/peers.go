@@ -22,7 +22,7 @@ type peer struct {
 	// deletes the item.
 	freed func(holder string) Item
 
-	// until returns the time from which the peer considers the holder that item shows dead. The
+	// until returns the time at which the holder in item becomes dead for the peer. The
 	// parameter written is the time when the item was written or first read. until returns
 	// the zero time if the peer cannot read the item.
 	until func(item Item, written time.Time) time.Time

@@ -18,7 +18,7 @@ func releaseChecks() []check {
 	}
 }
 
-// isFree reports whether item shows a free key: it is nil or marked released. A peer, which is a
+// isFree reports whether item, the record of a key, is nil or marked released. A peer, which is a
 // client of the layout's lock library, would acquire such a key at once.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"

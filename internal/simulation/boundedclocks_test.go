@@ -128,10 +128,10 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds records until when the holder trusts its lock after r has written a version. It
-// skips versions for which the item stores no lease end. It also skips hand-overs to the head
-// of a queue: only the head itself knows when the lease of such a hand-over ends. The caller
-// must hold c.mu.
+// notesEnds stores in c.ends the time until which the holder trusts its lock after r has
+// written a version. It skips versions for which the item stores no lease end. It also skips
+// hand-overs to the head of a queue: only the head itself knows when the lease of such a
+// hand-over ends. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -235,8 +235,8 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 // clocks are the three clocks of one process. Two of them, mono and boot, run at the rate
 // of the process. While the machine is suspended, boot runs on and mono almost stops. Mono
 // does not stop entirely, because the timers of the synctest bubble run on during the
-// suspend. If a timer fires too early by mono, the client sets it again. The third clock is
-// the wall clock, which is set to random times.
+// suspend. If a timer fires too early by mono, the client sets the timer again. The third
+// clock is the wall clock, which is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time

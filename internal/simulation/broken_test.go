@@ -43,8 +43,8 @@ var rare = []string{
 	"keys one by one, kept when one is refused",
 }
 
-// areFound runs up to the given number of seeds of each variant. The test fails
-// unless one of the seeds shows an expected violation.
+// areFound runs up to the given number of seeds of each variant. The test fails if no seed
+// of some variant shows a violation that the variant's field finds lists.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	page := lab.Must(os.ReadFile("doc.go"))(t)
@@ -253,8 +253,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	)
 }
 
-// oneByOne returns manners that acquire the keys in the given order, and hold the earlier keys
-// while they wait for the next one. The flag says whether they release these keys on failure.
+// oneByOne returns a function that acquires keys in the given order, and holds the earlier keys
+// while it waits for the next one. If releases is true, it releases these keys on failure.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

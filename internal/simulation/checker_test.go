@@ -188,7 +188,7 @@ func (c *checker) believed(r *request) []*belief {
 	}
 	newest := map[string]*belief{}
 	// made is the grant that the request creates, and therefore does not end. If the request
-	// repeats a hand-over to a waiter of the same process, that waiter may already trust made.
+	// repeats a hand-over to a waiter of the same process, that waiter may already trust it.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {

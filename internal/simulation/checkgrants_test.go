@@ -18,8 +18,8 @@ type state struct {
 	by                    int    // id of the process that last wrote the record
 }
 
-// changes records the state that request r has given to a record, and checks
-// the change.
+// changes stores in c.records the state that request r has given to a record, and checks the
+// change.
 func (c *checker) changes(r *request, key string, item attributeMap) {
 	c.notesEnds(r, item)
 	now := &state{
@@ -123,7 +123,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // allowed: the process replaces a grant that it held, handed over or was handed, and that it does not trust now
+		return // allowed: the process had acquired, written or received the old grant itself, and does not trust it now
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {

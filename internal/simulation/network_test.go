@@ -21,7 +21,7 @@ import (
 // troubles are faults that happen only in the networks of some worlds. The networks of all
 // worlds lose, delay, repeat and refuse requests.
 type troubles struct {
-	refusals bool          // AWS answers some requests that access is denied, although it applied some of them
+	refusals bool          // AWS replies to some requests that access is denied, although it has applied some of these requests
 	noOld    bool          // the reply to a failed condition does not contain the item
 	copies   time.Duration // longest delay with which a second copy of a request arrives; zero for no second copies
 	keys     bool          // writes of single keys are throttled for several seconds at a time
@@ -128,7 +128,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // no commit that was applied is answered by a denial of access
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // excludes commits: an applied commit is never answered by a denial of access
 		return deniedAfter
 	case mended || p < 60:
 		return none
@@ -248,8 +248,8 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current window of three seconds. Each period of trouble
-// (see inTrouble) begins and ends with a window.
+// window returns the number of the current window of three seconds. The periods in
+// which inTrouble returns true begin and end with a window.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts

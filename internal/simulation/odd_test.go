@@ -26,8 +26,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w, with the hooks and the choice of faults taken
-// from the other world, by.
+// watchedAs returns a copy of w that has the hooks and the choice of faults of another world
+// (argument by).
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -35,8 +35,8 @@ func (w world) watchedAs(by world) world {
 }
 
 // The clients of one table have different configurations. Their network delivers copies of
-// requests minutes later. It answers some requests that access is denied, although some of
-// them were applied. In some seeds the engine omits the item of a failed condition. In others,
+// requests minutes later. It denies access to some requests, although some of them were
+// applied. In some seeds the engine omits the item of a failed condition. In others,
 // clients remember only the keys that they are observing. All promises hold.
 func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))

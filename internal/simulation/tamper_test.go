@@ -127,8 +127,8 @@ func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, isHead, "($0 OR attribute_exists($1))")
 }
 
-// respelled replaces a part of the condition of an update. It changes only requests that
-// satisfy the predicate is.
+// respelled replaces a part of the condition of an update. It changes only requests for
+// which the predicate (argument is) holds.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
 	if !asksFor(r, "UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) {
 		return body
@@ -149,8 +149,8 @@ type commitCall struct {
 	err               error             // result of the call
 }
 
-// begin records that the process calls Commit under lock. It returns the record of the
-// call and the value that the call appends.
+// begin is called before the process calls Commit under lock. It returns a new commitCall,
+// which the checker knows, and the value that the call must append.
 func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -167,10 +167,9 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit appends a value to the log of the lock's key, in a transaction that the lock
-// guards. The append itself has one of three kinds of condition: none; that the log
-// has not changed since it was read; or a condition that no longer holds. The call
-// waits for at most patience.
+// commit appends a value to the log of the lock's key, in a transaction that the lock guards.
+// The append itself has no condition, or the condition that the log has not changed since it
+// was read, or a condition that no longer holds. The call waits for at most patience.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()

@@ -41,7 +41,7 @@ type writes struct {
 	last  map[string]attributeMap // record of each key as it is in the table, by key
 }
 
-// ask is the operation of a request on one key. A transaction may contain several asks.
+// ask is an operation of a request on one key. A transaction may contain several operations.
 type ask struct {
 	key, attempt, kind, lease, place, entry string
 	grants                                  []string
@@ -87,8 +87,8 @@ func (w *writes) record(item attributeMap) string {
 	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
 }
 
-// wrote notes that r was sent, in the history of each key that r writes. The caller must
-// hold c.mu.
+// wrote adds the sending of r to the history of each key that r writes. The caller must hold
+// c.mu.
 func (c *checker) wrote(r *request) {
 	if c.writes == nil {
 		return
@@ -161,8 +161,8 @@ func (c *checker) heard(r *request, status int, body []byte) {
 	}
 }
 
-// trusted adds to the history that a process begins to trust a grant. The
-// caller must hold c.mu.
+// trusted adds the beginning of a belief to the history of the belief's key. The caller must
+// hold c.mu.
 func (c *checker) trusted(b *belief) {
 	if c.writes == nil {
 		return
@@ -173,8 +173,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds to the history of the key that processes no longer trust grants of the key:
-// each belief that has ended since the last call. The caller must hold c.mu.
+// doubted adds to the history of the key the end of each belief in a grant of that key that
+// has ended since the last call of doubted. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -184,8 +184,8 @@ func (c *checker) doubted(key string) {
 	}
 }
 
-// failed reports whether a reply says that a condition has failed. For a transaction, it
-// reports this of the condition of the item at index.
+// failed reports whether a reply says that a condition has failed. In a transaction, only the
+// condition of the item at index counts.
 func failed(res *http.Response, index int) bool {
 	var out struct {
 		Type                string `json:"__type"`
@@ -243,9 +243,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the value to which text sets the named attribute, or with which text compares
-// it. The argument text is an expression of the update. The pattern (argument in) matches the
-// part of text that names the attribute and the value.
+// value returns the attribute value that an expression of the update (argument text) assigns
+// to the named attribute, or compares with it. A pattern (argument in) matches each part of
+// text that names an attribute and a value.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

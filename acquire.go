@@ -19,8 +19,8 @@ import (
 // In the native layout all waiting calls are in one queue, in the key's record. The write
 // that releases the key grants it to the first of them, so TryAcquire fails while other
 // calls wait. Until its first renewal, such a grant has half of the former holder's lease,
-// but from 3 s to 10 s: call Lock.Renew before work that relies on Lock.TrustedUntil. In
-// other layouts waiters poll the record (Config.PollMax).
+// at least 3 s and at most 10 s: call Lock.Renew before work that relies on
+// Lock.TrustedUntil. In other layouts waiters poll the record (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
 // Refused credentials are retried only if DynamoDB has accepted this client before. Denied
@@ -59,7 +59,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched runs search and emits the events of its outcome. Close waits until searched
-// returns. The error on a closed client names the key first.
+// returns. The error on a closed client contains the key in first.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -142,8 +142,8 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 // AcquireAny acquires the first of keys that is free, in the order given. While none is free
 // it reads them all, up to 100 by one request. Options apply to every key. With NoWait it
 // takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
-// first held key. A key whose lock ctx belongs to is left out or, with Reentrant, shared. It
-// returns ErrDeadlock if no key is left, or every wait could deadlock.
+// first held key. A key is left out or, with Reentrant, shared if ctx belongs to its
+// lock. The error is ErrDeadlock if no key is left, or every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -42,8 +42,8 @@ func TestLocksReturnErrClosedAfterClose(t *testing.T) {
 }
 
 // meetsClose runs call, and returns its error. It closes the client while the first request
-// that fits accepts is in flight. The fault in answer handles that request, and all later
-// requests that fits accepts.
+// for which fits returns true is in flight. The fault in answer handles that request, and all
+// later requests for which fits returns true.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)

@@ -71,9 +71,9 @@ func ExampleConfig_OnEvent_credentials() {
 	defer locks.Close(ctx)
 }
 
-// A fleet moves off dynamolock, or off the Java client, one process at a time. At first the
-// layout is dynamolock (or awslabs), which shares the table with the old clients. The
-// configuration changes to native once the last old client is gone.
+// A service moves from dynamolock, or from the Java client, one process at a time. At first
+// its layout is dynamolock (or awslabs), which shares the table with the old clients. The
+// layout changes to native once the last old client is gone.
 func Example_moveOffDynamolock() {
 	ctx := context.Background()
 	db := openDB(ctx) // on AWS: dynamodb.NewFromConfig(cfg)

@@ -43,8 +43,8 @@ func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.Can
 	return g.g.Bind(ctx)
 }
 
-// Do is Lock.Do for all locks: if one of them has ended before, it does not call fn, and
-// releases the others.
+// Do is Lock.Do for all locks: if one lock has ended before, Do does not call fn, and
+// releases the other locks.
 func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
 	if err := g.beginWork(ctx); err != nil {
 		return &markedError{err, ErrNotRun}

@@ -112,8 +112,8 @@ type Sighting struct {
 //
 // A holder is dead once its record (under Config.SharedLease its session) has not changed
 // for one lease, by this process's monotonic clock. In layouts that store an expiry time, it
-// is dead once that time has passed. A holder found dead that renews after all, as clocks run
-// apart, is live again.
+// is dead once that time has passed. A dead holder that renews after all, because clocks
+// drift, is live again.
 //
 // Failed requests are retried as in Acquire; EventWaitError and the log report them. Other
 // errors, such as ErrClosed or a *RecordError, are yielded with the zero Sighting, and end

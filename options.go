@@ -74,8 +74,8 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait, but does not observe a holder that appears dead. It takes over
-// only from a holder that earlier calls of this client have observed for a lease. A process
-// that calls once, as under cron, never does.
+// only if earlier calls of this client observed the holder for a lease. A process of one
+// call, as under cron, never takes over.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }

@@ -177,7 +177,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON returns the command's output; attributes are DynamoDB JSON.
+// MarshalJSON returns the JSON of leasehold get; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`

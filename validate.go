@@ -17,8 +17,8 @@ import (
 // size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns one call of Acquire with its options and defaults. If an option is
-// invalid, or ctx has ended, it returns an error.
+// newRequest returns the request of one call that acquires, with options and defaults. If an
+// option is invalid, or ctx has ended, it returns an error.
 func (c *Client) newRequest(ctx context.Context, partition string, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
@@ -98,7 +98,7 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 }
 
 // apply applies the options opts, in their order, to *call: it passes each option to the
-// function to. If an option is nil, apply applies none and returns an error.
+// function to. If an option is nil, apply returns an error and applies none.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {

@@ -65,7 +65,7 @@ func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.held {
-		if h.key == key && h.grant == grant { // held may have several grants of one key, if one was lost and this client has not noticed yet
+		if h.key == key && h.grant == grant { // c.held may contain several grants of one key: a lost grant stays until this client notices the loss
 			return true
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Holds) repeats(h *Lock, repeats bool) {
 	}
 }
 
-// failedToFree returns the locks whose release has failed and is repeated.
+// failedToFree returns the locks whose release has failed and is repeated by a timer.
 func (c *Holds) failedToFree() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

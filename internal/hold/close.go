@@ -73,7 +73,8 @@ func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
-		// This tells functions in Do to stop. The lease is renewed until they have stopped.
+		// The end of its context tells a function in Do to stop. The lease is renewed until the
+		// function has returned.
 		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock
@@ -115,7 +116,7 @@ func (cl *closer) freeOne(h *Lock) {
 }
 
 // free frees a lock. ok is true if the first request of the release has a slot. If ok is
-// false, no time is left, and free only ends the lock.
+// false, no time is left: free then ends the lock, and sends nothing.
 func (cl *closer) free(h *Lock, ok bool) {
 	if !ok {
 		h.end(core.ErrClosed)
@@ -147,8 +148,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Show the error of an answered request if there is one, as it names the cause. The
-	// other errors are of requests that were still in flight when Close gave up.
+	// Show an error with a known outcome if there is one, as it names the cause. Most other
+	// errors are of requests that were still in flight when the time of Close ended.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

@@ -95,7 +95,7 @@ func TestCloseReleasesLocksWithLeastRemainingTrustFirst(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesOtherLocksWhileOneReleaseHangs(t *testing.T) {
+func TestCloseReleasesOtherLocksWhileSomeReleasesHang(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "hung", 15, leasehold.WithLease(10*time.Second)) // these locks have the least trust, so Close releases them first
@@ -138,7 +138,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 	}
 }
 
-func TestCloseErrorTextPrefersReleaseErrorWithKnownOutcome(t *testing.T) {
+func TestTextOfCloseErrorPrefersErrorWithKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -161,7 +161,7 @@ func TestCloseErrorTextPrefersReleaseErrorWithKnownOutcome(t *testing.T) {
 	})
 }
 
-func TestCloseWithEndedContextStopsAfterReleaseGrace(t *testing.T) {
+func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", 200)

@@ -75,8 +75,9 @@ func notDone(rs []*release) {
 // the commit. The result matches ErrUnknownOutcome only if err does, even if a release has
 // no answer. If err reports the loss of a lock, the result contains that loss only once.
 //
-// A commit of unknown outcome may have freed the keys itself, and freeing.left is then at
-// least maybeFreed. A release that finds another client's grant then reports no loss.
+// A commit of unknown outcome may itself have freed the keys. It therefore sets freeing.left
+// to at least maybeFreed. As a consequence, a release that finds the grant of another client
+// reports no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -124,7 +125,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	var now attempts.Latest
 	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
-		if late != nil { // another commit or release still held its lock when limit ended
+		if late != nil { // another commit or release still held the mutex of this lock when limit ended
 			err = notSent(late, attempts.Cause(limit))
 		} else {
 			err = g.commitWithReleases(ctx, rs, writes, &now)

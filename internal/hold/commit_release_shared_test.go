@@ -85,7 +85,7 @@ func TestCommitAndReleaseOfSharedGrantReturnsNilOnceApplied(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseEndsOnlyItsHandleBeforeItSendsCommit(t *testing.T) {
+func TestCommitAndReleaseOfSharedGrantEndsOnlyItsOwnHandle(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -101,7 +101,7 @@ func TestCommitAndReleaseEndsOnlyItsHandleBeforeItSendsCommit(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAndReleaseKeepsGrantThatOtherHandlesShare(t *testing.T) {
+func TestCommitAndReleaseOfGroupDoesNotReleaseSharedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		lab.OK(t, s.commitAndRelease(t.Context(), "1"))
@@ -173,7 +173,7 @@ func TestFailedCommitAndReleaseEndsItsHandleOfSharedGrant(t *testing.T) {
 	}
 }
 
-func TestReleaseOfOtherHandleSucceedsDespiteUnansweredCommit(t *testing.T) {
+func TestReleaseSucceedsDespiteUnansweredCommitOfOtherHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
@@ -253,7 +253,7 @@ func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
 	}
 }
 
-func TestCommitReturnsUnknownOutcomeAloneEvenIfLockIsLost(t *testing.T) {
+func TestUnansweredCommitReturnsUnknownOutcomeEvenIfLockIsLost(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

@@ -216,7 +216,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestFailedCommitIsReportedAsFailedDespiteUnansweredRelease(t *testing.T) {
+func TestCommitAndReleaseReturnsErrorOfCommitIfReleaseHasNoReply(t *testing.T) {
 	says := func(what string) func(error) bool {
 		return func(err error) bool { return strings.Contains(err.Error(), what) }
 	}
@@ -277,7 +277,7 @@ func TestFailedCommitIsReportedAsFailedDespiteUnansweredRelease(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenOtherLockOfContextEnds(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenContextEndsWithOtherLock(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to another lock": false, "bound to its own too": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {
@@ -305,7 +305,7 @@ func TestCommitAndReleaseReturnsWhenOtherLockOfContextEnds(t *testing.T) {
 // Within this client's lease, no other client can be granted the key unless the commit was
 // applied and freed the key. So the grant of another client within that time proves that
 // the commit was applied.
-func TestGrantToOtherClientProvesCommitAndReleaseWasApplied(t *testing.T) {
+func TestReleaseSucceedsIfUnansweredCommitAndReleaseFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -25,7 +25,7 @@
 //
 //	renewal          package lease
 //	commit           package fence. Only one commit or release of a lock runs at a time
-//	                 (commit.go)
+//	                 (group.go)
 //	release          applied: the key is free. Rejected: an earlier attempt has freed the key,
 //	                 if the record shows that attempt's version, or if no other client could
 //	                 have acquired the key yet. Otherwise the lock was lost before. No answer,
@@ -43,11 +43,11 @@
 //	                 goroutine has left in the meantime, its grant is handed over in turn
 //	hand-over to     the same for another client, the head of the record's queue (handover.go).
 //	the head         No later attempt may replace it. Rejected: another waiter is the head now
-//	commit with      a transaction of writes and releases. If it is not known to have
-//	releases         been applied, each release is then sent alone
-//	resume           a renewal of a grant that some process has detached. Only one runs at a
-//	                 time: otherwise the condition of each could name the version of the other,
-//	                 and both would succeed
+//	commit with      a transaction of writes and releases. Unless the transaction is known
+//	releases         to have been applied, each release is then sent alone
+//	resume           a renewal of a grant that some process has detached. Only one resume of
+//	                 a grant runs at a time: if two did, the condition of each could accept the
+//	                 version that the other has written, and both would succeed
 //	mark a session   frees all its locks. No answer: repeated until the lease has expired
 //	dead
 //

@@ -18,7 +18,7 @@ import (
 type releaseAttempt struct {
 	acquire.GrantAttempt
 	handsOver bool // the write hands the key to the next waiting goroutine of this client
-	toHead    bool // the write hands the key to another client, which may already trust its grant: no later write may replace this one
+	toHead    bool // the write hands the key to another client, which may already trust its grant: no later write may overwrite this one
 }
 
 func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
@@ -30,7 +30,7 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 // their writes may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free: this lock's or, if a goroutine was handed the key but had left, that goroutine's; without the versions in tried
+	hold          protocol.Hold   // the grant to free: the lock's own or, if left is handedOn, the goroutine's; without the versions in tried
 	record        protocol.Record // the record after the last write that is known to have been applied
 	mayHaveStored bool            // a later write than the last applied one has no answer, and may have stored data or attributes
 	sentInLease   bool            // the first write was sent before the lease had expired
@@ -49,7 +49,7 @@ type freeing struct {
 	r *release // release that may send requests now; guarded by h.mu
 }
 
-// left is how far a grant may have passed out of this client's control.
+// left is the last event by which this client may have lost control of the grant.
 type left int
 
 // Values of left. A grant passes through them in this order.
@@ -128,9 +128,11 @@ func (f *freeing) done() *protocol.Done {
 	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
 }
 
-// named returns the grant for the condition of the next write. It contains all versions that
-// the record may have, also those of attempts without an answer. Such an attempt may have
-// handed the key over, so named also contains the grant that the attempt would have made.
+// named returns the grant for the condition of the next write. The result contains all
+// versions that the record may have, also the versions of attempts without an answer. Such an
+// attempt may have handed the key to a goroutine, so the result also contains the grant that
+// the attempt would have made. The result omits attempts that hand the key to another client,
+// because no later write may overwrite them.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
@@ -182,9 +184,10 @@ func (f *freeing) end(err error) {
 }
 
 // repeat starts a timer that repeats a failed release, if the record may still show the
-// grant. It reports whether it has started one. The repetition serves other clients: they
-// respect the grant's lease, and a session's lease is renewed on and on. This client itself
-// no longer treats the grant as held, and may take the key over at once.
+// grant. It reports whether it has started one. The repetition serves other clients:
+// they wait until the lease expires, and a session's lease does not expire while the session
+// is renewed. This client itself no longer treats the grant as held, and may take the key
+// over at once.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSecondReleaseSendsNothingOnceFirstHasFoundLoss(t *testing.T) {
+func TestSecondReleaseSendsNothingIfFirstReturnedErrLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		w.Steal("job")
@@ -38,7 +38,7 @@ func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRefused(t *testing.T) {
 	})
 }
 
-func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
+func TestSecondReleaseSucceedsIfFirstMayHaveDeletedRecord(t *testing.T) {
 	type row struct {
 		deletes bool
 		fate    lab.Fault // fault of the first release
@@ -73,7 +73,7 @@ func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterLeaseExpiredReportsLossIfKeyIsTakenOver(t *testing.T) {
+func TestReleaseOfExpiredLockReturnsErrLostIfKeyIsTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
@@ -91,7 +91,7 @@ func TestFailedReleaseHasUnknownOutcomeIfEarlierOneIsUnanswered(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.OutageConfig() // with HoldThroughOutage, the lock expires, but is not reported as lost
+				cfg := lab.OutageConfig() // with HoldThroughOutage, the client does not report the lock as lost when its lease expires
 				_, wire, lock := w.Holding(cfg)
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 				lab.Elapse(time.Minute)
@@ -106,7 +106,7 @@ func TestFailedReleaseHasUnknownOutcomeIfEarlierOneIsUnanswered(t *testing.T) {
 	}
 }
 
-func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
+func TestUnansweredReleaseReturnsNilIfAnotherClientIsGrantedKey(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -73,7 +73,7 @@ func TestConcurrentReleasesOfLockSendOneRequest(t *testing.T) {
 	})
 }
 
-func TestSameClientCanAcquireKeyAfterFailedRelease(t *testing.T) {
+func TestClientCanAcquireKeyAgainAfterItsReleaseFailed(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)
 		wire.SetFault(refuseReleases("AccessDeniedException"))
@@ -87,7 +87,7 @@ func TestSameClientCanAcquireKeyAfterFailedRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseSucceedsAfterOver100UnansweredReleases(t *testing.T) { // DynamoDB allows 100 operands of IN
+func TestReleaseSucceedsAfterOver100UnansweredReleases(t *testing.T) { // a condition lists versions in an IN, for which DynamoDB allows 100 operands
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -192,7 +192,7 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
+func TestSecondReleaseFreesKeyIfUnansweredHandOverWasApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -246,7 +246,7 @@ func TestDurationOfGrantInEventExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestTrustInLocksOfGroupEndsBeforeAnyReleaseIsSent(t *testing.T) {
+func TestReleaseOfGroupEndsTrustInAllLocksBeforeFirstRequest(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -265,7 +265,7 @@ func TestTrustInLocksOfGroupEndsBeforeAnyReleaseIsSent(t *testing.T) {
 	})
 }
 
-func TestGroupReleaseJoinsErrorsOfLocks(t *testing.T) {
+func TestReleaseOfGroupJoinsErrorsOfLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -279,7 +279,7 @@ func TestGroupReleaseJoinsErrorsOfLocks(t *testing.T) {
 	})
 }
 
-func TestGroupReleaseSucceedsEvenIfKeysAreGrantedAfterLostReply(t *testing.T) {
+func TestReleaseOfGroupSucceedsEvenIfKeysAreGrantedBeforeRetry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -295,7 +295,7 @@ func TestGroupReleaseSucceedsEvenIfKeysAreGrantedAfterLostReply(t *testing.T) {
 	})
 }
 
-func TestGroupReleaseHandsOverKeysToWaiters(t *testing.T) {
+func TestReleaseOfGroupHandsOverKeysToWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

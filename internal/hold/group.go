@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Group is one or more handles with a common context. Code for one handle and code for
-// several handles both use a Group.
+// Group is one or more handles with a common context. Methods for one handle use a Group of
+// that handle, so that the same code serves one handle and several.
 type Group struct {
 	c       *Holds
 	handles []*Handle // handles in the order in which callers named the keys

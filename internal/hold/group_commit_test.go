@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGroupCommitIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
+func TestCommitOfGroupIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
 	lab.Each(t, map[string]string{
 		"all are held": "", "x is broken": "x", "y is broken": "y", "z is broken": "z",
 	}, func(t *testing.T, w *lab.World, broken string) {
@@ -40,7 +40,7 @@ func TestGroupCommitIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
 	})
 }
 
-func TestGroupCommitWithFailedWriteLeavesLocksHeld(t *testing.T) {
+func TestFailedWriteInCommitOfGroupLeavesLocksHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -53,7 +53,7 @@ func TestGroupCommitWithFailedWriteLeavesLocksHeld(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
+func TestCommitAndReleaseOfGroupIsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -71,7 +71,7 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestGroupIsReleasedAfterFailedOrUnansweredCommit(t *testing.T) {
+func TestCommitAndReleaseOfGroupFreesKeysEvenIfItReturnsError(t *testing.T) {
 	type row struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error
@@ -104,7 +104,7 @@ func TestGroupIsReleasedAfterFailedOrUnansweredCommit(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
+func TestCommitAndReleaseOfGroupDoesNotReleaseLostLock(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"alone": leasehold.Keys("x"), "beside another": leasehold.Keys("x", "y"),
 	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
@@ -125,7 +125,7 @@ func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	})
 }
 
-func TestInvalidGroupCommitReturnsErrorWithoutRequest(t *testing.T) {
+func TestInvalidCommitOfGroupReturnsErrorWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -139,7 +139,7 @@ func TestInvalidGroupCommitReturnsErrorWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestReleaseWaitsForCommitOfGroupOrOfOneOfItsLocks(t *testing.T) {
+func TestReleaseOfGroupWaitsForCommitOfGroupOrOneOfItsLocks(t *testing.T) {
 	for by, release := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, noted("2")) },
@@ -166,7 +166,7 @@ func TestReleaseWaitsForCommitOfGroupOrOfOneOfItsLocks(t *testing.T) {
 	}
 }
 
-func TestGroupCommitAndReleaseIsAppliedDespiteUnansweredRenewal(t *testing.T) {
+func TestCommitAndReleaseOfGroupSucceedsDespiteUnansweredRenewal(t *testing.T) {
 	for name, renewal := range map[string]lab.Fault{
 		"landed unseen": lab.LoseReply, "never arrived": lab.Drop, "is under way": lab.Slow(time.Second), "under way, unseen": lab.Unheard,
 	} {
@@ -188,7 +188,7 @@ func TestGroupCommitAndReleaseIsAppliedDespiteUnansweredRenewal(t *testing.T) {
 	}
 }
 
-func TestGroupCommitAndReleaseEmitsOneReleasedEventPerLock(t *testing.T) {
+func TestCommitAndReleaseOfGroupEmitsOneReleasedEventPerLock(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
@@ -211,7 +211,7 @@ func TestGroupCommitAndReleaseEmitsOneReleasedEventPerLock(t *testing.T) {
 	}
 }
 
-func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
+func TestCommitAndReleaseOfGroupIsNotSentIfAnyLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}

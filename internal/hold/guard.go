@@ -64,12 +64,13 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends every lock in holds that depends on a row in shown. These rows no longer show
-// their grants; the value in shown is the item that was read, or nil for a missing row. The
-// loss is final: a guard that has failed once can never pass again. loseBy returns one error
-// for each lock in holds, nil if the lock was not lost. A loss wraps err and otherwise(lock),
-// the error with which this client had ended the lock before. All lost locks end before
-// loseBy reports the first loss.
+// loseBy ends every lock in holds that depends on a row in shown. The keys of shown are rows
+// that no longer show their grants. Each value is the item that was read, or nil for a
+// missing row. The loss is final: a guard that has failed once can never pass again. loseBy
+// returns one error for each lock in holds, nil if the lock was not lost. The error of a lost
+// lock wraps err. It also wraps the result of otherwise for the lock: the error with which
+// this client had ended the lock before. All lost locks end before loseBy reports the first
+// loss.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

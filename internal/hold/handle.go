@@ -140,8 +140,8 @@ func (l *Handle) EndWork() { l.h.working.End() }
 
 // lockContext is the context of a lock. Its methods read the clock, so its state is right
 // even after a pause of the process, before any timer has fired. It wraps an ordinary cancel
-// context, which stores the cause. Package context attaches children to the wrapped context
-// without a goroutine.
+// context, which stores the cause. Contexts that package context derives from a lockContext
+// need no goroutine, because package context finds the wrapped context.
 type lockContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -256,14 +256,14 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// withoutReleaseOf returns a context that ends when ctx ends, unless ctx ends because a lock in holds
-// was released. The caller of a release may pass a ctx that is bound to the released lock.
-// The release ends that ctx, but its requests must still be sent.
+// withoutReleaseOf returns a context that ends when ctx ends, unless ctx ends because a lock
+// in holds was released. The caller of a release may pass a ctx that is bound to the released
+// lock. The release ends that ctx, but the requests of the release must still be sent.
 func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := false // whether ctx is bound to a lock in holds; if not, a release that ends ctx is of another lock
+		bound := false // whether ctx is bound to a lock in holds; if not, a release that ends ctx has released another lock
 		for held := boundLockOf(ctx); held != nil; held = held.outer {
 			bound = bound || slices.Contains(holds, held.by)
 		}

@@ -65,7 +65,7 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	case attempts.Rejected:
 		record, err := h.Decode(r.Item)
 		switch {
-		case err != nil && r.Item != nil: // the record is damaged, and perhaps its queue; a release checks only the grant
+		case err != nil && r.Item != nil: // the record, perhaps its queue, is damaged; a release may still succeed, as its condition is only about the grant
 			return false
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record
@@ -124,8 +124,8 @@ func (f *freeing) handOver() (ended bool) {
 }
 
 // grantTo sends the hand-over to a goroutine of this client until the hand-over is answered.
-// It returns the applied attempt and its record. It returns neither if the key is free or
-// held by another client, for example because an earlier release was applied.
+// It returns the grant that was applied. It returns the zero Grant if the key is free or held
+// by another client, for example because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
 	var under acquire.Session

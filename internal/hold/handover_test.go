@@ -141,7 +141,7 @@ func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	})
 }
 
-func TestFailingHandOverEndsOnceLeaseExpires(t *testing.T) {
+func TestReleaseEndsOnceLeaseExpiresIfHandOverKeepsFailing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseRefusedAfterAppliedHandOverIsNotUnknownOutcome(t *testing.T) {
+func TestReleaseRefusedAfterHandOverReturnsOpError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -297,7 +297,7 @@ func TestRefusedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	})
 }
 
-func TestReleaseWithNewDataDoesNotHandOverToGoroutine(t *testing.T) {
+func TestReleaseThatChangesRecordDoesNotHandOverToGoroutine(t *testing.T) {
 	type row struct {
 		opt  leasehold.ReleaseOption
 		want string
@@ -356,7 +356,7 @@ func TestConditionOfHandOverNamesAtMostHundredVersions(t *testing.T) {
 	})
 }
 
-func TestLockHandedToGoroutineIsUnderSessionOfEarlierLock(t *testing.T) {
+func TestHandOverToGoroutineKeepsKeyUnderSameSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")
@@ -376,7 +376,7 @@ func TestLockHandedToGoroutineIsUnderSessionOfEarlierLock(t *testing.T) {
 	})
 }
 
-func TestNextLockAfterResumedLockIsUnderSharedLease(t *testing.T) {
+func TestReleaseOfResumedLockGrantsNextLockUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

@@ -47,7 +47,7 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	})
 }
 
-func TestLostErrorHasReasonThatRecordShows(t *testing.T) {
+func TestReasonOfLostErrorIsDerivedFromRecord(t *testing.T) {
 	type row struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason

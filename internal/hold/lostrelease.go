@@ -36,7 +36,8 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 // that does not show the grant.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	// Suppose that the first write was sent within the lease, and was not applied. Then no
-	// other client could be granted the key while that write was in flight.
+	// other client could be granted the key while that write was in flight. So a record
+	// without the grant shows that a write was applied.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -122,7 +123,7 @@ func (h *Lock) missingMark() error {
 func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
 // lost returns the error of a release whose record does not show the grant. It returns nil
-// if this client had already freed the key by other means, or may have done so.
+// if another write of this client had already freed the key, or may have done so.
 func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {

@@ -167,7 +167,7 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 	})
 }
 
-func TestBackgroundReleaseStopsWithLeaseOrCloseOrSuccess(t *testing.T) {
+func TestFailedReleaseIsRepeatedOnlyUntilSuccessCloseOrExpiry(t *testing.T) {
 	withLease := func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 		lab.Elapse(14 * time.Minute)
 		if n := len(wire.Sent()); n < 10 || n > 400 {
@@ -219,7 +219,7 @@ func TestBackgroundReleaseStopsWithLeaseOrCloseOrSuccess(t *testing.T) {
 	})
 }
 
-func TestBackgroundReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
+func TestRepeatedReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
 	lab.Each(t, map[string]bool{"of the same client": true, "of another": false}, func(t *testing.T, w *lab.World, same bool) {
 		c, wire, lock := w.Holding(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -204,8 +204,8 @@ func (r *release) send(limit context.Context) {
 }
 
 // drop removes the handle that the release ends, and then ends the release. If the handle
-// was the grant's last one, drop begins another release in the background, which frees the
-// key. This release then ends with that release.
+// was the grant's last one, drop begins a second release in the background, which frees the
+// key. The first release, r, then ends when the second one ends.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -242,8 +242,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether every request of the release was answered, and its time is over,
-// so that it sends no more requests.
+// Answered reports whether every request of the release was answered, and the release sends no
+// more of them, because its limit has ended.
 func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
 // LastErr returns the error of the release's last attempt that is no longer in flight.

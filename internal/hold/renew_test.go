@@ -123,7 +123,7 @@ func TestLogHasOneSummaryOfFailingRenewalsPerTenSeconds(t *testing.T) {
 	})
 }
 
-func TestRenewalRecoveryIsLoggedAlthoughFailingLockWasReleased(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedEvenIfOneLockWasReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -140,7 +140,7 @@ func TestRenewalRecoveryIsLoggedAlthoughFailingLockWasReleased(t *testing.T) {
 	})
 }
 
-func TestRenewalRecoveryIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -160,7 +160,7 @@ func TestRenewalRecoveryIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
 	})
 }
 
-func TestRenewalRecoveryIsNotLoggedIfFailingLockIsLost(t *testing.T) {
+func TestLossOfUnrenewedLockIsNotLoggedAsRecoveryOfRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

@@ -113,7 +113,7 @@ func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
 	})
 }
 
-func TestRecordHasNoTTLIfDataMayHaveBeenStored(t *testing.T) {
+func TestReleasedRecordHasNoTTLIfRenewMayHaveStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
@@ -138,7 +138,7 @@ func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasTTLAfterRefusedHandOverWithData(t *testing.T) {
+func TestReleasedRecordHasTTLIfHandOverWithDataWasRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -155,7 +155,7 @@ func TestRecordHasTTLAfterRefusedHandOverWithData(t *testing.T) {
 	})
 }
 
-func TestRecordHasTTLAfterUnansweredHandOverWithoutData(t *testing.T) {
+func TestReleasedRecordHasTTLIfUnansweredHandOverHadNoData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c)

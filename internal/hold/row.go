@@ -51,8 +51,8 @@ func (r *row) named(versions []string) protocol.Hold {
 
 // narrow does nothing unless there are more versions than a condition can name. It then reads
 // the record to find out which attempts can no longer be applied. It removes these attempts
-// from tried, and their versions from *versions. It repeats failed reads while limit lasts
-// and the time until has not passed. It returns the number of its requests.
+// from tried, and their versions from *versions. It repeats failed reads until limit
+// ends, or the time in the parameter until has passed. It returns the number of its requests.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {
@@ -91,7 +91,8 @@ func (r *row) narrow(
 // send sends attempts that free the row, or resume its grant. It first calls narrow, as a
 // condition can name only so many versions; reads is the number of requests that narrow has
 // sent. If once is true, send sends only one attempt. Otherwise it sends attempts until one is
-// answered or limit ends. Only the first attempt may begin after the time until.
+// answered or limit ends. Once the time in until has
+// passed, it begins no attempt except the first.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,

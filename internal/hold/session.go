@@ -15,12 +15,12 @@ import (
 )
 
 // lockLease is the lease in the record of a lock under a session, for libraries that do not
-// support sessions. touchEvery is how often that record is renewed. The lease is long, so
-// that renewals cost little. It is renewed before it expires, so that such a library waits
-// and does not take the key. (A lease that never expires would overflow in the Java client.)
-// This client does not use that lease to decide about trust: renewing the record does not
-// extend trust, and failing to renew it does not end trust. A renewal only finds out whether
-// the record was broken or deleted.
+// support sessions. touchEvery is the time between renewals of that record. The lease is
+// long, so that renewals cost little. It is renewed before it expires, so that such a
+// library waits and does not take the key. (A lease that never expires would overflow in the
+// Java client.) This client does not use that lease to decide about trust: renewing the
+// record does not extend trust, and failing to renew it does not end trust. A renewal only
+// finds out whether the record was broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3

@@ -121,7 +121,7 @@ func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	})
 }
 
-func TestGroupCommitUnderSharedLeaseHasOneGuardOfSession(t *testing.T) {
+func TestCommitOfGroupUnderSharedLeaseHasOneGuardOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -171,7 +171,7 @@ func TestGuardsPassOnlyWhileGrantAndSessionAreCurrent(t *testing.T) {
 	})
 }
 
-func TestFailedGuardOfAnotherLockDoesNotEndLock(t *testing.T) {
+func TestGuardErrorWithIndexOfOtherLockDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -229,7 +229,7 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 // isStuck reports whether the request is a commit that writes the item "stuck".
 func isStuck(c lab.Call) bool { return c.Commits() && strings.Contains(string(c.Body), `"stuck"`) }
 
-func TestHangingCommitDelaysCommitOfOtherLockByUnderOneSecond(t *testing.T) {
+func TestHangingCommitDelaysOtherCommitByLessThanOneSecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

@@ -70,7 +70,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestErrOfLockDoesNotWaitForLostEventsOfOtherLocks(t *testing.T) {
+func TestErrDoesNotWaitUntilLossesOfOtherLocksAreReported(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()
@@ -95,7 +95,7 @@ func TestErrOfLockDoesNotWaitForLostEventsOfOtherLocks(t *testing.T) {
 	})
 }
 
-func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
+func TestLossOfSessionEndsAllItsLocks(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, row string){
 		"deleted": (*lab.World).Delete, "marked dead": (*lab.World).MarkDead,
 	}, func(t *testing.T, w *lab.World, loss func(w *lab.World, row string)) {

@@ -71,7 +71,7 @@ func TestTenThousandLocksOfSessionCostOneRenewalPerPeriod(t *testing.T) {
 	})
 }
 
-func TestRecordUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
+func TestRecordOfLockUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), "3600000")
@@ -87,7 +87,7 @@ func TestRecordUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningComesOnceEachTimeTrustRunsLow(t *testing.T) {
+func TestExpiryWarningIsGivenOnceEachTimeTrustFallsBelowLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		given := make(chan time.Duration, 9)
@@ -138,7 +138,7 @@ func TestExpiredSessionIsMarkedDeadByNextSession(t *testing.T) {
 	})
 }
 
-func TestGrantRequestIsCancelledWhenSessionTrustEnds(t *testing.T) {
+func TestAcquireBeginsNewSessionIfSessionExpiresBeforeReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -212,7 +212,7 @@ func TestLockWhoseRecordHasExpiredIsHeldWhileSessionIsRenewed(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedThoughRecordWasNotRenewedForHours(t *testing.T) {
+func TestBreakIsNoticedEvenIfRecordIsNotRenewedForHours(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := lab.Text(w.Item("job"), "recordVersionNumber")

@@ -124,9 +124,10 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// A row that is marked dead is kept for a long time. If the row is missing, an
-		// attempt without a reply has marked it, and an operator has deleted it since. If
-		// the session was lost before, close returns that loss, whatever isMarked returns.
+		// A row that is marked dead is kept for a long time. So if the row is missing, and
+		// some attempt has no reply, assume that the attempt has marked the row, and that an
+		// operator has deleted the row since. If the session was lost before, close returns
+		// that loss, whatever isMarked returns.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

@@ -36,7 +36,7 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 	})
 }
 
-func TestCloseKeepsSessionWhileDoFunctionRuns(t *testing.T) {
+func TestCloseDoesNotEndSessionWhileFunctionInDoRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "free")
@@ -90,7 +90,7 @@ func TestReleaseAfterCloseUnderSharedLeaseSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
+func TestReleasedEventOfCloseHasErrorIfSessionCannotBeEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -154,7 +154,7 @@ func TestCloseReturnsNilIfSessionWasLostBefore(t *testing.T) {
 	})
 }
 
-func TestGrantAnsweredAfterCloseIsNotReportedAsLoss(t *testing.T) {
+func TestGrantAnsweredDuringCloseIsReleasedWithoutLossEvent(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		events := lab.Events(&cfg)
 		c, wire := w.Client(cfg)
@@ -257,7 +257,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestLateGrantUnderSessionIsReleasedOrDeletedAsConfigured(t *testing.T) {
+func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "deleted": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		cfg := lab.SharedConfig()
 		cfg.DeleteOnRelease = deletes

@@ -121,7 +121,7 @@ func (t *transaction) ended(h *Lock) error {
 		}
 		return nil
 	}
-	return h.Ended() // CommitAndRelease has ended only this handle: the grant, which other handles share, decides
+	return h.Ended() // CommitAndRelease has ended only this handle; the commit may continue while the shared grant is trusted
 }
 
 // Trusted reports whether the commit may still begin a request: none of its locks has ended.

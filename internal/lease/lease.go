@@ -292,8 +292,8 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
 // Outlived is called after this client itself has ended the lease, for example for a
-// release. It returns how the lease would have been lost by now if it had not been ended.
-// It returns false if it would still be trusted.
+// release. It returns the loss that the lease would have had by now without that end. It
+// returns false if the lease would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

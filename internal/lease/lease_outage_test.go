@@ -25,7 +25,7 @@ func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	return c, wire, lock
 }
 
-func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has this option, too: withHoldLockOnServiceUnavailable
+func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // the Java client of awslabs has this option, too: withHoldLockOnServiceUnavailable
 	lab.Each(t, map[string]bool{"on request": true, "by default": false}, func(t *testing.T, w *lab.World, hold bool) {
 		_, wire, lock := w.Holding(lab.ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: hold}))
 		wire.SetFault(lab.Out)
@@ -110,7 +110,7 @@ func commitOfAll(ctx context.Context, g *leasehold.Group) error {
 	return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 }
 
-func TestCommitAndReleaseSucceedsAfterOutageWithoutNewGrant(t *testing.T) {
+func TestCommitAndReleaseSucceedsAfterOutageIfNoKeyIsTakenOver(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of one": commitOfOne, "of all": commitOfAll,
 	}, func(t *testing.T, w *lab.World, commit func(ctx context.Context, g *leasehold.Group) error) {
@@ -182,7 +182,7 @@ func TestProcessPausedDuringOutageLosesLock(t *testing.T) {
 	})
 }
 
-func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
+func TestClientDoesNotTakeOverLockItHoldsDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.OutageConfig())
 		g := w.Detach(lock)
@@ -227,7 +227,7 @@ func TestExpiryWarningIsGivenEvenIfProcessWakesAfterExpiry(t *testing.T) { // dy
 	})
 }
 
-func TestCallbackOfExpiryWarningGivenAtGrantMayUseLock(t *testing.T) {
+func TestExpiryWarningCallbackMayUseLockEvenIfCalledAtGrant(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)
@@ -301,7 +301,7 @@ func TestCallbackOfExpiryWarningGivenAtGrantMayUseLock(t *testing.T) {
 	})
 }
 
-func TestLockReleasedByItsExpiryWarningIsNoLongerHeld(t *testing.T) {
+func TestLockReleasedInExpiryWarningCallbackIsNoLongerHeld(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{
 		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
 	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -333,7 +333,7 @@ func TestFailedRenewalWithShorterLeaseShortensTrust(t *testing.T) {
 	}
 }
 
-func TestLeaseShortenedByRenewIsRenewedInTime(t *testing.T) {
+func TestLeaseShortenedByRenewIsRenewedBeforeItExpires(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, nil, func(t *testing.T, w *world) {
@@ -354,7 +354,7 @@ func TestLeaseShortenedByRenewIsRenewedInTime(t *testing.T) {
 	}
 }
 
-func TestAppliedRenewalKeepsTrustShortenedByLaterAttempt(t *testing.T) {
+func TestAppliedRenewalDoesNotUndoShorterTrustOfLaterAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -439,7 +439,7 @@ func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
 	})
 }
 
-func TestRenewalThatWaitsForOtherWriteDoesNotDelayOtherLeases(t *testing.T) {
+func TestRenewalThatWaitsForEarlierWriteDoesNotDelayOtherLeases(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -479,7 +479,7 @@ func TestRenewalThatWaitsForOtherWriteDoesNotDelayOtherLeases(t *testing.T) {
 	}
 }
 
-func TestLossWhileRenewalWaitsIsNotReportedAsPause(t *testing.T) {
+func TestLossWhileRenewalWaitsForWriteIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })

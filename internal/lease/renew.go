@@ -279,8 +279,8 @@ func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	// Later attempts with a shorter lease may still be applied, so the trust ends when the
-	// first of their leases would end it.
+	// Later attempts may still be applied, and may write shorter leases. So the trust ends
+	// at the earliest time at which one of these leases would end it.
 	for _, later := range l.pending.Unanswered() {
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}

@@ -64,7 +64,7 @@ func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 	return d.DB.GetItem(ctx, in, o...)
 }
 
-func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
+func TestRenewalIsNotRepeatedIfTrustEndsWhileRecordIsRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		held, paused, renewed := false, false, 0

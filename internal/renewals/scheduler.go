@@ -122,8 +122,8 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change records that l is trusted for the time left, and calls the function change. It then
-// puts l into the right priority queue again. It does nothing if l was removed.
+// change records that l is trusted for the time left, and calls the function in the parameter
+// change. It then puts l into the right priority queue again. It does nothing if l was removed.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return

@@ -257,7 +257,7 @@ func TestThrottledRenewWithDataDoesNotStopBackgroundRenewals(t *testing.T) {
 	})
 }
 
-func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews its locks one after another, so in this test half of them would expire
+func TestThousandsOfLocksAreRenewedBeforeTheyExpire(t *testing.T) { // dynamolock renews its locks one after another, so in this test half of them would expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())

@@ -158,7 +158,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	})
 }
 
-func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
+func TestRenewalThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // its first attempt is due after 3 s
@@ -269,7 +269,7 @@ func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 
 // A transaction conflict is over when its error arrives, so a repeated renewal can succeed
 // at once. The causes of other failures may last.
-func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
+func TestRenewalIsRepeatedAtOnceOnlyAfterConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
 		sent int // number of attempts that were sent when the first attempt has ended

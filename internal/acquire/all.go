@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// all acquires the keys of the call one after the other, in sorted order. All calls use
-// that order, so no two calls wait for each other. all renews the keys that it already
-// holds.
+// all acquires the keys of the call one after the other, in sorted order. All calls use the
+// same order, so two calls never wait for each other in a circle. While the call waits for a
+// key, the client renews the keys that the call already holds.
 func (w *call) all() {
 	err := w.acquireAll()
 	if w.finish() || err != nil {
@@ -28,9 +28,9 @@ func (w *call) all() {
 	}
 }
 
-// acquireAll acquires the keys until all are held, one is refused, or the caller has
-// stopped waiting. If the call loses a key while it waits for another key, acquireAll
-// releases all its keys and begins again.
+// acquireAll acquires the keys until all are held, the wait for one of them ends with an
+// error, or the caller has stopped waiting. If the call loses a key while it waits for another
+// key, acquireAll releases all its keys and begins again.
 func (w *call) acquireAll() error {
 	// The same holdings as w.held, except that w.held is emptied when the caller stops
 	// waiting.
@@ -62,11 +62,11 @@ func (w *call) acquireAll() error {
 	return nil
 }
 
-// acquireNext acquires left[0]; left are the keys that the call does not hold yet.
-// acquireNext waits until the call is first in the local queue of that key. It then pauses
-// if other processes are to go first. It sends the first grant without reading the record.
-// If that grant is rejected, it reads the records of all keys in left before it waits for
-// left[0].
+// acquireNext acquires left[0]. left contains the keys that the call does not hold yet.
+// acquireNext waits until the call is first in the local queue of left[0]. It then pauses, if
+// other processes are to have a chance to acquire the key first. As a rule, it sends the first
+// grant without reading the record. If that grant is rejected, it reads the records of all
+// keys in left before it waits for left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.at.Store(of)

@@ -247,7 +247,7 @@ func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsNothingInDelayLeftToOtherProcesses(t *testing.T) {
+func TestAcquireAllSendsNothingDuringDelayForOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

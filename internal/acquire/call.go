@@ -22,7 +22,7 @@ type Result struct {
 	Held     []Holding    // the granted keys: for All one holding for each key, in the order of the keys; empty if there is an error
 	At       protocol.Key // the key that the error names; unset if there is no error
 	Requests int          // the number of requests sent before the call returned
-	Local    bool         // another goroutine of this client has handed the key over
+	Local    bool         // another goroutine of this client has handed the key to this call
 }
 
 // One acquires a key. It first waits in the client's local queue for the key, and then
@@ -73,7 +73,8 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 }
 
 // call acquires keys for one caller, on a goroutine of its own. So the caller can return at
-// once when its context ends. The goroutine then undoes the writes that it has sent.
+// once when its context ends. The goroutine of the call then undoes the writes that it has
+// sent.
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has stopped waiting
@@ -150,10 +151,10 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 }
 
 // waitsFor returns the key and the holder to name in the error if the wait ends now. For One
-// and First, the key is the first one that another process or goroutine is known to hold. If
-// no key is known to be held, it returns the first key and a nil record. For All, the key is
-// the one that the call is waiting for. The record is nil if the holder of that key is not
-// known.
+// and First, the key is the first key that another process or goroutine is known to hold. If
+// no key is known to be held, waitsFor returns the first key of the call and a nil record. For
+// All, the key is the one that the call is waiting for. The record is nil if the holder of
+// that key is not known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())

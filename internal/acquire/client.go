@@ -49,9 +49,9 @@ type Keeper interface {
 	// its own. The error is an *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when the client has given up attempts to acquire key. If DynamoDB
-	// applies such an attempt later, it blocks the key for as long as the client renews its
-	// session. CheckSoon starts the check that frees the key in that case.
+	// CheckSoon is called when the client has abandoned attempts to acquire key. If DynamoDB
+	// applies such an attempt later, the attempt blocks the key for as long as the client
+	// renews its session. CheckSoon starts the check that releases the key in that case.
 	CheckSoon(key protocol.Key)
 }
 
@@ -222,8 +222,8 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns the write that frees a key if DynamoDB has granted it to an attempt that
-// the client has given up. If deletes is true, the write deletes the record. The write does
+// Freeing returns the write that releases a key if DynamoDB has applied a grant attempt that
+// the client has abandoned. If deletes is true, the write deletes the record. The write does
 // not depend on the content of the record, which the client may not know.
 func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
@@ -232,10 +232,11 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains the records of keys that this client has handed to other clients, as they were
-// after this client's write. A call that is to acquire such a key again takes the record from
-// Left, and joins the queue without a read. It does not try a grant: DynamoDB would reject it,
-// as the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
+// Left contains the records of keys that this client has handed to other clients, as the
+// hand-over has left them. If a call is to acquire such a key again, it takes the record from
+// Left, and joins the queue without a read. The call does not send a grant: DynamoDB would
+// reject the grant, as the other client holds the key. Left is safe for concurrent use. The
+// zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left

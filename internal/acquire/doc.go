@@ -12,9 +12,9 @@
 //	                           └──────────────────────────────┘
 //
 // All waiting is done by one loop, acquire in first.go. A call for all of several keys runs
-// the loop for one key after the other, in sorted order. It renews the keys that it already
-// holds. Before its first wait, the call reads the records of all keys that it does not
-// hold yet. So it observes all dead holders at the same time.
+// the loop for one key after the other, in sorted order. The client renews the keys that the
+// call already holds. Before its first wait, the call reads the records of all keys that it
+// does not hold yet. So it observes the holders of all these keys at the same time.
 //
 // In the native layout, a waiter whose grant was rejected adds an entry to the queue in the
 // record (queue.go). The entry counts as a grant attempt of unknown outcome: the client

@@ -14,10 +14,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery limits the reads of a call for one of several keys. It is the shortest time
-// between two reads of the keys whose queues the call has not joined. Each such read costs a
-// read unit for each key. The call may read the few keys whose queues it has joined more
-// often.
+// otherKeysEvery limits the reads of a call that waits for one of several keys. It is the
+// shortest time between two reads of the keys whose queues the call has not joined. Each such
+// read costs a read unit for each key. The call may read more often the few keys whose queues
+// it has joined.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -36,14 +36,15 @@ func (w *call) first() {
 		w.held = []Holding{h}
 		return
 	}
-	// Release the key at once, without waiting until leaveOthers has given up the other keys.
+	// Release the key at once. Do not first wait until leaveOthers has left the queues of the
+	// other keys.
 	given := w.c.detached(func() { w.c.keeper.GiveBack([]Holding{h}) })
 	w.leaveOthers(of)
 	<-given
 }
 
-// leaveOthers stops waiting for every key except granted, and for all keys if granted is
-// nil. It frees each key that one of the call's attempts has acquired.
+// leaveOthers stops waiting for every key except granted, and for all keys if granted is nil.
+// It releases each of these keys that an unanswered attempt of the call has acquired.
 func (w *call) leaveOthers(granted *waiter) {
 	for _, of := range w.parts {
 		if of.local == nil {
@@ -63,16 +64,16 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	// Wait only for calls whose locks are not renewed. A process that holds such locks, such as
-	// an AWS Lambda function, may be frozen as soon as the call returns.
+	// Wait only if the call's lock is not renewed. A process that uses such locks, such as an
+	// AWS Lambda function, may be frozen as soon as the call returns.
 	if w.parts[0].manual {
 		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}
 }
 
-// acquire sends reads and grants until a key is granted, no key can be granted, or the
-// caller has stopped waiting. It is the only loop of this package that waits for records to
-// change. An error ends the wait.
+// acquire sends reads and grants until a key is granted, no key of the call can be granted any
+// longer, or the caller has stopped waiting. It is the only loop of this package that waits
+// for records to change. If acquire returns an error, the wait has ended.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
 		// Use one random number for the pauses of all keys. The shortest of several independent
@@ -166,9 +167,8 @@ func (w *call) mustReadAll(ready []*waiter) bool {
 }
 
 // chooseQueues decides which queues in the records the call joins next, if it waits for
-// several keys. It chooses the shortest queues, once the records of all keys have been
-// read. It chooses no queue while a key is free, or while the outcome of a grant is
-// unknown.
+// several keys. Once the records of all keys have been read, it chooses the shortest queues.
+// It chooses no queue while a key is free, or while the outcome of a grant is unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
@@ -194,11 +194,11 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys for which the call may send requests. For these keys, the
-// call is first in the local queue, or does not wait there. While the outcome of a grant is
-// unknown, candidates returns only the key of that grant, as otherwise the call could
-// acquire two keys. If isLate returns true, candidates leaves out the keys whose last
-// request failed.
+// candidates returns the keys for which the call may send requests. Of each such key, the call
+// is first in the local queue, or it does not wait in that queue. While the outcome of a grant
+// is unknown, candidates returns only the key of that grant, as otherwise the call could
+// acquire two keys. If isLate returns true, candidates leaves out the keys whose last request
+// failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -214,8 +214,8 @@ func (w *call) candidates() []*waiter {
 	return ready
 }
 
-// takeTurn records that the call is now first in the local queue of the turn's key, and may
-// send requests for that key.
+// takeTurn records that the call is now first in a local queue, and may send requests for the
+// key of that queue.
 func (w *call) takeTurn(given turn) {
 	for _, of := range w.waiters {
 		if of.local == given.Of {
@@ -225,8 +225,8 @@ func (w *call) takeTurn(given turn) {
 }
 
 // pause waits for d, or less if the call becomes the first in a local queue or its caller
-// stops waiting. It returns true if it has waited for all of d, so that the records are to
-// be read now.
+// stops waiting. It returns true if it has waited for all of d. The caller may then read the
+// records.
 func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
@@ -245,8 +245,8 @@ func (w *call) pause(d time.Duration) bool {
 }
 
 // due returns the keys whose records are to be read now. As a rule, these are the few keys
-// whose queues the call has joined. If a key outside these is also to be read, due returns
-// all keys, as one request can read them together.
+// whose queues the call has joined. If it is also time to read another key, due returns all
+// keys, as one request can read them together.
 func (w *call) due() []*waiter {
 	ready, now := w.candidates(), w.c.Now().Mono
 	var queued []*waiter

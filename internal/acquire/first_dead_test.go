@@ -44,7 +44,7 @@ func refusedAtOnce(w *lab.World, c *leasehold.Client, key, what string) {
 	}
 }
 
-func TestTryAcquireTakesOverApparentlyDeadHolderAfterOneLease(t *testing.T) {
+func TestTryAcquireTakesOverAfterLeaseIfHolderAppearsDead(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		w.LeavesHeld(cfg, night, "job")
 		c, _ := w.Client(lab.Config())
@@ -72,22 +72,22 @@ func TestNoWaitCallContinuesObservationOfEarlierCall(t *testing.T) {
 	})
 }
 
-func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
+func TestNoWaitCallFailsAtOnceIfHolderMayBeLive(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)
 		lab.Elapse(10 * time.Minute)
 		c, _ := w.Client(lab.Config())
 		refusedAtOnce(w, c, "job", "a holder that renews")
 		w.Release(lock)
-		// The holder's last renewal came up to five seconds before the holder died. So the
-		// holder's lease of 20 s may not have expired yet.
+		// A holder's last renewal comes at most five seconds before it dies. So if a holder
+		// died less than 15 s ago, its lease of 20 s has not expired yet.
 		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies")
 		refusedAtOnce(w, c, "dies", "a holder that died just now")
 		lab.Elapse(time.Minute) // waits until the client of the dead holder has noticed that it lost the lock
 	})
 }
 
-func TestNoWaitCallWithWrongWallClockReturnsErrHeld(t *testing.T) {
+func TestNoWaitCallReturnsErrHeldDespiteWrongWallClock(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)
 		ahead, behind := &lab.Jumps{}, &lab.Jumps{}
@@ -109,7 +109,7 @@ func TestNoWaitCallWithWrongWallClockReturnsErrHeld(t *testing.T) {
 // The wall clocks of the three clients are an hour ahead, so every holder appears dead to
 // them, even the client that takes the key over. The other two calls must not wait for that
 // new holder, too: its version is new, and so it counts as live.
-func TestOneOfThreeConcurrentNoWaitCallsTakesOverDeadHolder(t *testing.T) {
+func TestOnlyOneOfThreeNoWaitCallsTakesOverFromDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -178,7 +178,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
+func TestClientDoesNotTakeOverItsOwnLockHeldThroughOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
@@ -192,7 +192,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail during the wait.
-func TestNoWaitCallForDeadHoldersKeyEndsEvenIfRequestsFail(t *testing.T) {
+func TestNoWaitCallForKeyOfDeadHolderEndsEvenIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool
@@ -219,7 +219,7 @@ func TestNoWaitCallForDeadHoldersKeyEndsEvenIfRequestsFail(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTakesOverHolderDeadForADayInEveryLayout(t *testing.T) {
+func TestTryAcquireTakesOverFromLongDeadHolderInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l := lab.Must(layout.Parse(name))(t)

@@ -127,7 +127,7 @@ func TestWaitersBehindHolderOfSameClientSendNoRequests(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReadsSessionRowAgainAfterEarlierCall(t *testing.T) {
+func TestTryAcquireTakesOverAtOnceIfSessionWasMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _, _ := w.Holding(lab.SharedConfig())
 		c, _ := w.Client(lab.Config())
@@ -200,7 +200,7 @@ func TestAcquireCancelledDuringHandOverLeavesKeyFree(t *testing.T) {
 	})
 }
 
-// Calls for one of several keys.
+// The tests below call AcquireAny, which acquires one of several keys.
 
 // leftAfterASecond makes another client acquire keys a and b. That client releases a after
 // a second. leftAfterASecond returns the lock of b.
@@ -325,7 +325,7 @@ func TestNoWaitErrorNamesKnownHolderDespiteFailedRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsAndReportsBatchReadsAsOneRequest(t *testing.T) {
+func TestAcquireAnyCountsAndReportsEachBatchReadAsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		cfg := lab.Config()
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadKeyHeldByOtherGoroutine(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyDoesNotBlockOtherCallForDamagedRecord(t *testing.T) {
+func TestAcquireOfDamagedKeyDoesNotWaitForAcquireAny(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())
@@ -379,7 +379,7 @@ func TestAcquireAnyDoesNotBlockOtherCallForDamagedRecord(t *testing.T) {
 	})
 }
 
-// Failed requests of a wait.
+// The tests below are about requests that fail while a call waits.
 
 func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -393,7 +393,7 @@ func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	})
 }
 
-func TestThrottlingBelowOneMinuteEmitsNoWaitErrorEvent(t *testing.T) {
+func TestThrottlingShorterThanMinuteIsNotReportedAsWaitError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		cfg := lab.Config()
@@ -414,7 +414,7 @@ func TestThrottlingBelowOneMinuteEmitsNoWaitErrorEvent(t *testing.T) {
 	})
 }
 
-func TestWaiterReadsStronglyConsistently(t *testing.T) {
+func TestReadsOfWaiterAreStronglyConsistent(t *testing.T) {
 	lab.Each(t, map[string][]string{"GetItem": {"a"}, "BatchGetItem": {"a", "b"}}, func(t *testing.T, w *lab.World, keys []string) {
 		other, _ := w.Client(lab.Config())
 		held := w.AcquireAll(other, leasehold.Keys(keys...))

@@ -11,9 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// take sends one grant for the key. It returns a Holding if DynamoDB has applied the grant. It
-// sends nothing and returns a Holding if the record shows that a release has handed the key to
-// this waiter. If it returns neither a Holding nor an error, another client holds the key.
+// take sends one grant for the key, and returns a Holding if DynamoDB has applied the grant.
+// If the record shows that a release has handed the key to this waiter, take sends nothing and
+// returns a Holding. If take returns neither a Holding nor an error, another client holds the
+// key.
 func (w *waiter) take() (Holding, error) {
 	if w.seen != nil {
 		if a, ok := w.handed(*w.seen); ok {
@@ -158,8 +159,8 @@ func (w *waiter) slowDown() {
 func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	entry := a.Version
-	// If the waiter wrote the grant itself, that write has also removed the waiter's entry from
-	// the queue.
+	// If the waiter wrote the grant itself, the same write has also removed the waiter's entry
+	// from the queue.
 	if at := w.queueEntry(); at != nil && !a.Handed {
 		entry = at.Of.Grant
 	}
@@ -196,10 +197,10 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 	})
 }
 
-// freeInDoubt frees the key if one of the attempts holds it. It sends each write only once.
-// If DynamoDB applies an attempt after that, the attempt delays other clients for one
-// lease. This client is not delayed, as it knows that no caller holds the key by this
-// attempt.
+// freeInDoubt releases the key if one of the attempts in tried has acquired it. It sends each
+// write only once. If DynamoDB applies an attempt after that write, the attempt delays other
+// clients for one lease. This client is not delayed, as it knows that none of its callers
+// holds the key by that attempt.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
 		// The attempts may have different owners: each session has its own owner, and a session
@@ -215,10 +216,10 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt records versions as attempts in doubt: the client has given them up before
-// their outcome was known. So this client does not regard such an attempt as a live holder.
-// leaveInDoubt also calls Keeper.CheckSoon, so that an attempt under this client's session
-// does not block the key for other clients.
+// leaveInDoubt records attempts, given by their versions, as in doubt: the client has
+// abandoned them before their outcome was known. If a record shows such an attempt, this
+// client does not regard it as a live holder. leaveInDoubt also calls Keeper.CheckSoon, so
+// that an attempt under this client's session does not block the key for other clients.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

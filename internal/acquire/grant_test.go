@@ -59,7 +59,7 @@ func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 	})
 }
 
-func TestGrantAppliedVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
+func TestClientReplacesItsOwnGrantThatWasAppliedVeryLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32
@@ -101,7 +101,7 @@ func TestAcquireReleasesGrantIfRecordIsUnreadable(t *testing.T) {
 	})
 }
 
-func TestGrantAppliedAfterReleaseDoesNotBlockSameClient(t *testing.T) {
+func TestClientIsNotBlockedByItsOwnGrantAppliedAfterRelease(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client){
 		"one key":      func(w *lab.World, c *leasehold.Client) { w.Release(w.Acquire(c, "a")) },
 		"several keys": func(w *lab.World, c *leasehold.Client) { w.Release(w.AcquireAll(c, leasehold.Keys("a", "b"))) },
@@ -126,7 +126,7 @@ func TestGrantAppliedAfterReleaseDoesNotBlockSameClient(t *testing.T) {
 	})
 }
 
-func TestRecordCachedAfterHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
+func TestRecordOfHandOverIsUsedOnlyOnceAndForTwoSeconds(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }

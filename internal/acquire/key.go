@@ -67,8 +67,8 @@ func (w *call) newWaiter(want *Want) *waiter {
 
 // move returns the next step of the waiter and the pause before it, as decided by decide.Next.
 // It never returns a takeover of a lock that this client itself holds. u is a random number,
-// uniform in [0,1). Call move again after the pause: by the clock, it may still be too early
-// for the step.
+// uniform in [0,1). The caller must call move again after the pause: a clock may show that it
+// is still too early for the step.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	// While reads fail, pretend that the record was read now. A failed read must not delay a
@@ -156,8 +156,8 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether the record shows a grant that comes from an attempt of this
-// client, while no caller of the client holds the key by it. Such an attempt is a grant or
+// isOurs reports whether the record shows a grant that comes from an attempt of this client,
+// although no caller of the client holds the key by that grant. The attempt may be a grant or
 // a queue entry, of this waiter or of an earlier call.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
@@ -243,9 +243,9 @@ func (w *waiter) lookAtSession() error {
 }
 
 // noteAppearsDead records whether the holder appears dead by the timestamps in r. r is the
-// record of the key, or the row of the holder's session. Three kinds of holders count as
-// live, whatever the timestamps are. These are the first holder that the waiter saw, if it
-// has renewed since; every later holder; and this client itself.
+// record of the key, or the row of the holder's session. Three kinds of holders never appear
+// dead, whatever the timestamps are: the first holder that the waiter saw, if it has renewed
+// since; every later holder; and this client itself.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -256,9 +256,9 @@ func (w *waiter) noteAppearsDead(r protocol.Record) {
 	}
 }
 
-// isWatched reports whether a call with NoWait waits for the key, because its holder
-// appears dead. Such a wait lasts until the holder renews or the call can take the key
-// over.
+// isWatched reports whether the call is one with NoWait and still waits for the key, because
+// the key's holder appears dead. Such a wait lasts until the holder renews or the call can
+// take the key over.
 func (w *waiter) isWatched() bool {
 	return w.want.NoWait && !w.want.EvenIfDead && w.dropped == nil && w.seen != nil && w.appearsDead
 }
@@ -274,9 +274,9 @@ const (
 	granting        // sends a grant
 )
 
-// succeeded records that a request of kind s has succeeded. It shortens the pauses only if
-// s is the kind that failed last, or a grant. So a successful read of the record does not
-// shorten them while reads of the holder's session fail.
+// succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of
+// the last failed request, the next retry follows after a short pause again. So a successful
+// read of the record does not shorten the pauses while reads of the holder's session fail.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -284,8 +284,8 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed records that a request of kind s failed with err, and when it is to be repeated.
-// It does nothing if err is nil. If err is about the record itself and the call waits for
+// failed records that a request of kind s failed with err, and when it is to be repeated. It
+// does nothing if err is nil. If the record itself is the problem and the call waits for
 // several keys, failed drops this key and the call waits for the remaining keys. A returned
 // error ends the wait.
 func (w *waiter) failed(s step, err error) error {

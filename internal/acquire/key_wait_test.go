@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The library dynamo-dlm would fail this test, as its waiters read without pauses.
+// The waiters of the library dynamo-dlm would fail this test: they read without pauses.
 func TestWaiterReadsAtMostSixTimesPerSecondWhileHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
@@ -29,7 +29,7 @@ func TestWaiterReadsAtMostSixTimesPerSecondWhileHolderRenews(t *testing.T) {
 	})
 }
 
-// In this case the library dynamolock panics.
+// If the holder's record is deleted, a waiter of the library dynamolock panics.
 func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), 0, "job")[0]
@@ -49,7 +49,7 @@ func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
 
 // Each TryAcquire continues the observation of the holder that earlier calls began. In some
 // other lock libraries, each try-lock begins a new observation.
-func TestTryAcquireTakesOverHolderObservedForFullLease(t *testing.T) {
+func TestTryAcquireTakesOverFromHolderObservedForFullLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())

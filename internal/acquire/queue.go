@@ -11,11 +11,12 @@ import (
 )
 
 // A waiter whose grant was rejected adds an entry to the queue of the record, if the layout
-// has queues. The client that releases the key may turn the entry into a grant. The version
-// of the entry then becomes the id of the grant, and the waiter finds the grant when it
-// reads the record. So the trusted time of the grant begins when the waiter sent its last
-// request whose reply did not show the grant. It lasts for the shorter of the lease in the
-// record and the waiter's own lease.
+// has queues. The client that releases the key may turn the entry into a grant. The version of
+// the entry then becomes the id of the grant, and the waiter finds the grant when it reads the
+// record. The release may have written the grant at any time after the waiter's last request
+// whose reply did not show it. So the trusted time of the grant begins when the waiter sent
+// that request. Its length depends on the lease in the record or on the waiter's own lease,
+// whichever is shorter.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -34,13 +35,13 @@ type inQueue struct {
 	last       time.Duration  // time between the last two reads, from request to request
 }
 
-// mayQueue reports whether the waiter may join the queue of the record. It returns true if
-// the layout has queues and the call is without NoWait.
+// mayQueue reports whether the waiter may join the queue of the record. It returns true if the
+// layout has queues and the caller has not set NoWait.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall lets the waiter begin without a read of the record. If this client has handed the
-// key to another client a moment ago, recall observes the record as that write left it.
-// Otherwise it does nothing.
+// recall saves the waiter's first read of the record, if this client has handed the key to
+// another client a moment ago. In that case, recall observes the record as the hand-over has
+// left it. In any other case, it does nothing.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -175,8 +176,9 @@ func (w *waiter) outside() *decide.Outside {
 // according to record r. It returns false if there is no such entry. It also returns false if
 // the hand-over lacks something that a grant of this call would write, such as the caller's
 // data, or if too little trusted time is left. In these cases the call sends a grant that
-// replaces the hand-over. A hand-over does not check whether the work is marked as done. So
-// handed checks the mark in r: only the holder can change it.
+// replaces the hand-over. The write of a hand-over does not check whether the work is marked
+// as done. So handed checks the done mark in r. That is safe, as only the holder can change
+// the mark.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	// The shorter lease counts: a renewal stores the waiter's own lease, and DynamoDB may
@@ -231,14 +233,15 @@ func (w *waiter) forget(version string) {
 	w.queue.place = -1
 }
 
-// leaveQueue removes the waiter's entry from the queue of the record. If a release has
-// handed the key to the waiter meanwhile, leaveQueue frees the key. After a rejected write,
-// it sends another write with the entry's new index. Each new index is lower, so there are
-// no more rejections than a full queue has entries.
+// leaveQueue removes the waiter's entry from the queue of the record. If a release has handed
+// the key to the waiter meanwhile, leaveQueue frees the key. If DynamoDB rejects the write
+// because the entry has moved, leaveQueue sends another write with the entry's new index.
+// Entries only move toward the head, so there are no more rejections than a full queue has
+// entries.
 //
-// If a write is throttled or has no answer, leaveQueue repeats the write: an entry without
-// a waiter would delay the waiters behind it. Close waits for leaveQueue. So leaveQueue
-// repeats the write only for as long as the entry could delay other waiters.
+// If a write is throttled or has no answer, leaveQueue repeats the write: an entry without a
+// waiter would delay the waiters behind it. Close waits for leaveQueue. So leaveQueue stops
+// when the entry can no longer delay other waiters.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

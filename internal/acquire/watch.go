@@ -93,11 +93,10 @@ type Trouble struct {
 // Passed records that a request has had an answer.
 func (t *Trouble) Passed() { t.since = 0 }
 
-// Report reports to the listener that a request for key has failed and will be repeated. It
-// does nothing if the last report is less than ReportEvery ago. Throttled requests have an
-// event of their own, so Report reports them only after requests have failed for
-// ReportEvery. A refusal and a failed condition are answers, so Report does not report
-// them.
+// Report tells the listener that a request for key has failed and will be repeated. It does
+// nothing if the last report was less than ReportEvery ago. Throttled requests have an event
+// of their own, so Report does not report them until requests have failed for ReportEvery. A
+// refusal and a failed condition are answers, so Report does not report them.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
 		return

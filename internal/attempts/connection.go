@@ -22,11 +22,11 @@ import (
 // connections, as follows.
 //
 // The SDK closes the body of a request once the reply has arrived. From then on, the body's
-// method WriteTo returns io.EOF. If net/http reads the end of the body only after that, it
-// takes io.EOF for a failure. It then closes a connection that is still usable. So Bounded
-// gives net/http another body, which the SDK cannot close. That body is an io.NopCloser
-// around a bytes.Buffer: net/http knows that this type is in memory. For other types it
-// sends the header separately.
+// method WriteTo returns io.EOF. If net/http reaches the end of the body only after that, it
+// takes io.EOF for a failure, and closes a connection that is still usable. So Bounded gives
+// net/http another body, which the SDK cannot close. That body is an io.NopCloser around a
+// bytes.Buffer: net/http knows that this type is in memory. Before a body of another type,
+// net/http sends the header separately.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -50,7 +50,7 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if err := check(response); err != nil {
-		_ = response.Body.Close() // closed without reading it, as the reply is not from DynamoDB
+		_ = response.Body.Close() // the body is not read first, as the reply is not from DynamoDB
 		return nil, &ForeignError{endpointOf(r), err}
 	}
 	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}
@@ -126,9 +126,9 @@ func endpointOf(r *http.Request) string {
 }
 
 // missing returns the error for a reply without a field that DynamoDB always sends. The
-// parameter what is the name of the field. missing returns nil if the SDK has not read the
-// reply from a server. The reply then comes from a wrapper around the SDK's client, which
-// may omit empty fields.
+// parameter what is the name of the field. If the SDK has not read the reply from a server,
+// missing returns nil: the reply then comes from a wrapper around the SDK's client, and a
+// wrapper may omit empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok {

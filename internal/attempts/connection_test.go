@@ -160,8 +160,8 @@ func TestNoteRegionDoesNotAllocateIfSenderHasOneRegion(t *testing.T) {
 
 var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
-// sentBy is a write in progress. If answered is set, DynamoDB has answered all requests of
-// the write; otherwise none.
+// sentBy is a write in progress. answered is true if DynamoDB has answered all requests of the
+// write, and false if it has answered none.
 type sentBy struct{ answered bool }
 
 func (s sentBy) Answered() bool { return s.answered }

@@ -26,8 +26,8 @@ func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
 // FailureOf returns the Failure that err wraps. It returns nil if err wraps no Failure, for
-// example if err means that a record cannot be decoded. A retry does not help against such
-// an error.
+// example if err means that a record cannot be decoded. After such an error, a retry does not
+// help.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	errors.As(err, &f) // leaves f nil if err wraps no Failure
@@ -106,10 +106,9 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls do until ctx ends, or until do returns nil, an error that is not a Failure,
-// or a Failure with the cause Refused. It returns the last error of do. Before each retry
-// it calls failed. If failed returns an error, Repeat returns that error and does not
-// retry.
+// Repeat calls do until ctx ends, or until do returns nil, an error that is not a Failure, or
+// a Failure with the cause Refused. It returns the last error of do. Before each retry it
+// calls failed. If that call returns an error, Repeat returns the error and does not retry.
 func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failure) error) error {
 	var pauses Pauses
 	for {
@@ -130,10 +129,10 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 // tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently calls send, and returns the error of send. send sends a request once. If the
-// request was throttled or had no answer, Patiently calls send again, at most tries times in
-// all: a single lost packet may be the only problem. Patiently is for requests that are not
-// sent by a Sender. Each call of send may use another Region. send must turn off the SDK's
+// Patiently calls send, which sends a request once, and returns its error. If the request was
+// throttled or had no answer, Patiently calls send again, because the cause may be a single
+// lost packet. It calls send at most tries times in all. Patiently is for requests that are
+// not sent by a Sender. Each call of send may use another Region. send must turn off the SDK's
 // retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {

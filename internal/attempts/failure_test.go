@@ -209,7 +209,7 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	}
 }
 
-func TestSendIsCalledAtMostThreeTimesByPatiently(t *testing.T) {
+func TestFunctionPatientlyCallsSendAtMostThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

@@ -86,7 +86,7 @@ func TestReplyNotFromDynamoDBReturnsForeignError(t *testing.T) {
 	}
 }
 
-func TestGetReturnsForeignErrorIfServerSpeaksFirst(t *testing.T) {
+func TestGetReturnsForeignErrorIfServerSpeaksSSH(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := attempts.NewPipes()
 		defer network.Close()
@@ -123,9 +123,9 @@ func TestListingWithRepeatedKeyReturnsForeignError(t *testing.T) {
 	}
 }
 
-// A listing does not end by itself if each page starts at a key after the previous one,
-// because a table may be of any size. Only the end of its context ends it.
-func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
+// A table may be of any size. So while each page starts at a later key than the page before, a
+// listing continues until its context ends.
+func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	server := pagesEndingAt(t, func(page int) int {
@@ -196,8 +196,8 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// Without a shared lease, a background renewal could be sent in place of the request of
-		// Renew. So background renewals are turned off.
+		// A background renewal could be sent in place of the request of Renew. Only locks
+		// under a shared lease have none, so for other locks they are turned off.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}

@@ -76,7 +76,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 }
 
 // errNoneRead is the error of a BatchGetItem that has read none of its keys. It counts as
-// throttled, as a GetItem of one of the keys would have been throttled, too.
+// throttling, as DynamoDB would also have throttled a GetItem of one of the keys.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
 // Batch reads items by one strongly consistent BatchGetItem request. left contains the keys

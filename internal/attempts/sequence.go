@@ -13,9 +13,9 @@ import (
 )
 
 // MostUnanswered is the largest number of attempts of one operation that may be without an
-// answer at a time. The operator IN of a condition accepts 100 values (DynamoDB developer
-// guide, "Condition expressions"). A condition may also have to name the attempts of an
-// earlier operation, so each operation may use half of them.
+// answer at the same time. The operator IN of a condition accepts at most 100 values (DynamoDB
+// developer guide, "Condition expressions"). A condition may also have to name the attempts of
+// an earlier operation, so each operation may use half of them.
 const MostUnanswered = 50
 
 // Attempt is one write, which the client sends once. ID returns its version, which is never
@@ -147,9 +147,9 @@ func (q *Sequence[A]) Answered() bool {
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether at least one attempt has received no reply. It does not count an
-// attempt whose condition failed, but whose record the client could not read: that attempt
-// is unanswered, although it has received a reply.
+// Silent reports whether at least one attempt has received no reply. An attempt can be
+// unanswered although it has received a reply: its condition failed, but the client could not
+// read the record. Silent does not count such an attempt.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,8 +172,8 @@ func (q *Sequence[A]) NoReply() {
 	q.silent = true
 }
 
-// Drop removes an attempt from the unanswered attempts. It was not applied, or the caller
-// handles its outcome itself.
+// Drop removes an attempt from the unanswered attempts. The caller calls Drop if the attempt
+// was not applied, or if the caller handles the outcome itself.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -223,8 +223,8 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 }
 
 // Send sends the attempt a by the write w, and returns its result. Unlike Try, it does not
-// call Add, Next or BeforeSend: the caller has already added the attempt. If DynamoDB has
-// applied the attempt, it still counts as unanswered, until the caller has recorded the
+// call Add, Next or BeforeSend: the caller has already added the attempt. Even if DynamoDB has
+// applied the attempt, the attempt counts as unanswered until the caller has recorded the
 // result and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))

@@ -336,7 +336,7 @@ func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	}
 }
 
-func TestThrottlingAndConflictsAreReported(t *testing.T) {
+func TestSequenceReportsThrottlingAndConflicts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{throttled, dropped, conflict}
@@ -363,7 +363,7 @@ func TestRecordIsReadSeparatelyIfFailedConditionReturnsNoItem(t *testing.T) {
 	}
 }
 
-func TestFailedConditionWithUnreadableItemLeavesOutcomeUnknown(t *testing.T) {
+func TestOutcomeIsUnknownIfRecordIsUnreadableAfterFailedCondition(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}

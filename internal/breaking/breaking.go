@@ -28,7 +28,7 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
 	var now attempts.Latest
-	now.Begin(&attempts.Sequence[attempts.Version]{}) // one request is sent even if ctx has ended
+	now.Begin(&attempts.Sequence[attempts.Version]{}) // an empty sequence counts as unanswered: so one request is sent even if ctx has ended
 	err := c.Outlive(ctx, "break", key, &now, func() error {
 		maybe, err := c.free(ctx, r, &now)
 		if maybe || err == nil {
@@ -47,8 +47,9 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until a request is answered. If free returns an error, maybe reports
-// whether the grant may be broken nevertheless. free stores the attempts in flight in now.
+// free sends the break until it is applied or cannot be applied. If free returns an error, the
+// result maybe reports whether the grant may be broken nevertheless. free makes the current
+// sequence of attempts the current part of now.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -106,9 +107,10 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found decodes the item that DynamoDB returned when it rejected a break. If found returns
-// no error, the record shows the same grant, which has been renewed since. gone reports
-// whether the record no longer shows the grant; then found also returns an error.
+// found decodes the item that DynamoDB returned when it rejected a break. If the record shows
+// the same grant, which has been renewed since, found returns the record. If the record no
+// longer shows the grant, found returns an error and gone is true. If found cannot decode the
+// item, it returns an error and gone is false.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
@@ -116,9 +118,9 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 	if now, err = c.Proto.Decode(item); err != nil {
 		return now, false, c.Errors.Unreadable(grant.Key, item, err)
 	}
-	// A grant of another library has no id. If it names its owner, the owner stays the same
-	// when the grant is renewed. In layouts with an expiry time, holders of other libraries
-	// do not renew. There, a record with another version shows another grant.
+	// A grant of another library has no id. If such a grant has an owner, the owner stays the
+	// same when the grant is renewed. In layouts with an expiry time, holders of other
+	// libraries do not renew. There, a record with another version shows another grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && c.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, c.Errors.Changed(now)

@@ -75,7 +75,7 @@ func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
 	})
 }
 
-func TestLostBreakRequestIsReportedAsNotAppliedAfterRenewal(t *testing.T) {
+func TestBreakIfUnrenewedReturnsErrChangedDespiteLostRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -94,7 +94,7 @@ func TestLostBreakRequestIsReportedAsNotAppliedAfterRenewal(t *testing.T) {
 
 func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 	type row struct {
-		change map[string]types.AttributeValue // attributes that change between the read and the break, besides the version
+		change map[string]types.AttributeValue // attributes that change, besides the version, between the read and the break
 		opts   leasehold.BreakOptions
 		want   error
 	}
@@ -118,7 +118,7 @@ func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 	})
 }
 
-func TestBreakRejectsSessionRow(t *testing.T) {
+func TestBreakReturnsErrorForKeyOfSessionRow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.SharedConfig())
 		row := w.Sessions()[0]

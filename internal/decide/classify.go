@@ -113,9 +113,9 @@ func CredentialsRefused(err error) bool {
 // transaction, because there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether DynamoDB has refused a request with an error code whose meaning
-// is m, or has cancelled a transaction because at least one item has the cause of m. The
-// cause of m must not be None.
+// refusedAs reports whether DynamoDB has refused a request with an error code whose meaning is
+// m. It also returns true if DynamoDB has cancelled a transaction, and the cancellation reason
+// of at least one item has the same cause as m. The cause of m must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -127,8 +127,8 @@ func refusedAs(m meaning, err error) bool {
 }
 
 // signedAtAWrongTime reports whether err means that AWS refused a request because this
-// machine's clock is wrong. In that case, the SDK marks the error as retryable. It reads
-// the right time from the answer, and signs the next request with it.
+// machine's clock is wrong. In that case, the SDK reads the right time from the answer, and
+// signs the next request with that time. So it marks the error as retryable.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -141,11 +141,11 @@ func status(err error) int {
 	return 0
 }
 
-// After returns the cause by which the client decides what to do next. It returns c unless
-// c is Unidentified. For Unidentified, the result depends on accepted: whether DynamoDB has
-// accepted the client's credentials before. If it has, After returns Unreachable, so that
-// the client retries: valid credentials may soon be available again. Otherwise After
-// returns Refused, so that the client gives up and does not wait forever.
+// After returns the cause by which the client decides what to do next. It returns c unless c
+// is Unidentified. accepted is true if DynamoDB has accepted the client's credentials before.
+// In that case, After replaces Unidentified by Unreachable, so that the client retries: valid
+// credentials may soon be available again. If accepted is false, After replaces Unidentified
+// by Refused, so that the client gives up and does not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -164,10 +164,10 @@ func ServerSilent(err error) bool {
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
 }
 
-// Accepted reports whether err, the result of a request, proves that DynamoDB has accepted
-// the caller's credentials. err is nil if the request succeeded. A denial is no proof, as
-// the credentials may belong to the wrong identity. A server error is no proof either,
-// since the server may fail before it checks the credentials.
+// Accepted reports whether err, the result of a request, proves that DynamoDB has accepted the
+// caller's credentials. err is nil if the request succeeded. A denial does not count as proof,
+// as the credentials may belong to the wrong identity. A server error is no proof, since the
+// server may fail before it checks the credentials.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:

@@ -29,7 +29,7 @@ type wrongTimeError struct{ error }
 func (wrongTimeError) RetryableError() bool { return true }
 func (e wrongTimeError) Unwrap() error      { return e.error }
 
-func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
+func TestThrottlingIsDistinguishedFromTransactionConflicts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err                   error
 		throttled, inConflict bool
@@ -144,7 +144,7 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestAcceptedReturnsTrueOnlyForProofOfValidCredentials(t *testing.T) {
+func TestOnlyAnswersThatProveCredentialsCountAsAccepted(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 

@@ -42,7 +42,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // with Refused, as it is not known which item each reason belongs to
+		return t // the cause stays Refused, as it is not known which item each reason belongs to
 	}
 	worst := None
 	for i, r := range reasons {
@@ -64,7 +64,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 		}
 	}
 	switch worst {
-	case None: // no item has a reason, although DynamoDB has cancelled the transaction
+	case None: // DynamoDB has cancelled the transaction, but no item has a reason
 		return t
 	case GuardFailed, WriteFailed:
 		t.Reasons = reasons
@@ -170,7 +170,7 @@ type Reason struct {
 // request. A cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		// If the answer contains no reasons, the cause is Busy, as the transaction may succeed
+		// Busy is the cause if the answer contains no reasons, as the transaction may succeed
 		// later.
 		t := Transaction{Effect: NotApplied, Cause: Busy}
 		for i, r := range cancelled.CancellationReasons {
@@ -186,8 +186,8 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// No other request has the idempotency token of this request. So DynamoDB is still
-		// processing an earlier copy of it.
+		// No other transaction has the idempotency token of this request. So DynamoDB is still
+		// processing an earlier copy of the same request.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)

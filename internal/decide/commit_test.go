@@ -181,12 +181,12 @@ func TestTransactionErrorShowsItemOfFailedCondition(t *testing.T) {
 	}
 }
 
-func TestRenewalAttemptTimesOutAfterQuarterOfRemainingTrust(t *testing.T) {
+func TestRenewalDeadlineIsQuarterOfTrustedTimeWithinLimits(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
 		{600 * time.Millisecond, 250 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt never takes longer than the trust that is left
+		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt never takes longer than the lock is still trusted
 	} {
 		if got := RenewalDeadline(tc.left); got != tc.want {
 			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
@@ -232,7 +232,7 @@ func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
 	}
 }
 
-func TestRenewalIsRetriedWithinHalfOfRemainingTrust(t *testing.T) {
+func TestPauseBeforeRenewalRetryIsLimitedByTrustedTimeLeft(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration
@@ -241,8 +241,8 @@ func TestRenewalIsRetriedWithinHalfOfRemainingTrust(t *testing.T) {
 		{1, 18 * time.Second, 100 * time.Millisecond},
 		{9, 18 * time.Second, 1250 * time.Millisecond}, // the longest pause is a quarter of the renewal period, which is 5 s
 		{9, time.Second, 500 * time.Millisecond},
-		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // the pause is the minimum, because half of 10 ms would be almost no pause
-		{9, -time.Second, 1250 * time.Millisecond},        // trust has ended, but during an outage the client may keep the lock and retry
+		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // the shortest pause, because half of 10 ms would be almost no pause
+		{9, -time.Second, 1250 * time.Millisecond},        // the lock is no longer trusted, but the client may hold it through an outage and retry
 	} {
 		if got := RenewalRetry(tc.n, 5*time.Second, tc.left, 1); got != tc.want {
 			t.Errorf("attempt %d with %v left: up to %v, want %v", tc.n, tc.left, got, tc.want)
@@ -250,7 +250,7 @@ func TestRenewalIsRetriedWithinHalfOfRemainingTrust(t *testing.T) {
 	}
 }
 
-func TestRenewalRateFallsWhenThrottledAndRecovers(t *testing.T) {
+func TestRenewalRateFallsDuringThrottlingAndRecoversAfterwards(t *testing.T) {
 	var d Demand
 	for range 1000 {
 		d = d.Add(5*time.Second, 18*time.Second)
@@ -315,7 +315,7 @@ func TestThrottledRenewalRateStillKeepsAllLeasesTrusted(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
+func TestFirstRenewalAfterHandOverIsSentWithinTenthOfLease(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},

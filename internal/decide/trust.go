@@ -30,8 +30,8 @@ func (i Instant) Remaining(until Instant) time.Duration {
 	return min(durations.Less(until.Mono, i.Mono), durations.Less(until.Boot, i.Boot))
 }
 
-// Since returns the time from then to i, by the clock that shows more time. Use it for
-// periods that are longer than a request: DynamoDB's clock continues to run while this
+// Since returns the time from then to i, by the clock that shows more time. Use Since for a
+// period that DynamoDB measures with its own clock: that clock continues to run while this
 // machine is suspended.
 func (i Instant) Since(then Instant) time.Duration {
 	return max(durations.Less(i.Mono, then.Mono), durations.Less(i.Boot, then.Boot))
@@ -44,8 +44,8 @@ func (i Instant) Earlier(o Instant) Instant {
 
 // TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent +
 // lease − margin. sent is a time before the client sent the request. DynamoDB cannot have
-// written the record before that time. So every other client begins to count the lease
-// later than the holder.
+// written the record before that time. So the holder begins to count the lease earlier than
+// every other client does.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(durations.Less(lease, margin))
 }
@@ -64,11 +64,11 @@ func RenewalDeadline(left time.Duration) time.Duration {
 	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
 
-// FirstRenewal returns the pause between a grant and its first renewal. every is the
-// renewal period, left is the time for which the lock is still trusted, and u is a random
-// number, uniform in [0,1). The pause is a random time from half a period to a whole
-// period, so that locks granted together are not renewed together. The pause is at most a
-// third of left, which is short if the grant was slow.
+// FirstRenewal returns the pause between a grant and its first renewal. every is the renewal
+// period, left is the time for which the lock is still trusted, and u is a random number,
+// uniform in [0,1). The pause is a random time from half a period to a whole period, so that
+// locks granted together are not renewed together. The pause is at most a third of left. That
+// limit matters if the reply to the grant came late.
 func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
 }
@@ -83,12 +83,12 @@ func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
 
-// NextRenewal returns the pause between the answer to a renewal and the next renewal. took
-// is the time from the request of the renewal to its answer. The period begins with the
-// request, so that slow answers do not delay the next renewal. If displaced is true, the
-// renewal was early or late. In that case the pause is a random part of the period, so that
-// renewals that have come together spread out again. left is the time for which the lock is
-// still trusted.
+// NextRenewal returns the pause between the answer to a renewal and the next renewal. took is
+// the time from the request of the renewal to its answer. The period begins with the request,
+// so that slow answers do not delay the next renewal. If displaced is true, the renewal was
+// not sent at its regular time. In that case the pause is a random part of the period:
+// renewals that have come to be sent together are spread out again. left is the time for which
+// the lock is still trusted.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(every, took)
 	if displaced || pause < every/2 {
@@ -142,9 +142,9 @@ type Pace struct {
 
 // Constants that determine how a Pace changes. Renewals that are throttled within paceHolds
 // lower the pace only once, because a table throttles all requests that arrive at the same
-// time. The pace is at least paceLeast renewals per second, and at least paceReserve times
-// the rate that keeps every lease trusted. That factor is above one because some renewals
-// at that rate are throttled.
+// time. The pace is at least paceLeast renewals per second, and at least paceReserve times the
+// rate that keeps every lease trusted. paceReserve is above one because some of the renewals
+// are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
@@ -191,10 +191,10 @@ func (p Pace) Gap() time.Duration {
 // oldest first. tried contains the versions of attempts of one grant that have had no
 // answer, oldest first. shown is the version in the record when the client last read it.
 //
-// If tried contains shown, the result is shown and all later versions, whose attempts
-// DynamoDB may still apply. DynamoDB can no longer apply earlier attempts, since their
-// conditions name versions that never come back. If tried does not contain shown, DynamoDB
-// may still apply all attempts.
+// If tried contains shown, the result is shown and all later versions, whose attempts DynamoDB
+// may still apply. DynamoDB can no longer apply the attempts before shown, since their
+// conditions name versions that never come back. If tried does not contain shown, DynamoDB may
+// still apply all attempts.
 //
 // most is the largest number of versions in the result. If there are more, StillToName
 // omits the oldest versions, but never shown. That is safe: if DynamoDB applies an omitted

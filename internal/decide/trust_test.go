@@ -40,7 +40,7 @@ func TestTrustEndsWhenMonotonicOrBootClockReachesTrustedUntil(t *testing.T) {
 	}
 }
 
-func TestLeaseOfMaximumDurationDoesNotOverflow(t *testing.T) {
+func TestTrustedUntilDoesNotOverflowForLongestLease(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
@@ -49,7 +49,7 @@ func TestLeaseOfMaximumDurationDoesNotOverflow(t *testing.T) {
 }
 
 func TestHolderStopsTrustingLockBeforeWaiterTakesItOver(t *testing.T) {
-	// A waiter cannot see a version before the holder has sent it. After the waiter has seen
+	// A waiter cannot read a version before the holder has sent it. After the waiter has seen
 	// the version, it waits for a whole lease. The rates of the waiter's and the holder's
 	// clocks differ by less than margin/lease, so the holder's trust ends first.
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +98,7 @@ func TestStillToNameReturnsLastReadVersionAndNewestAttempts(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontReturnsMedianTimeWhenQueuedWaitersBegan(t *testing.T) {
+func TestFrontOfQueueIsMedianTimeWhenItsWaitersBegan(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {

@@ -12,7 +12,7 @@ import (
 type View struct {
 	Known    bool          // a reply has shown the record
 	Free     bool          // the table contains no record of the key, or the record is marked as released
-	Ours     bool          // the record shows an attempt of this client, but none of its callers holds the key by that attempt
+	Ours     bool          // the record shows an attempt of this client, but none of the client's callers holds the key by that attempt
 	Grant    time.Duration // monotonic time when the client first saw the current grant
 	Dead     time.Duration // monotonic time when the holder will be dead if it does not renew
 	PollMin  time.Duration
@@ -39,9 +39,9 @@ const FirstRoundTrip = 10 * time.Millisecond
 // counts as twice the estimate.
 //
 // A waiter behind the head of a queue pauses for multiples of the round trip. If one slow
-// request made the pause long, the waiter would read too late that it holds the key. The
-// key would be idle meanwhile. The grant would grow old, and this would make the pauses of
-// the remaining waiters longer, too.
+// request made these pauses long, the waiter would read too late that the key was handed to
+// it. Meanwhile the key would be idle. The pauses of the remaining waiters would become
+// longer, too, as they grow with the age of the grant.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -90,22 +90,22 @@ func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 }
 
 // leastLongest is the smallest result of LongestPauseInQueue. It matters only for a record
-// with a shorter lease than a client may have: the waiter then pauses for more than a quarter
-// of that lease.
+// whose lease is shorter than a client can configure. A waiter for such a key may pause for
+// more than a quarter of the lease.
 const leastLongest = 25 * time.Millisecond
 
-// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. own
-// is the lease of the waiter, and held is the lease of the holder. The holder may hand the
-// key to the waiter during the pause. The result is a quarter of the hand-over lease, or of
-// own if that is shorter. So at least three quarters are left when the waiter then reads
-// the record.
+// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. own is
+// the lease of the waiter, and held is the lease of the holder. The holder may hand the key to
+// the waiter during the pause. The result is a quarter of the hand-over lease or of own,
+// whichever is shorter. So at least three quarters of that time are left when the waiter reads
+// the record after its pause.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
-// Limits on the joins that a call may send; a join is a write that adds an entry to a
-// queue. If a record is damaged, or if its queue is erased again and again, the waiter does
-// not find its entry there. Without limits, the call would send joins forever.
+// Limits on the joins that a call may send; a join is a write that adds an entry to a queue.
+// If a record is damaged, or if its queue is erased again and again, a waiter never finds its
+// entry in the queue. Without limits, the call would send joins forever.
 const (
 	joinsAtOnce = 16
 	joinEvery   = 4 * time.Second
@@ -145,9 +145,10 @@ const (
 )
 
 // Queues returns how many queues in records a call should join if it is to acquire one of
-// several keys. waited is how long the call has waited. The result is two for a wait of
-// less than a second, three from then on, and one more each time the wait has doubled. So a
-// call acquires another key if it first chose the queues of keys that are held for hours.
+// several keys. waited is how long the call has waited. The result is two for a wait of less
+// than a second, three from then on, and one more each time the wait has doubled. So if the
+// first queues that a call joined belong to keys that are held for hours, the call can still
+// acquire another key.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -166,9 +167,10 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is the longest time between a read and a takeover without another read. If the
-// last read is older, the waiter reads again first. If thousands of waiters poll rarely,
-// another client has usually taken the key over since the last read.
+// lately is the longest time between a read and a takeover without another read. If the last
+// read is older, the waiter reads again before it takes the key over. If a key has thousands
+// of waiters, which poll rarely, another client has usually taken the key over in the
+// meantime.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. now is the monotonic
@@ -224,25 +226,25 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns the longest mean pause of a waiter if the current grant has the given age.
-// It is a quarter of a second up to an age of five seconds, and a twentieth of the age from
-// then on. Compared with the wait so far, such a pause matters little. So a waiter polls
-// rarely in a long wait.
+// soon returns the longest mean pause of a waiter if the current grant has the given age. It
+// is a quarter of a second up to an age of five seconds, and a twentieth of the age from then
+// on. Such a pause is short compared with the wait so far. So in a long wait, a waiter polls
+// rarely.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a record whose grant has the given age. It is
-// a random time from half to one and a half of a mean. The mean is the age, or soon(age) if
-// that is shorter, limited to the range from low to high. u is a random number, uniform in
-// [0,1). Random pauses prevent two waiters from reading at the same times. A wider range
-// would make the average wait longer for the same number of reads. If a key is held for
-// five seconds or more, a waiter reads that it is free at most a tenth of that time late.
+// Pause returns the time between two reads of a record whose grant has the given age. It is a
+// random time from half to one and a half of a mean. The mean is the age, or soon(age) if that
+// is shorter, limited to the range from low to high. u is a random number, uniform in [0,1).
+// Random pauses prevent two waiters from reading at the same times. If the pauses varied more,
+// the average wait would be longer for the same number of reads. If a key is held for five
+// seconds or more, a waiter reads that it is free at most a tenth of that time late.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
-// headPause is the longest pause of the head of a queue, no matter how old the grant is. It
-// can be short, because only the head reads so often. If the holder releases the key during
-// the pause, the key is idle for half of the pause on average.
+// headPause is the longest pause of the head of a queue, no matter how old the grant is.
+// headPause can be short, because only one waiter of each queue reads so often. If the holder
+// releases the key during the pause, the key is idle for half of the pause on average.
 const headPause = 250 * time.Millisecond
 
 // pause returns the time until the next read of a waiter in a queue. age is the age of the

@@ -195,9 +195,9 @@ func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	}
 }
 
-// A release comes at a random moment, so more likely in a long pause than in a short one.
-// With the same number of reads, a waiter therefore notices the release later on average if
-// its pauses differ more.
+// A release comes at a random moment. So it more likely comes during a long pause than during
+// a short pause. With the same number of reads, a waiter therefore notices the release later
+// on average if its pauses vary more.
 func TestWaiterNoticesReleaseAfterHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {

@@ -139,7 +139,7 @@ func failedGuards(reply decide.CommitReply, guards int) map[int]protocol.Item {
 }
 
 // send sends a request once, and waits for its answer even if the caller of the commit no
-// longer waits. sent is false if begin does not allow the request.
+// longer waits. The result sent is false if begin does not allow the request.
 func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
 	defer c.locks.LockSession(ctx)()
 	inFlight := c.begin(ctx)
@@ -159,8 +159,9 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if the commit may not send a request.
-// If the caller stops waiting after begin, it does not learn the outcome.
+// begin marks a request as in flight. It returns nil if the commit may not send a request. If
+// the caller stops waiting after begin has returned a channel, it does not learn the outcome
+// of the request.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -174,8 +175,8 @@ func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	return c.inFlight
 }
 
-// LastErr returns the error of the last request that is no longer in flight. As far as is
-// known, that request wrote nothing.
+// LastErr returns the error of the last request that is no longer in flight. As far as the
+// client knows, that request wrote nothing.
 func (c *Commit) LastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,9 +220,10 @@ func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.Comm
 	return reply, err
 }
 
-// inTheSameBytes makes every attempt send the same bytes as the first. The SDK writes the
-// members of a map in random order. DynamoDB may treat a request with another order as a
-// different request under the same token (aws-sdk-go-v2 issue 1900).
+// inTheSameBytes makes every attempt send the same bytes as the first attempt. It calls read
+// when the SDK has read the caller's values. The SDK writes the members of a map in random
+// order. If the order differs, DynamoDB may treat the request as a different one under the
+// same token (aws-sdk-go-v2 issue 1900).
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -255,8 +257,8 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 // the token.
 const tokenUse = 5 * time.Minute
 
-// errTokenOld is the error of a request that was not sent, because its signature was made
-// when the token was too old.
+// errTokenOld is the error of a request that was signed but not sent, because its token was
+// too old by then.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
 // isTokenOld reports whether DynamoDB may soon forget the commit's idempotency token.

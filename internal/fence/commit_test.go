@@ -253,7 +253,7 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	return r.Step
 }
 
-func TestCommitSendsNothingAfterContextEnds(t *testing.T) {
+func TestCommitSendsNothingIfContextEndsBeforeFirstRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tb := &table{held: true, open: true, turn: cancel} // the context ends while the commit waits for permission to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
@@ -261,7 +261,7 @@ func TestCommitSendsNothingAfterContextEnds(t *testing.T) {
 	}
 }
 
-func TestCommitSendsNoMoreRequestsAfterCallerCancels(t *testing.T) {
+func TestThrottledCommitIsNotRetriedOnceCallerStopsWaiting(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {
@@ -276,7 +276,7 @@ func TestCommitSendsNoMoreRequestsAfterCallerCancels(t *testing.T) {
 
 // The first request of the commit gets no reply. The caller cancels the context while the
 // commit waits before it sends the request again.
-func TestCancelOfUnansweredCommitReturnsUnknownOutcome(t *testing.T) {
+func TestCommitCancelledBeforeRetryReturnsUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()
 	turns := 0

@@ -87,7 +87,7 @@ func TestUnansweredCommitIsResolvedEvenAfterTrustEnds(t *testing.T) {
 	})
 }
 
-func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
+func TestCommitReturnsUnknownOutcomeIfContextEndsBeforeReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.Slow(2 * time.Second)))
@@ -107,7 +107,7 @@ func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestCommitGivesUpFiveMinutesAfterFirstRequest(t *testing.T) {
+func TestCommitStopsRetryingFiveMinutesAfterFirstRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.On(lab.Call.Commits, lab.Cut))
@@ -173,7 +173,7 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 				return nil, lab.ErrReset
 			},
 			func(r *lab.Request) (*http.Response, error) {
-				res, err := r.Send() // this request is rejected, because the write's condition is still false
+				res, err := r.Send() // DynamoDB rejects this request, because the write's condition is still false
 				w.Open("a")
 				_, _ = lost()
 				return res, err
@@ -188,7 +188,7 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 
 // DynamoDB, and the simulated DynamoDB of the tests, forget an idempotency token after ten
 // minutes. After that, a repeated request would be executed as a new commit.
-func TestCommitIsNotRepeatedIfIdempotencyTokenExpiredInSuspend(t *testing.T) {
+func TestCommitIsNotRepeatedOnceItsIdempotencyTokenHasExpired(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
 		"the lock had by others": func(w *lab.World) { w.Steal("job") },
@@ -245,8 +245,8 @@ func TestCommitIsNotSentIfIdempotencyTokenExpiredBeforeSigning(t *testing.T) {
 		lab.Want(t, "commits", lab.Commits(wire.Sent()), 1)
 		w.WantLog("1")
 
-		// The first request of this commit is delayed by 11 minutes and is therefore not
-		// sent. The error is definite: nothing was written.
+		// The first request of this commit is delayed by 11 minutes before it is signed, and
+		// is therefore not sent. The error is definite: nothing was written.
 		keys.pause.Store(int64(11 * time.Minute))
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
 		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {

@@ -12,13 +12,14 @@ import (
 )
 
 // kept is the time for which an attempt is remembered. No network delays a request for that
-// long. If the clock stops while the machine is suspended, the attempt is remembered for
-// longer, which is harmless. If an attempt is applied after it was forgotten, it blocks its
-// key for one lease.
+// long. If the clock stops while the machine is suspended, an attempt is remembered for
+// longer, which is harmless. If DynamoDB applies an attempt after the client has forgotten it,
+// the attempt blocks its key for one lease.
 const kept = 15 * time.Minute
 
-// most is the largest number of attempts that are remembered. If there are more, the oldest
-// are forgotten. If a forgotten attempt is applied later, it blocks its key for one lease.
+// most is the largest number of attempts that are remembered. If there are more, the client
+// forgets the oldest. If DynamoDB applies a forgotten attempt later, the attempt blocks its
+// key for one lease.
 const most = 100_000
 
 // Attempts are the unresolved attempts of one client. They are grouped by K: the key to

@@ -38,8 +38,8 @@ func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 			}
 		}
 	}
-	// If Has searched all attempts one by one, the second duration would be about a
-	// thousand times the first.
+	// If Has searched all attempts one by one, the second duration would be a thousand times
+	// as long as the first.
 	if few, many := fastest(ask(filled(100))), fastest(ask(filled(most))); many > 50*few {
 		t.Errorf("100 questions took %v beside 100 attempts, and %v beside %d", few, many, most)
 	}
@@ -76,7 +76,7 @@ func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
 	}
 }
 
-func TestAttemptAddedTwiceIsRememberedFromSecondTime(t *testing.T) {
+func TestAddRestartsTimeForWhichKnownAttemptIsKept(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)

@@ -26,9 +26,10 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 }
 
 // deadAt returns the monotonic time when the holder of r is dead if it does not renew. That
-// time may be in the past. The version of r was first seen at since. The wall clock showed
-// wall at now. If the clocks of this client and of the holder are both bounded, the holder
-// may be dead before this client has seen the version for a whole lease.
+// time may be in the past. The version of r was first read at since. The wall clock showed
+// wall when the monotonic clock showed now. If the clocks of this client and of the holder are
+// both bounded, the holder may be dead before this client has seen the version for a whole
+// lease.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -41,10 +42,10 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 }
 
 // GrantOf returns a string that differs between the grants of a key. It is the id of the
-// grant, if the grant has one. Grants of other libraries have no id. For them GrantOf
+// grant, if the grant has one. Grants of other libraries have no id. For such a grant, GrantOf
 // returns the owner, which stays the same while the holder renews, and may be empty. In
-// layouts with an expiry time it returns the version instead: holders of those libraries
-// never renew, so the version stays the same.
+// layouts with an expiry time, GrantOf returns the version instead of the owner: holders of
+// those libraries never renew, so the version stays the same.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -80,9 +81,9 @@ type Beat struct {
 // holder. r is the holder's record or, if a session is renewed instead, the session's row.
 //
 // The lease of a version counts from the first answer that showed the version: the holder
-// wrote it before that answer, perhaps long before. The holder is dead if a reading that was
-// requested after the end of that lease still shows the version. A reply to an earlier
-// request may be out of date. A missing session row does not count as a renewal. The
+// wrote it before that answer, perhaps long before. The holder is dead if a reading still
+// shows the version, and its request was sent after the end of that lease. The reply to an
+// earlier request may be out of date. A missing session row does not count as a renewal. The
 // observer cannot know how long the row has been missing, so the lease counts from the first
 // reading that does not find the row.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
@@ -113,7 +114,7 @@ type Observer struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
-	many     int // once there are this many sessions, those without recent use are dropped
+	many     int // number of sessions from which the Observer drops sessions without recent use
 }
 
 // New returns an Observer that has observed nothing.
@@ -137,10 +138,10 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return nil, observed.Version{}, nil
 }
 
-// DeadAt returns the monotonic time when the holder of r is dead if it does not renew. A
-// reply has shown r at now, when the wall clock showed wall. The version v of r was first
-// observed at v.Since. The caller must read wall before now: the time between the two clock
-// readings can then only delay a take-over, and never makes it too early.
+// DeadAt returns the monotonic time when the holder of r is dead if it does not renew. A reply
+// has shown r at now, when the wall clock showed wall. The version v of r was first observed
+// at v.Since. The caller must read wall before now: the time between the two clock readings
+// can then only make a takeover later, and never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }

@@ -146,7 +146,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestExpiryTimeAndWallClockDecideWhenHolderIsDead(t *testing.T) {
+func TestDeadAtUsesExpiryTimeIfRecordsHaveOne(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -235,7 +235,7 @@ func TestHolderIsDeadAfterExpiryPlusMaxSkewPlusRounding(t *testing.T) {
 	}
 }
 
-func TestMissingSessionRowRestartsObservation(t *testing.T) {
+func TestSessionIsDeadOneLeaseAfterItsRowWasFirstMissing(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))
@@ -250,7 +250,7 @@ func TestMissingSessionRowRestartsObservation(t *testing.T) {
 	}
 }
 
-func TestBoundedClockObserverUsesStoredLeaseEndIfItIsEarlier(t *testing.T) {
+func TestObserverWithMaxSkewUsesLeaseEndInRecordIfItIsEarlier(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule
@@ -270,7 +270,7 @@ func TestBoundedClockObserverUsesStoredLeaseEndIfItIsEarlier(t *testing.T) {
 	}
 }
 
-func TestLockIsTakenOverAfterSessionIsMarkedDead(t *testing.T) {
+func TestLockIsTakenOverOnlyAfterSessionIsMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, holderWire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")

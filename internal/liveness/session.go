@@ -14,8 +14,8 @@ import (
 )
 
 // Session is another client's session, as this client has observed it. All goroutines that
-// wait for a lock under the session share the Session. So they also share each reading of
-// its row.
+// wait for a lock under the session share one Session. So one reading of the session's row
+// serves all of them.
 type Session struct {
 	o    *Observer
 	key  protocol.Key
@@ -30,9 +30,9 @@ type Session struct {
 }
 
 // If there are many sessions, an Observer drops sessions that no caller has asked for in a
-// while: a session's row is quickly read again. With fewer than fewSessions sessions, it
-// drops none. It always keeps a session that was asked for within keepSession: waiters and
-// observers of elections ask once every PollMax.
+// while: a session's row is quickly read again. With fewer than fewSessions sessions, it drops
+// none. It always keeps a session for which a caller has asked within the time keepSession:
+// waiters, and observers of elections, ask at least once every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -104,7 +104,8 @@ func (s *Session) observe(item protocol.Item) error {
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.o.Native, item, s.o.Lease)
 	if err != nil {
-		// The row is not known, so the next caller reads it again, and gets the error, too.
+		// Do not keep the result: the next caller then reads the row again, and gets the
+		// error, too.
 		s.known = false
 		return s.o.Errors.Unreadable(s.key, item, err)
 	}
@@ -141,7 +142,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !s.known || s.o.Now().Mono < s.deadAt {
-		return false, nil // another caller has meanwhile read a newer version, or a row that cannot be decoded
+		return false, nil // another goroutine has meanwhile read a newer version, or a row that cannot be decoded
 	}
 	if protocol.IsNoRow(s.record.Version) {
 		s.setDead()

@@ -140,7 +140,7 @@ func TestSessionObservationIsKeptEvenIfVersionsAreForgotten(t *testing.T) {
 	}
 }
 
-func TestSessionReadIsSharedByAllWaiters(t *testing.T) {
+func TestSessionRowIsReadAgainOnlyIfLastReadIsTooOld(t *testing.T) {
 	w, o, _ := observing(t)
 	w.look(o, "s")
 	for _, tc := range []struct {
@@ -194,7 +194,7 @@ func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 				w.now += lease
 			}
 			w.db.odd = true
-			for range 2 { // the second Look follows a read whose item could not be decoded
+			for range 2 { // before the second Look, the first has read an item that it could not decode
 				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
 					t.Errorf("dead in %v: %v", at-w.now, err)
 				}
@@ -236,7 +236,7 @@ func TestSessionInUseIsRememberedDespiteManySessions(t *testing.T) {
 	}
 }
 
-func TestUnusedSessionsAreForgotten(t *testing.T) {
+func TestObserverForgetsSessionsUnusedForAnHour(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 200 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// seeksAfter fails the test unless w's turn has come without a grant: after the given
-// delay, w has to acquire the key by a request of its own.
+// seeksAfter fails the test unless w's turn has come without a grant, so that w must acquire
+// the key itself, after the given delay.
 func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	t.Helper()
 	if given := hasTurn(t, w); given.Granted != nil || given.Delay != delay {
@@ -61,9 +61,9 @@ func TestNextLocalWaiterIsDelayedOnceHandOverLimitIsReached(t *testing.T) {
 	}
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
-	// The longest of these grants lasted 200 ms. Another process that polled during these
-	// grants pauses for at most one and a half times as long. So the delay lets it poll
-	// once.
+	// The longest of these grants lasted 200 ms. A waiter of another process pauses for at
+	// most one and a half times as long between its polls. So it polls at least once during a
+	// delay of 300 ms.
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
@@ -103,13 +103,13 @@ func TestNextLocalWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 func TestNextLocalWaiterIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	// The holder passes its turn on without a hand-over, for example because its lock was
-	// lost.
+	// The holder passes the turn to the next waiter without a hand-over, for example because
+	// its lock was lost.
 	l.Pass(at("key"), held)
 	seeksAfter(t, ws[1], 0)
 }
 
-func TestWaiterWithNoHandOverMustAcquireKeyItself(t *testing.T) {
+func TestWaiterThatAcceptsNoHandOverMustAcquireKeyItself(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{NoHandOver: true})
 	enter(l, "key", "behind")
@@ -118,7 +118,7 @@ func TestWaiterWithNoHandOverMustAcquireKeyItself(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestPassToWaiterWithNoHandOverCountsAsHandOver(t *testing.T) {
+func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -130,9 +130,9 @@ func TestPassToWaiterWithNoHandOverCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// A holder that loses its lock, or deletes its record on release, calls Pass. It does not
-// call Successor first.
-func TestDelayOfNextLocalWaiterGrowsWithAgeOfLongestGrant(t *testing.T) {
+// If a holder loses its lock, or its release deletes the record, it calls Pass without calling
+// Successor first.
+func TestDelayOfNextLocalWaiterGrowsWithLongestTimeKeyWasHeld(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -153,18 +153,18 @@ func TestHandOverSkipsWaiterThatHasLeftLocalQueue(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	isNext(t, l, held, ws[1]) // the waiter ws[0] has left, so held still has the turn
+	isNext(t, l, held, ws[1]) // the waiter ws[0] has left, so the holder of held still has the turn
 	if !l.HandOver(ws[1], nil) {
 		t.Error("the second has left")
 	}
 	seeksAfter(t, ws[1], 0)
-	l.Pass(at("key"), held) // does nothing, because held no longer has the turn
+	l.Pass(at("key"), held) // does nothing, because the holder of held no longer has the turn
 	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
 	}
 }
 
-func TestHandOverOfEndedGrantLetsFollowingWaiterProceed(t *testing.T) {
+func TestSecondLocalWaiterProceedsIfGrantHandedToFirstHasEnded(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -175,8 +175,8 @@ func TestHandOverOfEndedGrantLetsFollowingWaiterProceed(t *testing.T) {
 }
 
 // A goroutine that receives its turn may end its grant at once, on another processor. The
-// queue must know the grant by then. Otherwise it would ignore the end of the grant, and the
-// next waiter would never get its turn.
+// queue must know the grant by then. If it did not, it would ignore the end of the grant, and
+// the next waiter would never get its turn.
 func TestHandOverRecordsGrantBeforeSuccessorReceivesIt(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
@@ -190,7 +190,7 @@ func TestHandOverRecordsGrantBeforeSuccessorReceivesIt(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorReturnsNilUnlessGrantHoldsKey(t *testing.T) {
+func TestSuccessorReturnsNilForGrantThatDoesNotHoldKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
@@ -198,7 +198,7 @@ func TestSuccessorReturnsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysNextLocalWaiter(t *testing.T) {
+func TestQueuesPassAfterDelaysNextLocalWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

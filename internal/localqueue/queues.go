@@ -83,11 +83,11 @@ type grantType interface {
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
 	grant     G                // grant of the goroutine that has the turn; zero while that goroutine acquires the key
-	reported  *protocol.Record // holder that ReportHolder has last received; nil after the goroutine with the turn has acquired the key or passed the turn on
-	before    *protocol.Record // last holder that ReportHolder received in an earlier turn; nil if it has received a holder in this turn, or if a goroutine has acquired the key since
+	reported  *protocol.Record // holder that ReportHolder has received in the current turn; nil if there is none, or once the goroutine with the turn has acquired the key
+	before    *protocol.Record // last holder that ReportHolder received before the current turn; nil if ReportHolder has received a holder in the current turn, or if a goroutine has acquired the key since
 	known     bool             // a goroutine has reported a holder or a grant, so DynamoDB has answered a request for the key
 	handOvers int              // number of hand-overs in a row
-	longest   time.Duration    // longest age of a grant at its end, among these hand-overs
+	longest   time.Duration    // longest age that a grant had reached when it ended, among these hand-overs
 }
 
 // New returns Queues without waiters. handOvers is the maximum number of hand-overs of a
@@ -124,9 +124,9 @@ func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	return true
 }
 
-// Leave removes w from its queue. If a turn has already been sent on the channel of w, but
-// has not been received, Leave returns that turn and true. The caller must then pass the
-// turn on. It may be the turn of another waiter with the same channel.
+// Leave removes w from its queue. If a turn has already been sent on the channel of w, but has
+// not been received, Leave returns that turn and true. The caller must then pass the turn on.
+// If several waiters share the channel, it may be the turn of another of them.
 func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +153,8 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns the result of Holder or, if that is nil, the last holder that was
-// known in the previous turn. That holder may have released the key since.
+// LastHolder returns the result of Holder. If that is nil, LastHolder returns the last holder
+// that was known before the current turn. That holder may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,9 +196,9 @@ func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	}
 }
 
-// GrantedOutOfTurn records the grant of a goroutine that has acquired the key without a
-// turn, and gives the turn to that goroutine. If another goroutine has the turn,
-// GrantedOutOfTurn does nothing.
+// GrantedOutOfTurn records the grant of a goroutine that holds the key without having had the
+// turn, for example by Resume. It gives the turn to that goroutine. If another goroutine has
+// the turn, GrantedOutOfTurn does nothing.
 func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,9 +273,9 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	}
 }
 
-// pass gives the turn to the next waiter. A waiter with NoHandOver acquires the key
-// itself. If this client has just released the key, the waiter acquires it before another
-// process reads the record. So pass counts the turn of such a waiter as a hand-over. The
+// pass gives the turn to the next waiter. A waiter with NoHandOver then acquires the key by a
+// grant of its own. If this client has just released the key, such a waiter usually acquires
+// it before another process reads the record. So pass counts its turn as a hand-over. The
 // caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
@@ -309,11 +309,11 @@ func (q *queue[C, G]) next() *Waiter[C, G] {
 }
 
 // Successor removes the first waiter from the queue of a key and returns it, so that the
-// holder can hand the key to that waiter. grant is the holder's grant. Successor returns
-// nil if the holder is to free the key: no waiter can accept it, or other processes are to
-// get a chance. The holder's goroutine keeps the turn until HandOver is called.
-// queued means that the record has a queue, and that this queue is empty. In this case no
-// other process waits for the key, and Successor does not count hand-overs.
+// holder can hand the key to that waiter. grant is the holder's grant. Successor returns nil
+// if the holder is to release the key instead: no waiter can accept the key, or other
+// processes are to get a chance to acquire it. The holder's goroutine keeps the turn until
+// HandOver is called. queued means that the record has a queue, and that this queue is empty.
+// In this case no other process waits for the key, and Successor does not count hand-overs.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -332,9 +332,10 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 	return q.next()
 }
 
-// HandOver gives the turn and the key to a waiter that Successor has returned. granted is
-// the waiter's grant; the zero grant gives the turn alone. HandOver returns false if the
-// waiter has left the queue. The goroutine of the previous grant then keeps the turn.
+// HandOver gives the turn and the key to a waiter that Successor has returned. granted is the
+// waiter's grant. If it is the zero grant, the waiter gets only the turn. HandOver returns
+// false if the waiter has left the queue. The goroutine of the previous grant then keeps the
+// turn.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

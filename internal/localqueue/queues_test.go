@@ -142,7 +142,7 @@ func TestPassDoesNothingForGrantOtherThanCurrentGrant(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReportsWhetherWaiterHadTurnInLocalQueue(t *testing.T) {
+func TestQueuesLeaveReportsWhetherTurnHadBeenSentToWaiter(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -213,7 +213,7 @@ func TestKnownHolderIsReportedToNoWaitCallerAtOnce(t *testing.T) {
 	b := enter(l, "key", "d")
 	l.Pass(at("key"), held)
 	hasTurn(t, b)
-	isHeldBy(t, l.Holder(at("key")), "") // the waiter named d has the turn, but no grant yet
+	isHeldBy(t, l.Holder(at("key")), "") // the goroutine with the turn has no grant yet
 	l.Pass(at("key"), nil)
 	isHeldBy(t, l.Holder(at("key")), "") // no waiter is left, so the key has no queue
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -229,7 +229,7 @@ func TestNextLocalWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantedOutOfTurnIsIgnoredWhileOtherCallAcquiresKey(t *testing.T) {
+func TestGrantOutOfTurnIsIgnoredWhileOtherCallAcquiresKey(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -252,7 +252,7 @@ func TestGrantedOutOfTurnIsIgnoredWhileOtherCallAcquiresKey(t *testing.T) {
 	}
 }
 
-func TestTakeReturnsFalseIfOtherGoroutineHoldsOrAcquiresKey(t *testing.T) {
+func TestQueuesTakeReturnsFalseWhileOtherGoroutineHasTurn(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
@@ -269,12 +269,12 @@ func TestTakeReturnsFalseIfOtherGoroutineHoldsOrAcquiresKey(t *testing.T) {
 	hasTurn(t, next)
 }
 
-// TestGoroutinesNeverHoldOneKeyTogether lets many goroutines acquire, leave and release keys at the
+// TestTwoGoroutinesNeverHoldSameKey lets many goroutines acquire, leave and release keys at the
 // same time. If two goroutines hold one key together, the race detector reports a race. If a waiter
 // never gets its turn, the test does not end.
-func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
+func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 	l := newQueues(3)
-	// An entry is written only by the goroutine that has the turn for the entry's key.
+	// Only the goroutine that has the turn for a key writes the string of that key.
 	has := map[string]*string{"a": new(string), "b": new(string)}
 	var wg sync.WaitGroup
 	for i := range 50 {

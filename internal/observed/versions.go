@@ -25,7 +25,7 @@ type Versions struct {
 	mu    sync.Mutex
 	byKey map[protocol.Key]*entry
 	idle  *list.List           // entries of keys that are not pinned, newest first
-	pins  map[protocol.Key]int // by key, how many more times Pin was called than Unpin
+	pins  map[protocol.Key]int // by key, the number of calls of Pin minus the number of calls of Unpin
 }
 
 // entry is the last version of one key. After its creation, only the field idle changes.

@@ -37,7 +37,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestAgesOfVersionAndGrantStartAtFirstObservation(t *testing.T) {
+func TestNoteReturnsTimesWhenVersionAndGrantWereFirstSeen(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -48,7 +48,7 @@ func TestAgesOfVersionAndGrantStartAtFirstObservation(t *testing.T) {
 		{"1", "g", 2, 1, 1},  // the same version as before
 		{"2", "g", 3, 3, 1},  // another version, with the same grant id: a renewal
 		{"3", "h", 4, 4, 4},  // another grant id: another holder
-		{"3", "", 5, 4, 4},   // the same version as before, so the missing grant id does not matter
+		{"3", "", 5, 4, 4},   // the same version as before, so the grant is the same, although its id is missing
 		{"1", "g", 6, 6, 6},  // a version that was replaced comes back, and counts as new
 		{"4", "g", 7, 7, 6},  // another version, with the same grant id: a renewal
 		{"4", "g", 99, 7, 6}, // the same version as before, much later

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// each calls fn for n different keys at the same time, and returns when all
-// calls have returned.
+// each calls fn for n different keys at the same time, and returns when all these calls have
+// returned.
 func each(name string, n int, fn func(key string)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -75,7 +75,7 @@ func TestAllDeadHoldersAreTakenOverEvenIfFewVersionsAreKept(t *testing.T) {
 	}
 }
 
-func TestAllDeadLeadersAreFoundEvenIfFewVersionsAreKept(t *testing.T) {
+func TestElectionReportsAllDeadLeadersEvenIfFewVersionsAreKept(t *testing.T) {
 	const keys = 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.Config())

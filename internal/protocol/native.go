@@ -22,11 +22,11 @@ type Native interface {
 	Session() Protocol
 
 	// TellBroken returns the write that adds a notice to a session's row: an operator has
-	// broken the given grant under the session. word is the id of the notice. The session's
-	// client removes a notice by this id once it has read it. So it does not remove a later
-	// notice of the same grant. The write changes neither the version nor the lease, so that
-	// no renewal fails. Its condition fails if the row does not exist, if the session is dead,
-	// or if its client does not read notices.
+	// broken the given grant under the session. word is the id of the notice. Once the
+	// session's client has read a notice, it removes the notice by this id. So it does not
+	// remove a later notice of the same grant. The write changes neither the version nor the
+	// lease, so that no renewal fails. Its condition fails if the row does not exist, if the
+	// session is dead, or if its client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark returns the write that removes the mark d from the record of k. Its condition is
@@ -34,8 +34,8 @@ type Native interface {
 	Unmark(k Key, d Done) *Write
 
 	// Join returns the write that appends w to the queue of a held record, unless the queue
-	// contains w already. No lock depends on the queue: if a client writes the record without
-	// the queue, the waiters only lose time.
+	// contains w already. No lock depends on the queue: if a client of another library writes
+	// the record and drops the queue, the waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
 	// Leave returns the write that removes the entry w.Of from the queue. Its condition is
@@ -44,9 +44,9 @@ type Native interface {
 
 	// HandToHead returns the write that hands the key to the head of the queue, as HandOver
 	// does, and removes the head's entry. g contains the head's owner and grant id, and a new
-	// version. The version must differ from the grant id, because a record must never show a
-	// version twice. The grant id can come back: if the network delivers a copy of the head's
-	// join late, that copy adds the id to the queue again.
+	// version. The version must differ from the grant id, because a record must never show the
+	// same version twice. The grant id can return: if the network delivers a copy of the
+	// head's join late, that copy adds the id to the queue again.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -67,11 +67,11 @@ const DefaultLease = 20 * time.Second
 // noRow is the version of a row that does not exist.
 const noRow = "none"
 
-// NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a
-// row long after the session has died. An operator may delete it earlier, and the session's
-// client may then trust its locks for one more lease. The length of that lease was stored
-// only in the row. So the caller passes the lease of the client that observes the session
-// instead.
+// NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a row
+// long after the session has died. If an operator deletes the row earlier, the session's
+// client may still trust its locks for the rest of the session's lease. Only the row contained
+// the length of that lease. So the caller passes the lease of the client that observes the
+// session instead.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether version is the version of a record from NoRow.
@@ -113,9 +113,9 @@ type Done struct {
 // ShortestPeriod is the shortest period that PeriodProblem accepts.
 const ShortestPeriod = time.Second
 
-// PeriodOf returns the period of the given length that contains now. The first period
-// begins at 1970-01-01 00:00 UTC. So if a day is a multiple of the length, a period begins
-// at each midnight in UTC.
+// PeriodOf returns the period of the given length that contains now. The first period begins
+// at 1970-01-01 00:00 UTC. So if the length divides a day evenly, a period begins at each
+// midnight in UTC.
 func PeriodOf(now time.Time, length time.Duration) Once {
 	ms, step := now.UnixMilli(), length.Milliseconds()
 	past := ms % step
@@ -125,8 +125,8 @@ func PeriodOf(now time.Time, length time.Duration) Once {
 	return Once{Period: time.UnixMilli(ms - past).UTC()}
 }
 
-// LongestLabel is the maximum length in bytes of a label of work. It is short, as the
-// record keeps the label.
+// LongestLabel is the maximum length in bytes of a label of work. It is small, as the record
+// keeps the label.
 const LongestLabel = 256
 
 // LabelProblem returns the problem with a label of work, or "" if the label is valid.
@@ -171,9 +171,9 @@ type QueueEntry struct {
 // such a record costs one write unit (AWS, "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces is the number of entries that a queue reserves for long waiters: those that
-// have waited longer than most waiters in the queue. Without this reserve, a client that has
-// just held the key could join again at once, and keep long waiters out.
+// LastPlaces is the number of entries that a queue reserves for waiters that have waited
+// longer than most waiters in the queue. Without these entries, a client that has just held
+// the key could join again at once, and could keep such waiters out.
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An

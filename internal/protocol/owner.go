@@ -20,9 +20,9 @@ const clientIDLen = 26
 // and commands print it.
 const LongestOwner = 255
 
-// NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes
-// two clients with the same name. It also helps to distinguish grants by leasehold from
-// grants by another library that keeps leasehold's attributes.
+// NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
+// clients with the same name. The id also helps to recognize grants by another library that
+// keeps leasehold's attributes in the record.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
@@ -57,10 +57,10 @@ func clientID(owner string) (string, bool) {
 	return owner[i+1:], true
 }
 
-// NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version
-// 7). Every attempt to write uses a new UUID, so that no version is ever used twice.
-// VersionTime returns the time in it, for people and to find out whether a holder appears
-// dead.
+// NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version 7).
+// Every attempt to write uses a new UUID, so that no version is ever used twice. VersionTime
+// returns the time in a version. That time is shown to people, and it helps to find out
+// whether a holder appears dead.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 
 // NewVersionAt returns a version like NewVersion, but with the time t instead of the
@@ -76,9 +76,9 @@ func NewVersionAt(t time.Time) string {
 	return VersionOfHex(hex.EncodeToString(b[:]))
 }
 
-// VersionTime returns the time in the version v, by the clock of the client that created
-// it. It returns the zero time for a version from another library. It also returns the zero
-// time for a version from an early release of leasehold, which contains only random bits.
+// VersionTime returns the time in the version v, by the clock of the client that created it.
+// It returns the zero time if another library wrote the version, or if an early release of
+// leasehold did, whose versions contain only random bits.
 func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}
@@ -128,8 +128,8 @@ func (k Key) String() string {
 	return visible.Middle(name, 120)
 }
 
-// Compare compares two keys like strings.Compare: first by the partition key, then by the
-// sort key. Every process acquires several keys in this order.
+// Compare compares two keys like strings.Compare: first by the partition key, then by the sort
+// key. A process that acquires several keys acquires them in this order.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Partition, o.Partition), strings.Compare(k.Sort, o.Sort))
 }

@@ -167,8 +167,9 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the
-// holder. If the network delivers a second copy of a request late, the copy does no harm.
-// Only a copy of a grant can write an earlier version again, and it writes a higher token.
+// holder. If the network delivers a second copy of a request late, these values make the copy
+// harmless. Only a copy of a grant can write an earlier version again, and that copy writes a
+// higher token.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -283,8 +284,8 @@ func (c Changes) In(r Record) bool {
 	return true
 }
 
-// LeaveData reports whether r would contain data or attributes of the caller after the
-// changes in c.
+// LeaveData reports whether the record r would still contain data or attributes of the caller
+// after a write with the changes c.
 func (c Changes) LeaveData(r Record) bool {
 	if c.Data != nil || r.Data != nil && !c.SetData {
 		return true

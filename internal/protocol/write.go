@@ -21,7 +21,7 @@ type Write struct {
 	remove    strings.Builder
 	condition string
 	names     []string // attribute names; the index of a name is the number in its placeholder
-	values    Item     // values by placeholder; nil if the write has no values, because DynamoDB refuses an empty map
+	values    Item     // values by placeholder; nil and not empty if the write has no values, because DynamoDB refuses an empty map
 }
 
 type verb int
@@ -72,8 +72,8 @@ func (w *Write) Value(v types.AttributeValue) string {
 	return placeholder
 }
 
-// placeholders contains the first placeholders with the given prefix, such as #0 and #1, so
-// that most writes need not format any.
+// placeholders contains the first placeholders with the given prefix, such as #0 and #1, in
+// advance. So most writes need not format any placeholders.
 type placeholders struct {
 	prefix string
 	ready  [usualOperands]string
@@ -103,8 +103,8 @@ func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemb
 // Set makes the update set the attribute name to v.
 func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
 
-// SetTo makes the update set the attribute name to operand, which is in the syntax of
-// update expressions.
+// SetTo makes the update set the attribute name to the value of operand, an operand in the
+// syntax of update expressions.
 func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 
 // Remove makes the update remove the attribute name.
@@ -152,7 +152,8 @@ func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + "
 // it returns a condition that is never true.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
-		// This condition is false for an attribute of any type, even in a damaged record.
+		// This condition is always false, whether or not the attribute exists, and whatever
+		// its type.
 		n := w.Name(name)
 		return "attribute_exists(" + n + ") AND attribute_not_exists(" + n + ")"
 	}

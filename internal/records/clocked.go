@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// defaultSkew is the default for field MaxSkew of layouts DynamoDLM and DyndbMutex. Zero
-// would be unsafe: a client whose clock is one second fast would take over every lock one
-// second early.
+// defaultSkew is the default for field MaxSkew of layouts DynamoDLM and DyndbMutex. Zero as
+// the default would be unsafe: a client whose clock is one second fast would take over every
+// lock one second early.
 const defaultSkew = 2 * time.Second
 
 // clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
@@ -24,8 +24,8 @@ type clocked struct {
 	skew    time.Duration
 }
 
-// newClocked returns a clocked for the given layout. It replaces a zero skew by
-// defaultSkew, and returns an error if skew is negative.
+// newClocked returns a clocked for the given layout. If skew is zero, newClocked uses
+// defaultSkew. It returns an error if skew is negative.
 func newClocked(layout string, key schema, expires string, step, skew time.Duration) (clocked, error) {
 	if skew < 0 {
 		return clocked{}, fmt.Errorf("layout: %s: MaxSkew is %v: it must not be negative", layout, skew)

@@ -112,7 +112,7 @@ func (b *bench) put(item protocol.Item) {
 	lab.OK(b, lab.ErrorOf(b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})))
 }
 
-// lands sends a write and reports whether it was applied; if not, its condition
+// lands sends a write. It reports true if the write was applied, and false if its condition
 // failed.
 func (b *bench) lands(w *protocol.Write) bool {
 	b.Helper()
@@ -192,7 +192,7 @@ func TestDoneMarkIsReadBackUnchanged(t *testing.T) {
 	}
 }
 
-func TestGrantWithOnceIsRejectedIfWorkIsMarkedDone(t *testing.T) {
+func TestGrantForWorkMarkedDoneIsRejected(t *testing.T) {
 	for _, tc := range []struct {
 		marked, wanted protocol.Once
 		lands          bool

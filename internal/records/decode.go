@@ -154,8 +154,8 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 // server may send any text, and a text of ten bytes can express a number that needs a
 // gigabyte of memory.
 func isNumber(s string) bool {
-	// Both limits are above DynamoDB's own limits, even for a number with all its zeros written
-	// out.
+	// Both limits are far above DynamoDB's own. The first also allows a number with all its
+	// zeros written out.
 	const longest, most = 300, 300
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
 	if len(s) > longest || strings.Trim(digits, "+-.0123456789") != "" {
@@ -202,7 +202,8 @@ func (d *decoder) floored(name string) (int64, bool) {
 }
 
 // clamped returns the number in the attribute called name, rounded up to an integer. It
-// returns most for a larger number, and 0 for a number below zero or a missing attribute.
+// returns most if the number is larger than most, and 0 if the number is negative or the
+// attribute is missing.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {
@@ -234,13 +235,13 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 	return from(n)
 }
 
-// isOurs reports whether leasehold, and not another library, has written the grant that a
-// held record shows. The form of the owner does not prove that: a user may configure
-// another library with an owner of that form. Leasehold's attributes do not prove it
-// either: dynamolock, and the Java client in an update, keep the attributes of an earlier
-// grant. So the version must have leasehold's form, too. dynamolock never writes such a
-// version, and the remaining libraries write none of leasehold's attributes. One case is
-// not detected: a Java client whose owner has leasehold's form updates a record.
+// isOurs reports whether leasehold, and not another library, has written the grant that a held
+// record shows. An owner in leasehold's form is no proof: a user may configure another library
+// with such an owner. Leasehold's attributes are no proof either: dynamolock, and the Java
+// client in an update, keep the attributes of an earlier grant. So isOurs also requires a
+// version in leasehold's form. dynamolock never writes such a version, and the remaining
+// libraries write none of leasehold's attributes. In one case isOurs wrongly returns true: a
+// Java client whose owner has leasehold's form has updated a record.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
@@ -252,9 +253,9 @@ func (d *decoder) hasGrant() bool {
 	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
 }
 
-// leastLease is the lease that leasehold assumes if another library has stored a lease of
-// zero or less. Such a library itself takes the key over from the holder as soon as two of
-// its reads show the same record.
+// leastLease is the lease that leasehold assumes if another library has stored a lease of zero
+// or less. The clients of that library take a key with such a lease over as soon as two of
+// their reads show the same record.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or

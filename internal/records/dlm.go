@@ -18,10 +18,10 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 }
 
 // Attributes of a dynamo-dlm record. The library dynamo-dlm writes a release code of 32
-// hexadecimal digits, and keeps it during a grant. Leasehold writes its version in that
-// form as the release code. The version is new in every write, so that a delayed renewal
-// cannot be applied after a later write. A new code does not disturb dynamo-dlm: each of
-// its clients looks only for its own code.
+// hexadecimal digits, and keeps it during a grant. Leasehold writes its version in that form
+// as the release code. The version is new in every write, so that a delayed renewal cannot be
+// applied after a later write. A new code does not disturb the clients of dynamo-dlm, as each
+// of them compares the code only with its own.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -73,8 +73,8 @@ func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 
 func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant == "" {
-		// A client of dynamo-dlm has written the release code. Compare it as it was read,
-		// whatever its form.
+		// A client of dynamo-dlm has written the release code. Compare it in the form in which
+		// it was read, as it may have any form.
 		return w.In(dlmCode, []string{r.Version})
 	}
 	return showsCode(w, r.Version)

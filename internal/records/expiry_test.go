@@ -36,9 +36,9 @@ func TestTakeoverIsRejectedUntilMaxSkewHasPassedSinceExpiry(t *testing.T) {
 			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
 			lab.Want(t, fmt.Sprintf("%v after its expiry: lands", tc.after), b.lands(b.Grant(g)), tc.lands)
 		}
-		// The clocks of the client that wrote the record and of the client that takes
-		// over differ by the skew, in either direction. No takeover may succeed before
-		// the lease has expired by both clocks.
+		// The clocks of the holder and of the client that takes over agree, or differ by the
+		// skew in either direction. No takeover may succeed before the lease has expired by
+		// both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // when it writes, the holder's clock shows the time granted
 			g := b.grant(g9)
@@ -168,10 +168,10 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 	})
 }
 
-// TTL uses DynamoDB's clock, but a client computes the expiry in a record from its own
-// clock. Layouts that do not rely on the wall clock have no MaxSkew, so a client's clock
-// may be days behind. DynamoDB does not refuse the requests of such a client, because the
-// SDK corrects the time of its signatures.
+// TTL uses DynamoDB's clock, but a client computes the expiry in a record from its own clock.
+// Layouts that do not rely on wall clocks have no MaxSkew. So their clients' clocks may be
+// days behind. DynamoDB does not refuse the requests of such a client, because the SDK
+// corrects the time of its signatures.
 func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
@@ -192,7 +192,7 @@ func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesTTLSetByReleaseOfNativeClient(t *testing.T) {
+func TestGrantRemovesExpiresAtThatReleaseInLayoutNativeStored(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {

@@ -223,8 +223,7 @@ var ourItems = map[int][]string{
 // maxToken is the highest token that a record may have.
 const maxToken = 1<<53 - 2
 
-// marked reports whether an item has the mark by which its layout says that the
-// key is free.
+// marked reports whether an item has its layout's mark for a free key.
 func (b *bench) marked(item protocol.Item) bool {
 	switch b.Layout.(type) {
 	case layout.DyndbMutex:
@@ -325,14 +324,13 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// DynamoDB accepts this grant although the decoder does not find the item free.
-			// No condition can detect that a token is a fraction. After the grant the token
-			// is still a fraction, and the client reads the token before it trusts its
-			// grant.
+			// DynamoDB may accept this grant although the decoder finds the item damaged: no
+			// condition can detect that a token is a fraction. After the grant the token is
+			// still a fraction. The client reads it before it trusts its grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
-		// An item with the grant id g9 must be treated as written by an earlier copy of this
-		// grant. So the grant must be rejected.
+		// An item with the grant id g9 may have been written by an earlier copy of this grant.
+		// So the grant must be rejected.
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9:
 			b.Error("a free record is not granted")
 		case lands:

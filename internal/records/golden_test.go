@@ -61,8 +61,8 @@ func goldenFiles(t testing.TB) map[string]golden {
 	return files
 }
 
-// onEachGolden runs a test for every item of every golden file, in each layout
-// that must read the file.
+// onEachGolden runs a test for every item of every golden file, once for each layout that must
+// be able to read the file.
 func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	folders := map[string]bool{}
 	for path, g := range goldenFiles(t) {
@@ -314,11 +314,11 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
+func TestGrantOfGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			// At this time the record has expired, but the grant does not say that its holder is
+			// At this time the record has expired, but the grant does not name its holder as
 			// dead.
 			plain.Now = r.clocked().Add(time.Hour)
 		}

@@ -39,10 +39,11 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
 }
 
-// WithMaxSkew returns the protocol of a layout, as Of does, for a client whose wall clock
-// is never wrong by more than skew. Zero means that the error of the clock is not known.
-// WithMaxSkew returns an error that matches errors.ErrUnsupported if skew is above zero and
-// the layout is not Native: only its records contain the time when the lease ends.
+// WithMaxSkew returns the protocol of a layout, as Of does, for a client whose wall clock is
+// never wrong by more than skew. Zero means that the error of the clock is not known. If skew
+// is above zero, the layout must be Native, as only the records of Native contain the time
+// when the lease ends. For another layout, WithMaxSkew returns an error that matches
+// errors.ErrUnsupported.
 func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {
@@ -217,11 +218,11 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 	return peers{lock{p}, p, isDuration}, errors.Join(names.errs...)
 }
 
-// pythonCollect is the time between the end of a lease and the TTL value of its record,
-// after which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a
-// holder's clock is slow by more than that, DynamoDB may delete a record that the holder
-// still renews. An update expression cannot compute the later of two times. So leasehold
-// uses a week instead, to allow for slow clocks.
+// pythonCollect is the time between the end of a lease and the TTL value of its record, after
+// which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a holder's
+// clock is slow by more than that, DynamoDB may delete a record that the holder still renews.
+// So leasehold uses a week instead. (A renewal cannot keep the later of the old and the new
+// TTL value, as an update expression cannot compute it.)
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

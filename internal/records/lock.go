@@ -27,9 +27,9 @@ import (
 //	Break     marks it as free, or deletes  the record has not changed since it was read
 type lock struct{ spelling }
 
-// spelling encodes and decodes the record of a plain lock for several similar layouts.
-// Methods whose names begin with set add to the update w. Methods that return strings
-// return parts of the condition of w.
+// spelling encodes and decodes the record of a plain lock for several similar layouts. The
+// methods whose names begin with set add attributes to the update w. The methods that return
+// strings return conditions, which the caller makes parts of the condition of w.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
@@ -42,8 +42,8 @@ type spelling interface {
 	setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal)
 	setRelease(w *protocol.Write, r protocol.Release) // called only if keeps returns true
 
-	// grantable returns conditions on a record: DynamoDB may apply the grant g if one of them
-	// is true. Empty strings in the result are not conditions.
+	// grantable returns conditions on a record. If one of them is true, DynamoDB may apply the
+	// grant g. The caller ignores empty strings in the result.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
 	// held returns the condition that the record shows the grant of h at one of the versions
@@ -162,8 +162,8 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 }
 
 // firstToken returns the token for the first grant of a record without a token: the
-// microseconds since the epoch. It is from 1 to protocol.MaxToken, whatever the clock
-// shows.
+// microseconds since the epoch. The result is in the range from 1 to protocol.MaxToken,
+// whatever the clock shows.
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
 // Grantable returns protocol.ErrLastToken if the record's token is protocol.MaxToken. One
@@ -205,9 +205,9 @@ func tokenInRange(w *protocol.Write) string {
 // Numbers in the expressions of grants.
 var zero, one, highest = number(0), number(1), number(protocol.MaxToken - 1)
 
-// isGrant returns the condition that the record contains the grant id and the token of h.
-// That does not prove that h still holds the key, as a later grant by another library may
-// have kept these attributes.
+// isGrant returns the condition that the record contains the grant id and the token of h. That
+// does not prove that the grant of h is current, as a later grant by another library may have
+// kept these attributes.
 func isGrant(w *protocol.Write, h protocol.Hold) string {
 	condition := w.In(attrGrant, h.Grants)
 	if h.Token != 0 {

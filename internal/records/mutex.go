@@ -17,9 +17,9 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// Attributes of a dyndb-mutex record, and the holder of a free record. The library
-// dyndb-mutex writes a name as the holder, which several of its mutex objects may share.
-// Leasehold writes the owner and the version, which is new in every write. So a client of
+// Attributes of a dyndb-mutex record, and the holder of a free record. The library dyndb-mutex
+// stores a name as the holder. Several of its mutex objects may share a name. Leasehold stores
+// the owner and the version instead. The version is new in every write. So a client of
 // dyndb-mutex with the same name cannot release leasehold's lock.
 const (
 	mutexHolder  = "holder"
@@ -114,8 +114,8 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 }
 
 // showsForAnyOwner returns the condition that the record contains one of the versions, with
-// any owner. A resumed grant keeps the owner to which it was granted. The condition is
-// empty if there are no versions. It contains OR without parentheses.
+// any owner. A resumed grant keeps the owner to which it was granted. The condition is empty
+// if there are no versions. It may contain OR, and has no parentheses around it.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {

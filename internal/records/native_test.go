@@ -177,7 +177,7 @@ func TestLayoutWithClashingAttributeNamesIsRejected(t *testing.T) {
 	}
 }
 
-func TestKeyMethodReturnsErrorForInvalidKey(t *testing.T) {
+func TestProtocolKeyReturnsErrorForInvalidKey(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	for _, k := range []protocol.Key{
 		{}, {Partition: "a"}, {Sort: "b"}, {Partition: "a\xff", Sort: "b"}, {Partition: "a", Sort: "\xff"},
@@ -203,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, an attribute isReleased that a caller adds
 // frees the lock. Leasehold must not have that fault.
-func TestReservedReportsAttributeNamesThatCallersMayNotUse(t *testing.T) {
+func TestProtocolReservedReportsNamesThatCallersMayNotUse(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -285,7 +285,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestLockButRecognisesReleasedLockWithUserAttribute(t *testing.T) {
+func TestLockButReturnsReleasedLockDespiteUserAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -308,7 +308,7 @@ func TestLockButRecognisesReleasedLockWithUserAttribute(t *testing.T) {
 	}
 }
 
-func TestLockButRejectsItemWithAnotherDamagedAttribute(t *testing.T) {
+func TestLockButReturnsFalseIfAnotherAttributeIsDamaged(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -17,8 +17,9 @@ import (
 // that marks work as done replaces the whole map.
 const attrLastDone = "lastDone"
 
-// Attributes in the lastDone map. The map contains either a label (once) or a period. The
-// owner, the time and the token in it, as in the lastBreak map, are only for people.
+// Attributes in the lastDone map. The map contains either a label (once) or a period. The map
+// also contains an owner, a time and a token. These are only for people, as they are in the
+// lastBreak map.
 const (
 	attrOnce   = "once"
 	attrPeriod = "period" // start of the period for which the work is done, in epoch milliseconds
@@ -61,8 +62,8 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 }
 
 // doneOf returns the mark in an item, or nil if the item has no mark. A lastDone map that
-// names work is a mark even without an owner, as whereUndone rejects grants because of
-// such a map, too.
+// names work is a mark even if it has no owner: such a map also makes the condition of
+// whereUndone fail.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)
 	if d == nil {
@@ -144,9 +145,9 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 }
 
 // attrLastTakeover is a map attribute that describes the last takeover: the token and the
-// owner of the dead holder's grant, and the time of the takeover. Only a takeover writes
-// the map. If the record's GrantedAt is later than the time in the map, the current grant
-// is not that takeover.
+// owner of the dead holder's grant, and the time of the takeover. Only a takeover writes the
+// map. If the record's GrantedAt is later than the time in the map, the current grant did not
+// begin with that takeover.
 const attrLastTakeover = "lastTakeover"
 
 // attrTakenFrom is the dead holder's owner in the lastTakeover map. The map contains the
@@ -180,9 +181,9 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	return &t
 }
 
-// attrStepDown is a map attribute that describes the last request to a holder to step down.
-// It contains the id of the holder's grant, the client that sent the request, and the time.
-// Later grants do not change the map, and ignore it, as it contains another grant id.
+// attrStepDown is a map attribute that describes the last request to a holder to step down. It
+// contains the id of the holder's grant, the client that sent the request, and the time. Later
+// grants do not change the map. Their holders ignore it, as it contains another grant id.
 const attrStepDown = "stepDown"
 
 // attrAskedBy is the client that sent the request, in the stepDown map. The map contains

@@ -13,19 +13,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrWaiters is the queue of a record: a list of entries. An entry is one binary value,
-// short so that a kilobyte can contain many entries. It begins with the 16 bytes of the
-// grant id. The client id follows in 17 bytes. Its first 24 letters are decoded from base
-// 32 to 15 bytes, and its last two letters follow as they are. The rest is the name in the
-// owner.
+// attrWaiters is the queue of a record: a list of entries. An entry is one binary value. It is
+// short, so that many entries fit into a kilobyte. It begins with the 16 bytes of the grant
+// id. The client id follows in 17 bytes. Its first 24 letters are decoded from base 32 to 15
+// bytes, and its last two letters follow as they are. The rest is the name in the owner.
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant by which a release handed the key to a waiter of another client.
-// The mark stays until that waiter sends a write of its own. If the waiter dies before
-// that, another client takes the key over, and may set attrNoQueueUntil. Before that time,
-// no client should join the queue or hand the key over. The time is in epoch milliseconds
-// by the clock of the client that wrote it. No lock depends on these two attributes: wrong
-// values only delay waiters.
+// The mark stays until that waiter sends a write of its own. If the waiter dies before that,
+// another client takes the key over, and may set attrNoQueueUntil. attrNoQueueUntil contains a
+// time: before it, no client should join the queue or hand the key over. The time is in epoch
+// milliseconds, by the clock of the client that wrote it. No lock depends on these two
+// attributes: wrong values only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -135,15 +134,15 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// A takeover and a break erase the queue: its waiters may be dead, like the holder. Live
-// waiters join again. A release that marks work as done erases the queue, too, because the
-// waiters may wait to do the same work. They see the mark at their next read, and need not
-// remove their entries one by one.
+// A takeover and a break erase the queue: its waiters may be dead, like the holder. The live
+// waiters among them join again. A release that marks work as done erases the queue, too,
+// because the waiters may wait to do the same work. They see the mark at their next read, and
+// need not remove their entries one by one.
 
 // Grant returns the same write as in all layouts, with two additions. A takeover erases the
-// queue, and may suspend it. A grant of a waiter in the queue removes the waiter's entry.
-// DynamoDB rejects such a grant if the record is gone, and the waiter then reads the record
-// again.
+// queue, and may suspend it. A grant of a waiter in the queue removes the waiter's entry. If
+// the record is gone, DynamoDB rejects a grant that removes an entry. The waiter then finds
+// that the table has no record, and sends another grant.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {

@@ -114,7 +114,7 @@ func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	}
 }
 
-func TestLeaveRemovesOnlyItsOwnQueueEntry(t *testing.T) {
+func TestProtocolLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
 	b, p, _ := lining(t, 3)
 	leave := func(index, of int) bool {
 		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))
@@ -140,8 +140,8 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 		held["waiters"] = odd
 		b.put(held)
 		lab.Want(t, "line", b.line(), nil)
-		// The result does not matter here: lands fails the test if DynamoDB refuses the request
-		// as invalid.
+		// The join may be applied or rejected. It must only be a valid request: otherwise
+		// lands fails the test.
 		_ = b.lands(p.Join(b.lockKey(), nth(1)))
 	}
 }
@@ -238,7 +238,7 @@ func TestDamagedHandOverMarkAndQueueSuspensionAreIgnored(t *testing.T) {
 
 // When users change the layout of a table from native to another one, these
 // attributes stay in the records.
-func TestOtherLayoutsIgnoreHandOverMarkAndQueueSuspension(t *testing.T) {
+func TestLayoutsWithoutQueueIgnoreHandOverMarkAndSuspension(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b := newBench(t, l)

@@ -56,9 +56,10 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 // leasehold. Such an item must not be deleted: a client may hold the lock, and the
 // remaining attributes may be the user's data.
 //
-// LockBut returns false for leasehold's rows that are not locks, even if p is another
-// layout of the same table. Callers advise the user to rename the attribute. If the user
-// did so in such a row, the clients that use the row would no longer find it.
+// LockBut returns false for leasehold's rows that are not locks, even if p is another layout
+// of the same table. If LockBut returns true, the caller advises the user to rename the
+// attribute. If the user renamed it in a session's row, the clients that use the row would no
+// longer find it.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:

@@ -37,8 +37,8 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 }
 
 // Session returns the protocol of session rows. To the library of another layout, a session
-// row looks like a lock. That library does not take the row over while the session holds
-// locks, because the client then renews the version of the row.
+// row looks like a lock. While the session holds locks, its client renews the row. So that
+// library does not take the row over.
 func (p native) Session() protocol.Protocol {
 	s := p.record
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
@@ -51,11 +51,11 @@ func (p native) Session() protocol.Protocol {
 // over a lock of the session, or when the session's own client ends the session.
 const attrDead = "dead"
 
-// attrBrokenGrants is a map attribute of a session's row. It contains a notice for each
-// lock of the session that an operator has broken: the id of the notice, and the id of the
-// broken grant. If the session's client reads notices, the row has the map from its
-// creation. If the network delivers a copy of a notice late, that is harmless, as a grant
-// id is never used again.
+// attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock
+// of the session that an operator has broken: the id of the notice, and the id of the broken
+// grant. If the session's client reads notices, it creates the row with an empty map. If the
+// network delivers a second copy of a notice late, that is harmless, as a grant id is never
+// used again.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's

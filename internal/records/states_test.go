@@ -120,7 +120,7 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
 		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant(g2)) }, mine...)
 		unresolved := h
-		unresolved.Token = 0 // without a token, as the client of a hand-over that may have been applied does not know the token
+		unresolved.Token = 0 // without a token: after a hand-over of unknown outcome, the client does not know the current token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
 		// The condition of a guard is still true after a renewal. In layout dyndb-mutex the guard
 		// ignores the owner, because a grant by that library erases the grant id.
@@ -180,7 +180,7 @@ func TestGrantIsRejectedForFreeRowThatIsNoLock(t *testing.T) {
 	})
 }
 
-func TestOwnedReportsWhetherRecordsOfLayoutContainOwner(t *testing.T) {
+func TestProtocolOwnedReportsWhetherRecordsContainOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {
@@ -189,8 +189,8 @@ func TestOwnedReportsWhetherRecordsOfLayoutContainOwner(t *testing.T) {
 	})
 }
 
-// staysHeld checks that a held record stays held if one attribute has a strange value: a
-// grant of its key must be rejected.
+// staysHeld checks that a held record still counts as held if one of its attributes has a
+// strange value: DynamoDB must reject a grant of its key.
 func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 	b.Helper()
 	_, held := b.hold()
@@ -207,7 +207,7 @@ func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 	}
 }
 
-func TestNullGrantIDDoesNotFreeHeldRecord(t *testing.T) {
+func TestHeldRecordWithNullGrantIDIsNotFree(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("grantId", null) })
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes of the awslabs Java client, also used by layouts Dynamolock and Native. When
-// the Java client lists locks, it throws an exception for a row without one of the first
-// three. So every row has these.
+// Attributes of the awslabs Java client, also used by layouts Dynamolock and Native. When the
+// Java client lists locks, it throws an exception if a row lacks one of the first three
+// attributes. So leasehold writes these three to every row.
 const (
 	attrOwner    = "ownerName"
 	attrLease    = "leaseDuration"
@@ -66,8 +66,8 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether Decode has decoded the attribute called name into a field of r,
-// for attributes that only layout Native writes. Decode reads these attributes in every
+// isRead is for the attributes that only layout Native writes. It reports whether Decode has
+// decoded the attribute called name into a field of r. Decode reads these attributes in every
 // layout, and does not return them as attributes of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {

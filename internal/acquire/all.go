@@ -109,10 +109,10 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys that the call does not hold yet. It does so once
-// in a call. From then on, the call observes all dead holders at the same time. So it waits
-// one lease for all dead holders together, and not one lease for each. A call with NoWait
-// finds a live holder before it waits for a holder that appears dead.
+// readAhead reads the records of the keys that the call does not hold yet. It runs once per
+// call. From then on, the call observes all holders that appear dead at the same time, so it
+// waits one lease in total. It also lets a call with NoWait fail at once if one holder is
+// live, before the call waits for another holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil

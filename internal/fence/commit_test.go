@@ -64,7 +64,7 @@ type table struct {
 	tokens    map[string]bool
 	untrusted bool
 	heard     func() // called when the commit reports that a request was throttled
-	turn      func() // called just before the commit may send its next request
+	turn      func() // called before each request of the commit; the request is sent once it returns
 }
 
 var errSilence = errors.New("silence")

@@ -105,8 +105,8 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of a different layout, and the name of one of its attributes. When
-// this layout reads the record, its error must name this attribute.
+// another returns a record of a different layout. It also returns the name of the attribute
+// that the error must contain if a client with this layout reads the record.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":

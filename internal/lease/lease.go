@@ -243,8 +243,8 @@ func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
 
-// hasRunOut reports whether the lease has expired, and no outage prolongs its trust. It
-// ignores the parent. The caller must hold l.mu.
+// hasRunOut reports whether the trusted time of the lease has passed, and is not extended
+// because of an outage. It does not check the parent. The caller must hold l.mu.
 func (l *Lease) hasRunOut(now decide.Instant) bool {
 	return now.Past(l.until) && !l.throughOutage(now)
 }

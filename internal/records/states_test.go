@@ -122,8 +122,8 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		unresolved := h
 		unresolved.Token = 0 // without a token: after a hand-over of unknown outcome, the client does not know the current token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// The condition of a guard is still true after a renewal. In layout dyndb-mutex the guard
-		// ignores the owner, because a grant by that library erases the grant id.
+		// A guard is still true after a renewal. In layout dyndb-mutex it need not compare the
+		// owner: a grant by that library erases the grant id, which the guard compares.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }

@@ -246,8 +246,9 @@ type clockRange struct {
 	from, to time.Duration
 }
 
-// add narrows the range by one reply whose Date header is date. At some moment between sent
-// and received, the server's clock was at date or less than a second later.
+// add narrows the range of possible clock differences, using one reply. Its Date header is
+// truncated to seconds: between sent and received, the server's clock was within the second
+// that begins at date.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

@@ -14,7 +14,7 @@ type Scenario struct {
 	Tables []Table
 
 	clients int           // number of clients, callers or locks in the scenario; the tuned settings depend on it
-	kind    kind          // subject of the scenario; a contender may be absent from all scenarios of one kind
+	kind    kind          // what the scenario measures; a contender without that feature is in no scenario of this kind
 	takes   time.Duration // estimated duration of a run, including the start of processes
 	// together means that all contenders run at the same time. It is set for scenarios in
 	// which clients do almost nothing but wait.

@@ -92,7 +92,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 		if err := r.read(line); err != nil {
 			return err
 		}
-		if r.Do == "open" { // answers this request before it reads the next line, because all other requests need the client
+		if r.Do == "open" { // handled before the next line is read: it creates the client that all other requests use
 			o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
 			answer(reply(r.ID, Reply{}, o.open(line)))
 			first, clients[r.ID] = cmp.Or(first, o), o

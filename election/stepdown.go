@@ -88,12 +88,11 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the record no longer contains the grant of r. If the leader has
-// replaced that grant by a new one, awaitEnd returns the record with the new grant. A leader
-// replaces its grant if the write of that grant got no reply. It also replaces a grant that
-// was handed over to it, if it has a value to store. A leader that replaces its grant has
-// not read the request. A leader never replaces a grant that it has renewed: a new grant
-// then means that it has resigned and was elected again.
+// awaitEnd waits until the leader has ended the grant of r. A leader may replace its grant
+// before its first renewal: if the write of that grant got no reply, or if it has a value to
+// store after a hand-over. It has then not read the request to step down, so awaitEnd
+// returns the record with the new grant, and the caller asks again. A new grant after a
+// renewal means that the leader has resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	// renewed reports whether the record was written again after its grant. It is not enough
 	// to compare the version with the grant: a hand-over also writes a version that differs

@@ -179,8 +179,8 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 // eventRequest is the kind of the event that reports one request (with -v).
 const eventRequest = "request"
 
-// logRequests returns a function that logs one request to the server of s, either as an
-// event or as a line of text.
+// logRequests returns a function that logs one request to the server of s, as an event and
+// as a line of text.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {

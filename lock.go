@@ -213,11 +213,11 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 // Guards is Group.Guards of this lock alone.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
-// Guards returns the checks that all grants depend on, for a transaction of your own: a
-// ConditionCheck for each lock, in the order of Locks, and under Config.SharedLease a last
-// one for the shared lease. Use all of them: only together do they fail as soon as a grant
-// has ended. They stay valid across renewals. A transaction may contain an item only once,
-// so locks of one client under a shared lease need one Group.
+// Guards returns checks that succeed only while all grants are current, for a transaction of
+// your own: a ConditionCheck for each lock, in the order of Locks, and under
+// Config.SharedLease a last one for the shared lease. Use all of them: only together do they
+// fail as soon as any grant has ended. They stay valid across renewals. A transaction may
+// contain an item only once, so locks of one client under a shared lease need one Group.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.

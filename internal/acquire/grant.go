@@ -130,7 +130,7 @@ func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, b
 	return a, ok && err == nil && !r.Released && a.isWorthHaving(w.want.Timing, w.c.Now())
 }
 
-// rejected records the state of the record that the reply to a rejected grant contains.
+// rejected evaluates the record that DynamoDB returned when it rejected a grant.
 func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	if r.Item == nil && w.want.IfExists {
 		w.missing = true

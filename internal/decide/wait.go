@@ -25,7 +25,7 @@ type View struct {
 // Position is the position of a waiter in the queue of a record.
 type Position struct {
 	Ahead     int           // number of waiters ahead of this waiter
-	RoundTrip time.Duration // see RoundTrip
+	RoundTrip time.Duration // estimated time of one request; see the function RoundTrip
 	Most      time.Duration // longest pause of this waiter; see LongestPauseInQueue
 }
 
@@ -285,7 +285,7 @@ const (
 // often, or join the queue later. No lock depends on these clocks.
 type Outside struct {
 	Waited    time.Duration
-	RoundTrip time.Duration // see RoundTrip
+	RoundTrip time.Duration // estimated time of one request; see the function RoundTrip
 	Ahead     time.Duration // time from the front of the queue to the time when this waiter began to wait; zero or negative if the waiter is overdue; see Front
 	Moved     time.Duration // time by which the front has moved since the waiter's first read
 	Seen      time.Duration // time from the waiter's first read to its last; 0 after one read

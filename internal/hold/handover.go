@@ -39,9 +39,9 @@ func (f *freeing) handToHead() (ended bool) {
 	return false
 }
 
-// grantToHead sends the hand-over to the waiter head until it is answered, and ends the
-// release. It returns false if the record still shows the grant, but another waiter has
-// become the head.
+// grantToHead sends the write that hands the key over to the waiter head. It repeats the
+// write until DynamoDB answers, and ends the release. It returns false if the record still
+// shows the grant, but another waiter has become the head, or if the record is damaged.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{

@@ -36,7 +36,7 @@ type Lock struct {
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	handles []*Handle
 	onAsked []func()      // functions to call when another client asks the holder to step down
-	lasted  time.Duration // how long the lock was trusted; 0 until trust ends, and again after an event has reported the time
+	lasted  time.Duration // how long the lock was trusted; 0 until trust ends, and set to 0 again once an event has reported it
 	givenUp bool          // a release has ended the trust; false after a loss, after Detach, and after a Close that released nothing
 	release *release      // the release of the lock that began last
 	freeing *freeing      // state that the releases of the lock share; one of them uses it at a time

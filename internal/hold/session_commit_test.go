@@ -258,7 +258,7 @@ func TestCancelledCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 		synctest.Wait()
 		brief := w.Within(100 * time.Millisecond)
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
-		lab.Elapse(time.Second) // after this second, neither of the two commits blocks the commits of the session
+		lab.Elapse(time.Second) // after this second, neither of the two commits delays later commits of the session
 		began := time.Now()
 		lab.WantErr(t, "commit", other.Commit(ctx, lab.Writes(lab.Note("a", "1"))), nil)
 		lab.Want(t, "committed after", time.Since(began), 0)

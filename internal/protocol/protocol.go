@@ -107,7 +107,7 @@ type Grant struct {
 	Now          time.Time
 	IfExists     bool
 	Session      string      // id of the owner's session; empty if the grant has a lease of its own
-	Takeable     []string    // versions of earlier attempts of this client by which no caller holds the key; the grant may replace them
+	Takeable     []string    // versions that earlier attempts of this client may have written, and by which no caller holds the key: the grant may overwrite a record with one of them
 	Dead         *Record     // the dead holder from which the client takes the key over; nil if the key is free
 	NoQueueUntil time.Time   // time until which the takeover suspends the queue; zero if it does not
 	Entry        *QueueEntry // queue entry of the waiter that acquires the key, which the grant removes; nil if the waiter has no entry

@@ -72,8 +72,8 @@ func (w *Write) Value(v types.AttributeValue) string {
 	return placeholder
 }
 
-// placeholders contains the first placeholders with the given prefix, such as #0 and #1, in
-// advance. So most writes need not format any placeholders.
+// placeholders caches the first placeholders with a prefix, such as #0 and #1, so that most
+// writes need not format any.
 type placeholders struct {
 	prefix string
 	ready  [usualOperands]string

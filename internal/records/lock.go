@@ -116,9 +116,9 @@ func (l lock) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	return w
 }
 
-// Attributes that identify a grant by leasehold, so that fenced writes can check it. Grants
-// write the first two in every layout, in addition to the attributes of the layout's own
-// library.
+// Attributes that identify a grant made by leasehold, so that fenced writes can check for it.
+// Every grant writes the first two, in every layout, in addition to the attributes of the
+// layout's own library.
 const (
 	attrGrant     = "grantId"
 	attrToken     = "fencingToken"

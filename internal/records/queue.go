@@ -139,10 +139,10 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 // because the waiters may wait to do the same work. They see the mark at their next read, and
 // need not remove their entries one by one.
 
-// Grant returns the same write as in all layouts, with two additions. A takeover erases the
-// queue, and may suspend it. A grant of a waiter in the queue removes the waiter's entry. If
-// the record is gone, DynamoDB rejects a grant that removes an entry. The waiter then finds
-// that the table has no record, and sends another grant.
+// Grant returns the write that all layouts share, with two additions. A takeover erases the
+// queue, and may close it to waiters for a while. A grant of a queued waiter removes the
+// waiter's entry. If the record is gone, DynamoDB rejects a grant that removes an entry. The
+// waiter then finds that the table has no record, and sends another grant.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {

@@ -65,7 +65,7 @@ func Observed(table, region string, o holders.Observation) Record {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // the holder's last write is known, and it was before the observation began
+	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // the time of the holder's last write is known
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r

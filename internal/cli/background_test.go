@@ -99,7 +99,7 @@ func TestSignalEndsBackgroundProcessInNewSessionOnAnyBackend(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestRunWithBackgroundStopEndsBackgroundProcessesOnAnyBackend(t *testing.T) {
+func TestProcessesLeftByCMDEndIfBackgroundFlagIsStopOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t, "--background", "stop")
 	p.ends(3)
@@ -112,7 +112,7 @@ func TestRunWithBackgroundStopEndsBackgroundProcessesOnAnyBackend(t *testing.T) 
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
 }
 
-func TestRunWithBackgroundKeepReleasesLockAtCMDExitOnAnyBackend(t *testing.T) {
+func TestKeyIsReleasedAtCMDExitIfBackgroundFlagIsKeepOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)

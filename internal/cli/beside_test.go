@@ -19,7 +19,7 @@ import (
 // Each leasehold run starts two more processes of its own program: the gate, which waits
 // until CMD may start, and the watchdog. These must start quickly, and initializing the AWS
 // SDK would take several times as long as their own work.
-func TestHelperProcessesInitializeFewPackagesAndNoAWSSDK(t *testing.T) {
+func TestHelperProcessesOfRunStartWithoutInitializingAWSSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {
 		args       []string

@@ -66,7 +66,7 @@ func TestCompletionDoesNotOfferHostileNamesFromTable(t *testing.T) {
 	}
 }
 
-func TestCompletionScriptGuardsEvaluationInEveryShell(t *testing.T) {
+func TestCompletionScriptReturnsBeforeEvalIfLineHasShellSyntax(t *testing.T) {
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
 	} {

@@ -239,7 +239,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEachSpecialRuleForShellBlockMatchesBlockInGuides(t *testing.T) {
+func TestSpecialRulesForShellBlocksNameOnlyBlocksInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {

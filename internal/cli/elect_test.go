@@ -179,7 +179,7 @@ func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) 
 
 // CMD has ended, but leasehold holds the key until the processes that CMD left running have
 // ended. A request to step down stops only these processes.
-func TestElectKeepsExitCodeOfEndedCMDDespiteStepDownOnAnyBackend(t *testing.T) {
+func TestElectExitsWithCodeOfEndedCMDDespiteStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -195,7 +195,7 @@ func TestElectKeepsExitCodeOfEndedCMDDespiteStepDownOnAnyBackend(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestStepDownAdvisesBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
+func TestStepDownSuggestsBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string

@@ -265,7 +265,7 @@ func terms(file string) int {
 
 // After an outage, the record still shows elect's own grant of its previous term. elect
 // must not wait for that grant to expire, although it waits for grants of other holders.
-func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
+func TestElectDoesNotWaitForExpiryOfOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,
@@ -306,7 +306,7 @@ func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 
 // While a command waits for a held key, the server rejects all requests for a short time.
 // The command must continue to wait.
-func TestWaitForKeyContinuesAfterAWSRejectsRequests(t *testing.T) {
+func TestWaitForKeyContinuesDespiteTemporarilyRejectedRequests(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": refusing("ExpiredTokenException"), "UnrecognizedClientException": refusing("UnrecognizedClientException"),

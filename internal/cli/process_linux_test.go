@@ -14,7 +14,7 @@ import (
 
 // The test kills the shell that started leasehold, as a CI system does when a step is
 // cancelled. Without --die-with-parent, CMD would continue.
-func TestDeathOfParentEndsCMDWithFlagDieWithParentOnAnyBackend(t *testing.T) {
+func TestDieWithParentFlagEndsCMDAtDeathOfParentOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
@@ -47,7 +47,7 @@ func TestDeathOfParentEndsCMDWithFlagDieWithParentOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestDeathOfParentEndsWaitWithFlagDieWithParentOnAnyBackend(t *testing.T) {
+func TestDieWithParentFlagEndsWaitAtDeathOfParentOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {

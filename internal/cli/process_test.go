@@ -320,7 +320,7 @@ func TestCMDStartsInSameStateAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
 // The test uses a server instead of a local store. A process that is suspended (SIGSTOP)
 // while it uses a local store may keep the file locked, so that no other process could
 // acquire the key.
-func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
+func TestCMDOfPausedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
@@ -422,7 +422,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestCMDDiesWithLeaseholdIfWatchdogIsSuspendedOnAnyBackend(t *testing.T) {
+func TestCMDDiesWithLeaseholdEvenIfWatchdogIsPausedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a signal at the parent's death is Linux's")
@@ -455,7 +455,7 @@ func TestCMDIsStoppedOnLossOfLockEvenIfWatchdogWasKilled(t *testing.T) {
 
 // If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new one. When
 // leasehold is then killed, the new watchdog kills CMD and its children.
-func TestDeadOrSuspendedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
+func TestDeadOrPausedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {

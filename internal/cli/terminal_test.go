@@ -317,7 +317,7 @@ func TestForgetAtTerminalAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestBreakSuggestsRenamingAttributeThatHidesLock(t *testing.T) {
+func TestBreakSuggestsRenamingAttributeThatMakesRecordInvalid(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

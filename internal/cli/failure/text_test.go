@@ -81,7 +81,7 @@ func TestErrorTextAfterFailedWaitStatesHolderAndCause(t *testing.T) {
 	}
 }
 
-func TestErrorTextKeepsNameOfTableCalledLeasehold(t *testing.T) {
+func TestErrorTextDropsPrefixLeaseholdUnlessItIsTableName(t *testing.T) {
 	for text, want := range map[string]string{
 		"acquire k in table leasehold: the key is not UTF-8": "acquire k in table leasehold: the key is not UTF-8",
 		"no place: boltstore: leasehold: the file is gone":   "no place: the file is gone",

@@ -117,7 +117,7 @@ func TestElectReportsWaitOncePerMinuteAcrossTerms(t *testing.T) {
 	w.wrote(t, "waiting for k, held by ", minutes)
 }
 
-func TestWaitIsReportedOnlyAfterHolderOfEachPermitIsSeen(t *testing.T) {
+func TestSemaphoreWaitIsReportedOnlyAfterAllPermitsAreSeenHeld(t *testing.T) {
 	w := newWaiting(time.Time{}, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
 	for i, key := range leasehold.Keys("k/1", "k/2") {
@@ -234,7 +234,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestWaitIsTooShortToDetectDeadHolderIfLeaseIsLonger(t *testing.T) {
+func TestWaitShorterThanLeaseCannotShowThatHolderIsDead(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }

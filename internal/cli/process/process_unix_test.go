@@ -117,7 +117,7 @@ func TestCMDDoesNotRunBeforeWatchdogKnowsItsProcessGroup(t *testing.T) {
 	}
 }
 
-func TestParentEndReturnsErrorForChildOfInit(t *testing.T) {
+func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 	was := parent
 	t.Cleanup(func() { parent = was })
 	for _, parent = range []int{0, 1} {

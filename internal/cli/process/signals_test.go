@@ -62,7 +62,7 @@ func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 
 // Orphans may end one after another without a pause. Their exits must not postpone the next
 // read of the process list, at which leasehold reaps them.
-func TestProcessListIsReadOnTimeDespiteFrequentChildExits(t *testing.T) {
+func TestFrequentChildExitsDoNotPostponeReadOfProcessList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &background{look: time.NewTimer(lookEvery)}
@@ -97,7 +97,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestEndOfTrustSentToWatchdogIsFixedOnceOneLockIsLost(t *testing.T) {
+func TestEndOfTrustSentToWatchdogStaysSameAfterLossOfOneLock(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

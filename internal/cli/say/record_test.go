@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestLeaseIsShownAsDurationOrTimeUntilOrSinceExpiry(t *testing.T) {
+func TestLeaseTextShowsExpiryIfRecordHasNoLeaseDuration(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]leasehold.Record{
 		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
@@ -48,7 +48,7 @@ func TestWaitersAreShownInQueueOrderWithStartOfEachWait(t *testing.T) {
 	}
 }
 
-func TestQueueSuspensionIsShownUntilItEnds(t *testing.T) {
+func TestFieldNoQueueUntilIsShownUntilThatTime(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {

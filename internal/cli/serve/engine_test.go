@@ -188,7 +188,7 @@ func TestUIListensOnAllAddressesOfItsHostName(t *testing.T) {
 	}
 }
 
-func TestUIPageIsNotServedIfOneLoopbackAddressIsInUse(t *testing.T) {
+func TestUIDoesNotStartIfPortIsInUseOnOneLoopbackAddress(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}

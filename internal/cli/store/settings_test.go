@@ -115,7 +115,7 @@ func TestStoreIsChosenByFlagThenEnvironmentThenDefault(t *testing.T) {
 	}
 }
 
-func TestSettingThatDeterminesRegionIsFound(t *testing.T) {
+func TestSourceOfRegionIsReportedAsFlagVariableProfileOrARN(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
 	for _, c := range []struct {
 		name  string
@@ -263,7 +263,7 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 	}
 }
 
-func TestShortestLeaseIsTrustedForMinimumTimeAtEveryMaxSkew(t *testing.T) {
+func TestShortestLeaseLeavesMinimumTrustAtEveryMaxSkew(t *testing.T) {
 	for skew, shortest := range map[time.Duration]time.Duration{
 		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
 		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,

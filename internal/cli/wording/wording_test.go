@@ -19,7 +19,7 @@ func TestSentenceAboutOneKeyUsesSingularVerb(t *testing.T) {
 	}
 }
 
-func TestFilledTextIsWrappedAtSpacesAndKeepsAllWords(t *testing.T) {
+func TestFillWrapsTextAtSpacesAndKeepsAllWords(t *testing.T) {
 	for _, text := range []string{
 		"", "one", "a  key with   spaces: " + strings.Repeat("word ", 60), strings.Repeat("x", 200) + " after",
 		"the outcome is unknown: no answer in time: " + strings.Repeat("größer ", 30),

@@ -2,6 +2,6 @@
 // command substitutions into bash, zsh and fish on a terminal, and presses TAB. zsh and
 // fish come from Debian's packages. If a shell is missing, its tests are skipped with a
 // message. Debian has no package of PowerShell, so
-// TestCompletionScriptGuardsEvaluationInEveryShell in internal/cli checks only the text of
-// PowerShell's script.
+// TestCompletionScriptReturnsBeforeEvalIfLineHasShellSyntax in internal/cli checks only the
+// text of PowerShell's script.
 package shells

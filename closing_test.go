@@ -91,7 +91,7 @@ func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 
 // A lock ends in two steps: first its lease ends, and then the contexts of its handles. On a
 // busy machine, another goroutine may read the lock between the two steps.
-func TestLockReportsItsEndAsSoonAsItsLeaseHasEnded(t *testing.T) {
+func TestLockErrAndContextReportLossAsSoonAsLeaseEnds(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
 		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },

@@ -138,7 +138,7 @@ func TestCampaignRejectsValueThatLayoutCannotStore(t *testing.T) {
 	})
 }
 
-func TestNewRejectsNilClientAndInvalidKey(t *testing.T) {
+func TestElectionNewRejectsNilClientAndInvalidKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lab.WantFailed(t, "an election with a nil client", lab.ErrorOf(election.New(nil, seat)))

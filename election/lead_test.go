@@ -65,7 +65,7 @@ func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
+func TestLeadCampaignsAgainIfTermWasBrokenBeforeItsRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -123,7 +123,7 @@ func TestLeadWaitsForFunctionAndReturnsWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsOnlyContextCauseIfFunctionReturnsItOrNil(t *testing.T) {
+func TestCancelledLeadReturnsUnwrappedContextCause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -214,7 +214,7 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsErrDeadlockAndErrorOfDamagedRecord(t *testing.T) {
+func TestLeadReturnsErrorIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
@@ -250,7 +250,7 @@ func TestLeadDoesNotCallFunctionIfClientClosesAfterGrant(t *testing.T) {
 
 // After an outage, the record still contains the leader's earlier grant. The leader has
 // lost this grant, and may replace it at once.
-func TestLeadReplacesItsOwnLostTermAtOnceAfterOutage(t *testing.T) {
+func TestLeaderThatLostTermInOutageIsReelectedSoonAfterIt(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)
 		ctx, cancel := context.WithCancel(t.Context())

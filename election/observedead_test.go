@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestObserveFindsLeaderDeadByLeaseOfLeaderNotOfObserver(t *testing.T) {
+func TestObserveUsesLeadersLeaseNotItsOwnToDetectDeadLeader(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
@@ -39,7 +39,7 @@ func TestObserveFindsLeaderDeadByLeaseOfLeaderNotOfObserver(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsNoLeaderOnceLeadersSessionHasEnded(t *testing.T) {
+func TestObserveYieldsNoLeaderAfterLeadersClientCloses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -144,7 +144,7 @@ func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsNoLeaderForFailedCampaignOfItsClient(t *testing.T) {
+func TestObserveIgnoresGrantOfOwnCampaignThatReturnedError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

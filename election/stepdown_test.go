@@ -49,7 +49,7 @@ func leads(t *testing.T, e *election.Election, value string, ends time.Duration)
 	return why, func() error { cancel(); return <-led }
 }
 
-func TestStepDownEndsFunctionAndTermOfLeader(t *testing.T) {
+func TestStepDownEndsLeadersFunctionAndTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -121,7 +121,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestOnStepDownCallsFunctionForRequestSentBeforehand(t *testing.T) {
+func TestOnStepDownCallsFunctionForStepDownRequestedEarlier(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -219,7 +219,7 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 	})
 }
 
-func TestStepDownReturnsErrUnsupportedIfLeaderCannotReadRequest(t *testing.T) {
+func TestStepDownReturnsErrUnsupportedIfLeaderCannotBeAsked(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -307,7 +307,7 @@ func TestStepDownEndsOnlyOneTermIfTwoElectionsShareClient(t *testing.T) {
 	})
 }
 
-func TestStepDownStopsLeaderWhoseGrantGotNoReply(t *testing.T) {
+func TestStepDownStopsLeaderWhoseGrantWriteGotNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -349,7 +349,7 @@ func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
 // The leader learns of queued candidates from replies to its renewals. So it releases the
 // term without knowing of a candidate that queues after its last renewal. Such a candidate
 // reads the record four times a second, even if other waiters poll more often.
-func TestStepDownYieldsToCandidateQueuedAfterLastRenewal(t *testing.T) {
+func TestStepDownElectsCandidateQueuedAfterLeadersLastRenewal(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	// Each round releases the term at another time between two reads of the waiter.

@@ -82,7 +82,7 @@ func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
 	return e, &underWay{}
 }
 
-func TestEngineBoundsTotalSizeOfRequestBodiesInFlight(t *testing.T) {
+func TestEngineLimitsTotalSizeOfRequestBodiesInMemory(t *testing.T) {
 	if maxLarge < maxBody {
 		t.Fatal("no room for the largest body")
 	}
@@ -141,7 +141,7 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 	})
 }
 
-func TestLargeBodyIsRejectedAsRetryableIfNoSpaceBecomesFree(t *testing.T) {
+func TestLargeBodyGetsRetryableErrorIfNoMemoryBecomesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))
@@ -155,7 +155,7 @@ func TestLargeBodyIsRejectedAsRetryableIfNoSpaceBecomesFree(t *testing.T) {
 
 // A request reserves memory for its body. Even a request that ends early must return this
 // memory, so at the end of the test none is reserved.
-func TestRequestThatEndsEarlyReturnsReservedBodySpace(t *testing.T) {
+func TestInterruptedRequestReleasesMemoryReservedForItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestReaderRejectsInvalidAttributeValues(t *testing.T) {
+func TestJSONReaderRejectsInvalidAttributeValues(t *testing.T) {
 	nested := func(levels int) string {
 		return strings.Repeat(`{"L":[`, levels) + `{"S":"x"}` + strings.Repeat(`]}`, levels)
 	}
@@ -57,7 +57,7 @@ func TestJSONStringsAreDecodedAsByEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestReaderUsesLastOfJSONMembersWithSameName(t *testing.T) {
+func TestJSONReaderUsesLastMemberOfDuplicateName(t *testing.T) {
 	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
 	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
 		t.Errorf("%v", it)

@@ -210,14 +210,14 @@ func TestEnvDBContainsLockTableAndTablesThatTestCreates(t *testing.T) {
 	})
 }
 
-func TestEnvsDoNotShareKeys(t *testing.T) {
+func TestTwoEnvsCanHoldSameKeyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("k")
 		locktest.New(t).Hold("k")
 	})
 }
 
-func TestHoldAndStealWorkInEveryLayout(t *testing.T) {
+func TestEnvHoldAndEnvStealWorkInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 		layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},

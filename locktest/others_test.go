@@ -14,7 +14,7 @@ import (
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestLockOfHoldExcludesClientsUntilItIsReleased(t *testing.T) {
+func TestLockFromEnvHoldExcludesClientsUntilItIsReleased(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -29,7 +29,7 @@ func TestLockOfHoldExcludesClientsUntilItIsReleased(t *testing.T) {
 	})
 }
 
-func TestLockOfHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
+func TestLockFromEnvHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
@@ -41,7 +41,7 @@ func TestLockOfHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
 	})
 }
 
-func TestHoldFailsTestAtOnceIfKeyIsHeld(t *testing.T) {
+func TestEnvHoldFailsTestAtOnceIfKeyIsHeld(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		began := time.Now()
@@ -55,7 +55,7 @@ func TestHoldFailsTestAtOnceIfKeyIsHeld(t *testing.T) {
 	})
 }
 
-func TestHolderTrustsStolenLockUntilNextRenewal(t *testing.T) {
+func TestHolderNoticesStealOfItsLockOnlyAtNextRenewal(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
 		began := time.Now()
@@ -80,7 +80,7 @@ func TestHolderTrustsStolenLockUntilNextRenewal(t *testing.T) {
 	})
 }
 
-func TestStealWorksInEveryStateOfKey(t *testing.T) {
+func TestEnvStealGrantsKeyWhetherFreeOrHeldOrStolen(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
 		"never held":     func(*testing.T, *locktest.Env, *leasehold.Client) {},
 		"released":       func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) { release(t, acquire(t, locks, "k")) },
@@ -117,7 +117,7 @@ func TestStealWorksInEveryStateOfKey(t *testing.T) {
 	}
 }
 
-func TestStealTakesOnlyOneOfLocksThatShareLease(t *testing.T) {
+func TestEnvStealDoesNotAffectOtherLocksUnderSharedLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")
@@ -128,7 +128,7 @@ func TestStealTakesOnlyOneOfLocksThatShareLease(t *testing.T) {
 	})
 }
 
-func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
+func TestEnvStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		for range 20 {
 			lock := acquire(t, locks, "k")
@@ -150,7 +150,7 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	})
 }
 
-func TestStealFailsTestIfRecordIsDamaged(t *testing.T) {
+func TestEnvStealFailsTestIfRecordIsDamaged(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		put(t, env, "k")
 		p.fails(t, func() { env.Steal("k") }, `steal "k"`)

@@ -61,9 +61,9 @@ func TestOnlyTimeoutOrResetOrServerErrorCountsAsRegionFailure(t *testing.T) {
 	}
 }
 
-// TestRegionDependsOnOutcomesOfEarlierRequests runs scripts of request outcomes at given
+// TestRequestOutcomesDetermineRegionOfNextRequest runs scripts of request outcomes at given
 // times in three Regions. It checks which Region the client uses after each script.
-func TestRegionDependsOnOutcomesOfEarlierRequests(t *testing.T) {
+func TestRequestOutcomesDetermineRegionOfNextRequest(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
@@ -122,7 +122,7 @@ func TestRegionDependsOnOutcomesOfEarlierRequests(t *testing.T) {
 	}
 }
 
-func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
+func TestFailedRequestSentBeforeFailoverCausesNoNewFailover(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)
@@ -143,7 +143,7 @@ func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	}
 }
 
-func TestRequestsStayHomeUntilTableIsKnownStronglyConsistent(t *testing.T) {
+func TestNoFailoverBeforeTableIsKnownStronglyConsistent(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)

@@ -268,7 +268,7 @@ func TestFailoverMovesNoRequestForEventuallyConsistentTable(t *testing.T) {
 	})
 }
 
-func TestRequestsStayInHomeRegionThatWasSlowFromStart(t *testing.T) {
+func TestSlowHomeRegionCausesNoFailoverIfSlowFromStart(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.darken(0, lab.Slow(2*time.Second))
 		db, client := w.process(0, lab.Config())
@@ -280,7 +280,7 @@ func TestRequestsStayInHomeRegionThatWasSlowFromStart(t *testing.T) {
 	})
 }
 
-func TestRequestsDoNotReturnToSlowHomeRegion(t *testing.T) {
+func TestRequestsDoNotReturnToHomeRegionWhileItIsSlow(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -340,7 +340,7 @@ func TestDBWithOneRegionDoesNotDescribeTable(t *testing.T) {
 	})
 }
 
-func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
+func TestRegionsNewPanicsIfTwoClientsHaveSameRegion(t *testing.T) {
 	client := dynamodb.New(dynamodb.Options{Region: names[0]})
 	defer func() {
 		if said := recover(); said == nil || !strings.Contains(fmt.Sprint(said), names[0]) {

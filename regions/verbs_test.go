@@ -75,7 +75,7 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestLockMethodsWorkInHomeRegionAndAfterFailover(t *testing.T) {
+func TestLockMethodsSucceedBeforeAndAfterFailover(t *testing.T) {
 	configs := map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}
 	for name, verb := range verbs {
 		for leases, cfg := range configs {

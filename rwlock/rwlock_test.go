@@ -132,7 +132,7 @@ func TestDoWriteHoldsLockWhileFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestNewRejectsInvalidArguments(t *testing.T) {
+func TestRWLockNewRejectsInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, of := range map[string]struct {

@@ -57,7 +57,7 @@ func TestSemaphoresOfSameKeyAndDifferentSizesSharePermits(t *testing.T) {
 	})
 }
 
-func TestBusyProcessDoesNotStarveOtherProcessOfSemaphore(t *testing.T) {
+func TestSemaphoreIsNotMonopolizedByBusyProcess(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -92,7 +92,7 @@ func TestBusyProcessDoesNotStarveOtherProcessOfSemaphore(t *testing.T) {
 	})
 }
 
-func TestSemaphorePermitCostsTwoWrites(t *testing.T) {
+func TestAcquireAndReleaseOfPermitSendOneWriteEach(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -106,7 +106,7 @@ func TestSemaphorePermitCostsTwoWrites(t *testing.T) {
 	}
 }
 
-func TestSemaphoreGrantsSecondPermitToHolderOfFirst(t *testing.T) {
+func TestHolderOfPermitAcquiresSecondPermitOfSameSemaphore(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 2)
@@ -125,7 +125,7 @@ func TestSemaphoreGrantsSecondPermitToHolderOfFirst(t *testing.T) {
 	})
 }
 
-func TestDoHoldsPermitWhileFunctionRuns(t *testing.T) {
+func TestSemaphoreDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 1)
@@ -148,7 +148,7 @@ func TestDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestNewRejectsInvalidArguments(t *testing.T) {
+func TestSemaphoreNewRejectsInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, of := range map[string]struct {

@@ -215,7 +215,7 @@ func TestPolicyWithSharedLeasesAllowsSessionRowsOfAnyClient(t *testing.T) {
 	}
 }
 
-func TestPolicyForPrefixDeniesActionsWithoutKey(t *testing.T) {
+func TestPolicyForPrefixDeniesScanAndRequestsWithoutMatchingKey(t *testing.T) {
 	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {

@@ -220,7 +220,7 @@ func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
 	}
 }
 
-func TestCheckNamesLayoutThatFitsTable(t *testing.T) {
+func TestCheckSuggestsLayoutThatFitsTable(t *testing.T) {
 	db := localdynamo.New().Client()
 	const three = "native or awslabs or dynamolock"
 	sharing := map[string]string{"native": three, "awslabs": three, "dynamolock": three}

@@ -47,7 +47,7 @@ func pending(t *testing.T, done <-chan error, why string) {
 	}
 }
 
-func TestLockedNameExcludesOtherProcessesInEveryLayout(t *testing.T) {
+func TestOneProcessAtATimeLocksNameInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestLockCallWaitsUntilSameProcessUnlocksLostLock(t *testing.T) {
+func TestLockWaitsForUnlockOfLostLockInSameProcess(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -178,7 +178,7 @@ func TestUnlockReleasesLockDespiteEndedContext(t *testing.T) {
 	})
 }
 
-func TestRenewLockLeaseIgnoresDurationAndReportsLoss(t *testing.T) {
+func TestRenewLockLeaseIgnoresDurationAndReturnsErrLostAfterLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -266,7 +266,7 @@ func TestBynameNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	})
 }
 
-func TestLockAndSessionLockOfSameDatabaseExcludeEachOther(t *testing.T) {
+func TestSessionLockWaitsForUnlockOfSameDatabase(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

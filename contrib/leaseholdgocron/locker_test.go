@@ -78,7 +78,7 @@ func TestLockerLetsOnlyOneProcessRunJobInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestJobOfDeadHolderRunsInAnotherProcess(t *testing.T) {
+func TestGocronJobLockedByDeadHolderRunsInAnotherProcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("jobs/report", leasehold.WithoutRenewal())
 		var ran atomic.Bool
@@ -91,7 +91,7 @@ func TestJobOfDeadHolderRunsInAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestSchedulerShutdownDuringRunReleasesLock(t *testing.T) {
+func TestGocronShutdownDuringJobReleasesLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		began := make(chan struct{})
 		locks := env.Client(leasehold.Config{})
@@ -116,7 +116,7 @@ func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestContextOfClientDoInGocronTaskEndsWhenLockIsLost(t *testing.T) {
+func TestClientDoInGocronTaskCancelsContextWhenLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)
@@ -246,7 +246,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 	})
 }
 
-func TestElectorRejectsNilClientAndUnsupportedValue(t *testing.T) {
+func TestElectorRejectsNilClientAndValueThatLayoutCannotStore(t *testing.T) {
 	if _, err := leaseholdgocron.NewElector(nil, "scheduler", ""); err == nil {
 		t.Error("a nil client was taken")
 	}

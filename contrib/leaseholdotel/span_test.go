@@ -33,7 +33,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestAcquireAndHoldAndCommitEachCreateSpan(t *testing.T) {
+func TestAcquisitionHoldTimeAndCommitEachGetOwnSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")

@@ -101,7 +101,7 @@ func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	})
 }
 
-func TestWatchRejectsNilClient(t *testing.T) {
+func TestTelemetryWatchRejectsNilClient(t *testing.T) {
 	if err := newRig(t).Watch(nil); err == nil {
 		t.Error("watches no client")
 	}

@@ -63,7 +63,7 @@ func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	})
 }
 
-func TestKeysOfSameGroupShareMetricSeries(t *testing.T) {
+func TestKeysWithSameGroupLabelShareMetricSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
@@ -124,7 +124,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestCounterOfRegionMovesHasEmptyGroupLabel(t *testing.T) {
+func TestRegionMovesMetricHasEmptyGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	for range 2 {

@@ -107,7 +107,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestLinkedFilesContainTestsThatLinksName(t *testing.T) {
+func TestLinksToTestsPointToFilesThatContainThem(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {
@@ -217,7 +217,7 @@ func TestFilesNamedInContributingPageExist(t *testing.T) {
 	found(t, len(named), 40, "files")
 }
 
-func TestMigrationPagesLinkToEveryTestOfSharedTables(t *testing.T) {
+func TestMigrationPagesLinkToEveryInteroperabilityTest(t *testing.T) {
 	t.Chdir(root)
 	linked := map[string]bool{}
 	for path, text := range documents(t) {

@@ -86,7 +86,7 @@ func (c *checked) close() {
 	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
-func TestObserverListsTableAtMostThreeTimesForManyHolders(t *testing.T) {
+func TestObserverScansTableAtMostThreeTimesForManyHolders(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
@@ -128,7 +128,7 @@ func TestObserverOfFiveHoldersDoesNotReadWholeTable(t *testing.T) {
 	})
 }
 
-func TestObserverReadsSessionRowInsteadOfItsLockRecords(t *testing.T) {
+func TestObserverReadsSharedLeaseRowInsteadOfLockRecords(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
 		checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, c *checked) {
 			c.hold(300, "job/")
@@ -215,7 +215,7 @@ func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestGrantOfReturnsSameGrantAfterRenewalWithoutGrantID(t *testing.T) {
+func TestGrantOfIsUnchangedByRenewalOfRecordWithoutGrantID(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
@@ -228,7 +228,7 @@ func TestGrantOfReturnsSameGrantAfterRenewalWithoutGrantID(t *testing.T) {
 	}
 }
 
-func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
+func TestObserverJudgesSharedLeaseHolderByItsSession(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
 		lock := o.acquire("job")
 		records := []leasehold.Record{lock.Record()}
@@ -249,7 +249,7 @@ func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
 	})
 }
 
-func TestStillDeadReturnsErrChangedAfterSessionRenewal(t *testing.T) {
+func TestStillDeadReturnsErrChangedIfHoldersSessionWasRenewed(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

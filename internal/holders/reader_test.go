@@ -45,7 +45,7 @@ func TestReaderRejectsBatchGetItemReplyWithoutResponses(t *testing.T) {
 	}
 }
 
-func TestReadIntervalStaysWithinLimitsForAnyTimeLeft(t *testing.T) {
+func TestObserverReadIntervalStaysBetweenMinimumAndMaximum(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

@@ -131,7 +131,7 @@ func TestOpenRejectsOtherUsersFileInDirectoryOthersCanWrite(t *testing.T) {
 	}
 }
 
-func TestOpenAcceptsFileOfItsDirectorysOwner(t *testing.T) {
+func TestOpenAcceptsFileOwnedByOwnerOfItsDirectory(t *testing.T) {
 	dir, _ := place(t, sticky)
 	ofStranger(t, dir)
 	ofStranger(t, filepath.Join(dir, "file"))
@@ -228,7 +228,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestNamedReturnsResolvedPathEvenIfTargetIsMissing(t *testing.T) {
+func TestPlainfileNamedResolvesSymlinksEvenIfFileIsMissing(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -249,7 +249,7 @@ func TestNamedReturnsResolvedPathEvenIfTargetIsMissing(t *testing.T) {
 	}
 }
 
-func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
+func TestPlacingFileReturnsErrExistIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

@@ -150,7 +150,7 @@ func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 	}
 }
 
-func TestUIGuardWithRemoteAcceptsAnyIPAddressButNoDNSName(t *testing.T) {
+func TestUIGuardWithRemoteOptionAcceptsIPAddressAsHostNotDNSName(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by its address: %d", got.StatusCode)
 	}

@@ -324,7 +324,7 @@ func TestUIPageShowsLockAsExpiringOnlyIfReadsShowNoRenewal(t *testing.T) {
 	})
 }
 
-func TestUIBoardJudgesLockByTimeOfRequestNotOfReply(t *testing.T) {
+func TestUIBoardComputesLockStateFromTimeOfRequestNotReply(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())

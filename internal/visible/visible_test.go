@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-func TestNameTextAndLineReturnOrdinaryNamesUnchanged(t *testing.T) {
+func TestEscapingLeavesOrdinaryNamesUnchanged(t *testing.T) {
 	for _, name := range []string{"web-7/812/4k2a", "Jörg Müller", "山田太郎", "Ωμέγα", "мир", "שלום", "नमस्ते", "e\u0301", "🚀", "👍🏽", "a\"b\\c'd`$(e)"} {
 		for _, got := range []string{visible.Name(name), visible.Text(name), visible.Line(name)} {
 			lab.Want(t, name, got, name)
@@ -47,7 +47,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	lab.Want(t, "line", visible.Line("two\nlines\tof"), `two\nlines\tof`)
 }
 
-func TestWordQuotesTextUnlessItIsOnePlainWord(t *testing.T) {
+func TestOnlyOnePlainWordIsShownWithoutQuotes(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -72,7 +72,7 @@ func TestWordQuotesTextUnlessItIsOnePlainWord(t *testing.T) {
 	}
 }
 
-func TestMiddleOmitsMiddleOfLongText(t *testing.T) {
+func TestLongTextIsShownWithEllipsisInsteadOfMiddle(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int
@@ -85,7 +85,7 @@ func TestMiddleOmitsMiddleOfLongText(t *testing.T) {
 	}
 }
 
-func TestErrorShortensLongTextToThousandCharacters(t *testing.T) {
+func TestLongErrorTextIsShortenedToThousandCharacters(t *testing.T) {
 	err := visible.Error(errors.New("first\nsecond " + strings.Repeat("x", 8<<20)))
 	if got := err.Error(); utf8.RuneCountInString(got) > 1001 || !strings.HasPrefix(got, "first; second xx") || !strings.Contains(got, "x…x") {
 		t.Errorf("%d characters: %.100s", utf8.RuneCountInString(got), got)
@@ -126,7 +126,7 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-func TestRemarkShowsDataOnlyIfShortAndPrintable(t *testing.T) {
+func TestLockDataIsShownAsRemarkOnlyIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

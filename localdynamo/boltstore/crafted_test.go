@@ -193,7 +193,7 @@ func TestMaliciousPagesInStoreFileAreReportedAsDamage(t *testing.T) {
 
 // Other users of the group can change a group-writable file at any time, even while a
 // process has it open.
-func TestEachTransactionDetectsDamageInGroupWritableFile(t *testing.T) {
+func TestTransactionDetectsDamageDoneToOpenGroupWritableFile(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	lab.OK(t, os.WriteFile(path, whole, 0o600))

@@ -56,7 +56,7 @@ func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 	lab.OK(t, <-opened)
 }
 
-func TestTransactionWithoutDeadlineReturnsErrBusyOnLockedFile(t *testing.T) {
+func TestViewReturnsErrBusyIfFileStaysLockedBeyondPatience(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)))(t)
@@ -100,7 +100,7 @@ func untilItWaits() {
 	}
 }
 
-func TestRequestThatWaitsForLockedFileReadsFileThatReplacedIt(t *testing.T) {
+func TestRequestWaitingForLockedFileReadsItsReplacement(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)

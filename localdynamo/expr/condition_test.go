@@ -71,7 +71,7 @@ func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestWalkVisitsEveryPathInCondition(t *testing.T) {
+func TestWalkVisitsEveryAttributePathInCondition(t *testing.T) {
 	condition, err := ParseCondition("a = :v AND NOT (b BETWEEN c AND d OR size(e) IN (f, :v)) OR contains(g.h, i[0])")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@
 // results to users.
 //
 //	go test ./internal/ambiguity                                                    plays every cell: ten seconds on two idle cores
-//	go test -run 'TestOutcomesOfLostRepliesMatchRecordedTables/^commit$' ./internal/ambiguity -v   plays the cells of one operation, and prints them
+//	go test -run 'TestOutcomesOfCallsWithLostRepliesMatchRecordedTables/^commit$' ./internal/ambiguity -v   plays the cells of one operation, and prints them
 //	go test ./internal/ambiguity -rewrite                                           writes tables.md anew, to be read as a diff
 //
 // Under the race detector the package plays a fifth of the cells, and does not compare the

@@ -219,7 +219,7 @@ func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesExpiresAtEvenIfTTLAttributeDiffers(t *testing.T) {
+func TestGrantRemovesExpiresAtEvenIfLayoutDoesNotUseExpiresAt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))

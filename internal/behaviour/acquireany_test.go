@@ -44,7 +44,7 @@ func TestAcquireAnyReadsAllKeysAfterFirstRejectedGrant(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitAcquiresFreeKeyAfterHeldKeys(t *testing.T) {
+func TestAcquireAnyNoWaitAcquiresFirstFreeKeyIfEarlierKeysAreHeld(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		w.AcquireAll(a, leasehold.Keys("a", "b"))
 		b, _ := w.Client(lab.Config())
@@ -54,7 +54,7 @@ func TestAcquireAnyNoWaitAcquiresFreeKeyAfterHeldKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
+func TestTrustOfAcquireAnyStartsAtLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -155,7 +155,7 @@ func TestErrorOfAcquireAnyNoWaitNamesFirstGivenKey(t *testing.T) {
 	})
 }
 
-func TestNoWaitForSeveralKeysFailsAfterTenSecondsOfThrottling(t *testing.T) {
+func TestNoWaitCallsForSeveralKeysFailAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -230,7 +230,7 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresOtherKeyIfSessionCannotBeMarkedDead(t *testing.T) {
+func TestAcquireAnyAcquiresReleasedKeyIfMarkOfDeadSessionFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
 		c, wire := w.Client(lab.Config())
@@ -259,7 +259,7 @@ func TestAcquireAnyAcquiresOtherKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReturnsWithin30SecondsWithoutReplies(t *testing.T) {
+func TestAcquireAnyNoWaitReturnsWithin30SecondsIfNoReplyArrives(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },

@@ -102,7 +102,7 @@ func TestBreakNotifiesOnlyHolderOfSpecifiedGrant(t *testing.T) {
 	})
 }
 
-func TestBreakRejectsReasonThatIsNotShortText(t *testing.T) {
+func TestBreakRejectsReasonThatIsTooLongOrInvalidUTF8(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		for _, reason := range []string{strings.Repeat("x", 1001), "\xff"} {
@@ -123,7 +123,7 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	return out
 }
 
-func TestGrantJSONRejectsNegativeOrTooLongLease(t *testing.T) {
+func TestUnmarshalGrantRejectsNegativeOrTooLongLease(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
 		var g leasehold.Grant
@@ -134,7 +134,7 @@ func TestGrantJSONRejectsNegativeOrTooLongLease(t *testing.T) {
 	}
 }
 
-func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
+func TestUnmarshalGrantRejectsTimeOutsideYears0To9999(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,
@@ -215,7 +215,7 @@ func rereads(t *testing.T, v, again any) {
 	}
 }
 
-func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
+func TestDetachedGrantCanBeResumedOnlyOnceByAnotherProcess(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
 		wire.Sent()

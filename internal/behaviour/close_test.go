@@ -134,7 +134,7 @@ func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
+func TestCloseLeavesNoLockHeldEvenIfAcquireRunsMeanwhile(t *testing.T) {
 	// For each key, the scheduler decides whether the grant or Close comes first. The test
 	// acquires many keys, so that both orders occur.
 	for range 2 {
@@ -162,7 +162,7 @@ func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
 	}
 }
 
-func TestCloseEndsThrottledCallsOfResumeAndBreak(t *testing.T) {
+func TestCloseEndsResumeAndBreakEvenIfRequestsAreThrottled(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)

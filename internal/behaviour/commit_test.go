@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitIsOneRequest(t *testing.T) {
+func TestCommitSendsOnlyOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w.Work(), lab.Config())
 		wire.Meter = &lab.Meter{}
@@ -81,7 +81,7 @@ func TestCommitWritesNothingIfRecordNoLongerShowsGrant(t *testing.T) {
 	})
 }
 
-func TestNextWaiterAcquiresAtOnceAfterCommitFindsLockLost(t *testing.T) {
+func TestNextWaiterAcquiresAtOnceIfCommitReturnsErrLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -180,7 +180,7 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseIsOneRequest(t *testing.T) {
+func TestCommitAndReleaseSendsOnlyOneRequest(t *testing.T) {
 	type row struct {
 		opts    []leasehold.ReleaseOption
 		deleted bool
@@ -252,7 +252,7 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 	})
 }
 
-func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
+func TestGuardConditionSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		guard := lock.Guards()[0]
@@ -271,7 +271,7 @@ func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorEndsLockIfGuardFailed(t *testing.T) {
+func TestGuardErrorEndsLockIfItsGuardConditionFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")
@@ -306,7 +306,7 @@ func TestGuardedReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 // The network may deliver the request of a grant twice. DynamoDB may apply the second copy
 // after the release, when the key is free again. The copy then writes a new token, which
 // the guard of the released grant does not contain.
-func TestOldGuardFailsAfterDelayedCopyOfGrantRequestIsApplied(t *testing.T) {
+func TestGuardOfReleasedLockFailsEvenIfGrantIsAppliedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		a, wire := w.Client(lab.Config())

@@ -173,7 +173,7 @@ func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 
 // A dead waiter blocks the key when it becomes the queue's head: for the lease of a hand-over
 // or, if it sent a grant request just before it died, for a full lease, which is longer.
-func TestClientsWork70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
+func TestKeyIsHeldAtLeast70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -157,7 +157,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorForReleasedLockSuggestsRenamingAttribute(t *testing.T) {
+func TestRecordErrorSuggestsRenamingConflictingUserAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":              {"kind": lab.Str("invoice")},

@@ -155,7 +155,7 @@ func TestLockMethodsCanBeCalledFromOnEventAfterCommit(t *testing.T) {
 	})
 }
 
-func TestContextOfEventIsNotCancelled(t *testing.T) {
+func TestContextPassedToOnEventIsNotCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {

@@ -84,7 +84,7 @@ func TestDeadQueueHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 	})
 }
 
-func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
+func TestTrustOfQueueHeadStartsAtItsLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
@@ -266,7 +266,7 @@ func (l *lined) joins() (n int) {
 	return n
 }
 
-func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
+func TestTakeoverSuspendsQueueIfHandedOverLockWasNeverRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l, next := suspended(t, w)
 		defer func() {
@@ -309,7 +309,7 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 // The dead holder had written the record itself, by its own grant or by a renewal after the
 // hand-over. So it died only while it held the key, and the clients in the queue may be live.
 // The takeover need not suspend the queue.
-func TestTakeoverFromHolderThatWroteRecordDoesNotSuspendQueue(t *testing.T) {
+func TestTakeoverDoesNotSuspendQueueIfDeadHolderHadWrittenRecord(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
 		dies, rest := l.wire, l.got

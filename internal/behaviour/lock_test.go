@@ -62,7 +62,7 @@ func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 	})
 }
 
-func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
+func TestDoRenewsLeaseUntilFunctionReturnsEvenIfCancelled(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
@@ -209,7 +209,7 @@ func TestLockWithMaximumLeaseCanBeAcquired(t *testing.T) {
 	})
 }
 
-func TestLockIsHeldDespiteOneLostReplyToRenewal(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, one lost reply stops all further heartbeats
+func TestLockStaysHeldDespiteOneLostReplyToRenewal(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, one lost reply stops all further heartbeats
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lab.Elapse(2 * time.Minute)

@@ -135,7 +135,7 @@ func TestOptionEveryDoesNotRepeatWorkIfClientsClockIsBehind(t *testing.T) {
 
 // A call with the option Every does the work of the period in which the call began. If it
 // waits for the key until the next period, it does not do the work of that next period.
-func TestOptionEveryDoesWorkOfPeriodInWhichCallBegan(t *testing.T) {
+func TestOptionEveryDoesOnlyWorkOfPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -362,7 +362,7 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 
 // A client hands the key to its own next goroutine without reading the done mark. So it
 // skips a goroutine that waits with Once.
-func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
+func TestReleaseDoesNotHandOverToGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		lock := w.Acquire(c, "job")
@@ -484,7 +484,7 @@ func TestDoReturnsErrDoneIfKeyIsHandedOverButWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestDoReturnsErrorIfOtherHandlePreventsDoneMark(t *testing.T) {
+func TestDoWithOnceReturnsErrorIfGrantHasOtherHandle(t *testing.T) {
 	lab.Each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock

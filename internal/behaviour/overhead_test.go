@@ -165,9 +165,9 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkAcquireAndReleaseBesideTwoBareWrites runs the client and the two bare writes
+// BenchmarkAcquireAndReleaseComparedWithTwoPlainWrites runs the client and the two bare writes
 // alternately. So other load on the machine affects both in the same way.
-func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
+func BenchmarkAcquireAndReleaseComparedWithTwoPlainWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)
 	var used [2]time.Duration

@@ -39,7 +39,7 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // test compares the median of several runs with each limit, because a run varies by chance:
 // with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. With the race detector it
 // does one run, and raises the limits by an eighth.
-func TestQueueLimitsLongestWaitAndTimeAndUnitsPerSection(t *testing.T) {
+func TestLongestWaitAndCostPerSectionInQueueStayWithinBounds(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
 		takes   func(*rand.Rand) time.Duration
@@ -176,7 +176,7 @@ func (l *lined) waiting() int {
 	return 0
 }
 
-func TestReleaseHandsKeyToQueueHead(t *testing.T) {
+func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		lab.Want(t, "length of the queue", l.waiting(), 3)
@@ -271,7 +271,7 @@ func TestCancelledWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
 	})
 }
 
-func TestCancelledWaiterLeavesQueueAfterLostReplyToJoin(t *testing.T) {
+func TestCancelledWaiterLeavesQueueEvenIfReplyToEnqueueIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -316,7 +316,7 @@ func TestQueueHeadReleasesHandedOverKeyIfCallIsCancelled(t *testing.T) {
 	})
 }
 
-func TestAcquireAcceptsHandOverToEntryOfEarlierCancelledCall(t *testing.T) {
+func TestAcquireAcceptsHandOverToQueueEntryOfCancelledCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -389,7 +389,7 @@ func TestWaiterAcquiresDespiteUnreadableQueueInRecord(t *testing.T) {
 
 // A hand-over cannot write the head's data or the length of the head's lease. So a head
 // with data or with its own lease replaces the hand-over by a grant of its own.
-func TestQueueHeadWithDataOrOwnLeaseSendsOwnGrant(t *testing.T) {
+func TestQueueHeadReplacesHandOverByGrantWithItsDataOrLease(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -490,7 +490,7 @@ func TestReleaserCannotAcquireKeyAfterUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestWaiterJoinsQueueOnlyOnceDespiteLostReplyToJoin(t *testing.T) {
+func TestWaiterJoinsQueueOnlyOnceEvenIfReplyIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
@@ -508,7 +508,7 @@ func TestWaiterJoinsQueueOnlyOnceDespiteLostReplyToJoin(t *testing.T) {
 
 // The reply to the waiter's join is lost, so the waiter does not know that it is in the
 // queue. The holder may hand the key to it at once, so it must read the record soon.
-func TestWaiterReadsRecordSoonAfterLostReplyToJoin(t *testing.T) {
+func TestWaiterReadsRecordSoonIfReplyToEnqueueIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		// After such a long wait, a waiter outside the queue reads the record only every

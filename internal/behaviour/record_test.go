@@ -194,7 +194,7 @@ func TestRecordShowsHowPreviousGrantEnded(t *testing.T) {
 	})
 }
 
-func TestRecordJSONOmitsUnknownFields(t *testing.T) {
+func TestRecordJSONOmitsFieldsWhoseValueIsUnknown(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	var queue leasehold.Record
 	queue.Waiting = append(queue.Waiting, struct {

@@ -62,7 +62,7 @@ func granted(t *testing.T, ended <-chan error) {
 	}
 }
 
-func TestWaitForKeyContinuesAfterRefusalByAWS(t *testing.T) {
+func TestWaitForKeyContinuesAfterAWSRejectsRequest(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
@@ -88,7 +88,7 @@ func TestWaitForKeyContinuesAfterRefusalByAWS(t *testing.T) {
 	}
 }
 
-func TestWaitUnderSharedLeaseContinuesAfterRefusalByAWS(t *testing.T) {
+func TestWaitUnderSharedLeaseContinuesAfterAWSRejectsRequest(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		holder, _, lock := w.Holding(lab.SharedConfig())
 		c, wire := w.Client(lab.SharedConfig())
@@ -105,7 +105,7 @@ func TestWaitUnderSharedLeaseContinuesAfterRefusalByAWS(t *testing.T) {
 	})
 }
 
-func TestErrorOfTimedOutWaitIncludesLastRefusalByAWS(t *testing.T) {
+func TestErrorOfTimedOutWaitIncludesLastAWSError(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
@@ -126,7 +126,7 @@ func TestErrorOfTimedOutWaitIncludesLastRefusalByAWS(t *testing.T) {
 	}
 }
 
-func TestErrorOfTimedOutWaitOmitsRefusalByAWSThatHasEnded(t *testing.T) {
+func TestErrorOfTimedOutWaitOmitsAWSErrorIfLaterReadSucceeds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
@@ -141,7 +141,7 @@ func TestErrorOfTimedOutWaitOmitsRefusalByAWSThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestAcquireFailsAtOnceIfAWSRefusesItsFirstRequest(t *testing.T) {
+func TestAcquireFailsAtOnceIfAWSRejectsItsFirstRequest(t *testing.T) {
 	refused := func(accepted bool) func(t *testing.T, w *lab.World, refused refusal) {
 		return func(t *testing.T, w *lab.World, refused refusal) {
 			for name, wait := range waits {
@@ -191,7 +191,7 @@ func TestAcquireInLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
 	})
 }
 
-func TestWatchContinuesAfterTemporaryRefusalByAWS(t *testing.T) {
+func TestWatchContinuesAfterAWSTemporarilyRejectsRequests(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		lock := holds(w, "job")
 		c, wire, events := logged(w, lab.Config())

@@ -217,7 +217,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	})
 }
 
-func TestPanicInDoWaitsAtMostReleaseGraceForRelease(t *testing.T) {
+func TestDoWaitsAtMostReleaseGraceForReleaseAfterPanic(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })

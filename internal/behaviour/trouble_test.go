@@ -30,7 +30,7 @@ var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	},
 }
 
-func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
+func TestWaitReportsUnreachableEndpointOnceAMinute(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -125,7 +125,7 @@ func TestElectionObserveReportsFailingRequestsOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestLogLinesOfLossAndFailedReleaseContainTable(t *testing.T) {
+func TestLogsOfLostLocksAndFailedReleasesNameTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var said bytes.Buffer
 		cfg := lab.Config()

@@ -89,7 +89,7 @@ func TestAcquireAllAcquiresAndTakesOverKeysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestAcquireAllUsesOptionWithSortKeyForKeysWithoutSortKey(t *testing.T) {
+func TestWithSortKeyAppliesToAcquireAllKeysThatHaveNoSortKey(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))

@@ -211,7 +211,7 @@ func ttlOn(t *testing.T, w *lab.World) {
 // A release in layout native leaves an expiry time in the record. The layouts that can use
 // the same table remove the expiry time with each grant, so TTL never deletes a held record.
 // TTL can therefore stay on while clients of both layouts run.
-func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
+func TestTTLNeverDeletesHeldRecordWhileMovingBackFromNative(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -238,7 +238,7 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 
 // A fleet must not use shared leases or done marks until all its processes use layout native:
 // the clients of the other layouts on the same table ignore both.
-func TestAWSLabsClientWaitsHourForKeyReleasedUnderSharedLease(t *testing.T) {
+func TestAWSLabsClientIgnoresReleaseUnderSharedLeaseForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true

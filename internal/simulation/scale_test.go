@@ -169,7 +169,7 @@ func runLane(t *testing.T, lane string) {
 
 // A simulation that is missing in worlds would run only with the few seeds of
 // its own test.
-func TestEverySimulationRunsAtScale(t *testing.T) {
+func TestEverySimulationIsListedForRunAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {
 		at[w.test] = true

@@ -148,7 +148,7 @@ func TestReleasedCommandIsStrippedAndContainsItsCommit(t *testing.T) {
 	}
 }
 
-func TestAllAdapterModulesRequireOneReleaseOfLeasehold(t *testing.T) {
+func TestAllAdapterModulesRequireSameLeaseholdVersion(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
 		version, err := requiredBy("../..", adapter)

@@ -86,7 +86,7 @@ func eventsOf(histories []History) map[string]int {
 // followed a hand-over whose reply was lost, so it ended the grant of the hand-over. The
 // record shows that grant instead of #1. So the model must allow grant #1 to be applied
 // again.
-func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
+func TestModelAllowsSecondCopyOfGrantAppliedAfterHandOver(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
 meets #1 applied #1 #1 held
@@ -105,7 +105,7 @@ meets #1 applied #1 #1 held
 
 // Each case omits one rule from the code. The model must reject some history of that code.
 // Otherwise the comparison of code and model would not check the rule.
-func TestModelRejectsSomeHistoryOfCodeThatOmitsRule(t *testing.T) {
+func TestModelRejectsAtLeastOneHistoryOfCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",

@@ -96,7 +96,7 @@ State-vector 112 byte, depth reached 85, errors: 0
   1794101 states, matched
 `
 
-func TestReadReturnsVerdictAndStateCountOfSearch(t *testing.T) {
+func TestReadParsesVerdictAndStateCountFromSpinOutput(t *testing.T) {
 	r, err := Read(summary)
 	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
 		t.Errorf("%+v, %v", r, err)
@@ -117,7 +117,7 @@ func TestReadReturnsVerdictAndStateCountOfSearch(t *testing.T) {
 	}
 }
 
-func TestReadReturnsErrorForSearchWithoutVerdict(t *testing.T) {
+func TestReadReturnsErrorForSpinOutputWithoutVerdict(t *testing.T) {
 	failing := strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	for name, out := range map[string]string{
 		"no output":       "",

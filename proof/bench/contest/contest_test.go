@@ -41,7 +41,7 @@ func TestFindReturnsBenchmarkScenariosByName(t *testing.T) {
 	}
 }
 
-func TestEachBenchmarkContenderPlaysSomeScenarioWithValidSettings(t *testing.T) {
+func TestEveryLibraryInBenchmarkHasScenarioAndValidSettings(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {
@@ -65,7 +65,7 @@ func TestEachBenchmarkContenderPlaysSomeScenarioWithValidSettings(t *testing.T) 
 	}
 }
 
-func TestBenchmarkRunsContendersTogetherOnlyIfScenarioAllows(t *testing.T) {
+func TestBenchmarkRunsLibrariesTogetherOnlyIfScenarioAllowsIt(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario

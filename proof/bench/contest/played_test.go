@@ -77,7 +77,7 @@ func TestBenchmarkDetectsTwoHoldersOfOneKeyAtOnce(t *testing.T) {
 	}
 }
 
-func TestContendersOfBenchmarkRoundGetSameArrivalTimes(t *testing.T) {
+func TestLibrariesInSameBenchmarkRoundGetSameArrivalTimes(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

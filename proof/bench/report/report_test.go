@@ -90,7 +90,7 @@ func squeezed(text string) string {
 	return text
 }
 
-func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
+func TestBenchmarkChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 	p := Contention(three())
 	if len(p.Rows) != 2 || p.Rows[0].Bars[0].Median != 26 || p.Rows[0].Bars[1].Runs != 0 || p.Limit != 23 {
 		t.Fatalf("%+v", p)

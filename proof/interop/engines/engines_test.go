@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestStopEndsAllProcessesOfDynamoDBServer(t *testing.T) {
+func TestStopLeavesNoProcessOfDynamoDBServer(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)

@@ -74,7 +74,7 @@ func TestS3RejectsStaleWriterThatReadBeforeNewerWrite(t *testing.T) {
 	}
 }
 
-func TestSaveIndexDoesNotOverwriteS3ObjectWithoutToken(t *testing.T) {
+func TestSaveIndexReturnsErrorIfS3ObjectHasNoToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	_, current := twoHolders(t)

@@ -49,7 +49,7 @@ func TestLockLibrariesGrantHeldKeyOnlyAfterRelease(t *testing.T) {
 	})
 }
 
-func TestLockLibrariesAnswerOtherCallsWhileOneCallWaits(t *testing.T) {
+func TestLockLibraryProcessAnswersCallsWhileEarlierCallWaits(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -81,7 +81,7 @@ func TestCallsToKilledLockLibraryProcessReturnErrEnded(t *testing.T) {
 	})
 }
 
-func TestPausedLockLibraryProcessAnswersCallAfterContinue(t *testing.T) {
+func TestPausedLockLibraryProcessAnswersCallWhenItContinues(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		lab.OK(t, d.Stop())

@@ -36,7 +36,7 @@ func TestPostgresHasPinnedVersionAndNoTCPPort(t *testing.T) {
 	}
 }
 
-func TestStopEndsPostgresAndDeletesItsFiles(t *testing.T) {
+func TestStopLeavesNoProcessOrFilesOfPostgres(t *testing.T) {
 	s := lab.Must(start(t.Context()))(t)
 	lab.OK(t, s.stop())
 	select {

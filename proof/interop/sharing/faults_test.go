@@ -55,7 +55,7 @@ func TestDyndbMutexReportsAcquiredLockThoughWriteWasDenied(t *testing.T) {
 
 // The Python statement "with lock:" of python_dynamodb_lock swallows exceptions that are
 // raised inside its block.
-func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
+func TestPythonDynamoDBLockSwallowsExceptionsOfItsWithBlock(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := peer.Acquire(t, "k")

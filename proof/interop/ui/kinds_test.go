@@ -97,7 +97,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 
 // An owner may choose a whole sentence as a name or as a reason. The page shows both in
 // quotes, so that they do not look like messages of leasehold.
-func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
+func TestPageShowsOwnerNamesAndReasonsInQuotes(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t)
 	p := s.ui("--every", every)

@@ -64,7 +64,7 @@ var cycles = map[string]cycle{
 	"out of time without an answer":                     {config: lab.Config, share: 5, fault: lab.Cut, do: inVain(context.DeadlineExceeded, time.Second)},
 }
 
-func TestAcquireReleaseCyclesDoNotLeakOrSlowDown(t *testing.T) {
+func TestAcquireReleaseCyclesDoNotLeakMemoryOrSlowDown(t *testing.T) {
 	all := count(t, "LEASEHOLD_CYCLES", 100_000, 50)
 	for name, kind := range cycles {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func f(a, b int, ok bool, log *slog.Logger) int {
 }
 `
 
-func TestMutantsAreFoundForEveryMutationRule(t *testing.T) {
+func TestEveryMutationRuleGeneratesExpectedMutants(t *testing.T) {
 	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	var names []string
 	for _, m := range found {
@@ -70,7 +70,7 @@ func TestMutantsAreFoundForEveryMutationRule(t *testing.T) {
 	}
 }
 
-func TestMutantInCaseClauseUsesCoverageOfSwitchStatement(t *testing.T) {
+func TestMutantOfCaseExpressionCountsAsCoveredWithItsSwitch(t *testing.T) {
 	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	i := slices.IndexFunc(found, func(m Mutant) bool { return strings.HasPrefix(m.Name, "p.go f: case a == b") })
 	if i < 0 || found[i].Line != 14 || found[i].At != 13 {

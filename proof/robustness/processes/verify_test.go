@@ -59,7 +59,7 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // Worker a was handed the key with a longer lease than its own. Its first renewal sets its
 // own lease. Even if a was killed before it recorded that renewal, Verify must allow the
 // next grant once a's own lease has passed.
-func TestVerifyLimitsTrustAfterHandOverToLeaseOfWorker(t *testing.T) {
+func TestVerifyLimitsTrustToWorkersLeaseIfHandOverLeaseIsLonger(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

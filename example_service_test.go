@@ -263,7 +263,7 @@ const atMost = 3 * 300
 
 // Users copy these examples. So an error that lasts must not make the worker loop without
 // pauses.
-func TestWorkerLoopsInExamplesPauseAfterErrors(t *testing.T) {
+func TestWorkerLoopsInExamplesWaitAfterErrorsBeforeRetry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault

@@ -138,7 +138,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 	}
 }
 
-func TestTextOfCloseErrorPrefersErrorWithKnownOutcome(t *testing.T) {
+func TestCloseErrorQuotesErrorOfReleaseWithKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {

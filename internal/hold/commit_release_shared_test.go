@@ -48,7 +48,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 // grouped has the values of newSharedGrant's parameter grouped, by the name of the subtest.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestCommitAndReleaseOfSharedGrantReturnsNilOnceApplied(t *testing.T) {
+func TestCommitAndReleaseOfSharedGrantReturnsNilIfCommitIsApplied(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	// Each function is called after the commit was applied, and before its reply arrives.
 	for name, between := range map[string]func(s *sharedGrant){
@@ -136,7 +136,7 @@ func TestConcurrentCommitAndReleaseOfAllHandlesOfGrantSucceeds(t *testing.T) {
 	})
 }
 
-func TestFailedCommitAndReleaseEndsItsHandleOfSharedGrant(t *testing.T) {
+func TestCommitAndReleaseOfSharedGrantEndsHandleEvenIfItFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -184,7 +184,7 @@ func TestReleaseSucceedsDespiteUnansweredCommitOfOtherHandle(t *testing.T) {
 	})
 }
 
-func TestCommitOfSharedGrantIsNotRepeatedAfterLoss(t *testing.T) {
+func TestCommitOfSharedGrantIsNotRepeatedOnceLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {

@@ -58,7 +58,7 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseReleasesLockEvenIfItSendsNoCommit(t *testing.T) {
+func TestCommitAndReleaseReleasesLockEvenIfCommitIsNotSent(t *testing.T) {
 	for name, commit := range map[string]func(w *lab.World, h held) error{
 		"an ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
 		"a bad write": func(_ *lab.World, h held) error {
@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseSucceedsEvenIfItEndsCallersContext(t *testing.T) {
+func TestCommitAndReleaseSucceedsIfCalledWithContextOfLock(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -277,7 +277,7 @@ func TestCommitAndReleaseReturnsErrorOfCommitIfReleaseHasNoReply(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenContextEndsWithOtherLock(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenOtherLockEndsCallersContext(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to another lock": false, "bound to its own too": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {

@@ -148,7 +148,7 @@ func TestRenewalWaitsForCommitAtMostQuarterOfRemainingTrust(t *testing.T) {
 	})
 }
 
-func TestRenewalDuringCommitDoesNotFailCommit(t *testing.T) {
+func TestCommitSucceedsDespiteRenewalDuringCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {

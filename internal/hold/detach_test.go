@@ -215,7 +215,7 @@ func TestReleaseOfResumedLockWakesSecondWaiterIfFirstIsCancelled(t *testing.T) {
 	})
 }
 
-func TestFailedResumeHasUnknownOutcomeIfEarlierOneIsUnanswered(t *testing.T) {
+func TestThrottledResumeHasUnknownOutcomeAfterUnansweredResume(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSecondReleaseSendsNothingIfFirstReturnedErrLost(t *testing.T) {
+func TestSecondReleaseSendsNothingIfFirstFoundKeyTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		w.Steal("job")
@@ -26,7 +26,7 @@ func TestSecondReleaseSendsNothingIfFirstReturnedErrLost(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRefused(t *testing.T) {
+func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Minute)
@@ -87,7 +87,7 @@ func TestReleaseOfExpiredLockReturnsErrLostIfKeyIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestFailedReleaseHasUnknownOutcomeIfEarlierOneIsUnanswered(t *testing.T) {
+func TestRejectedReleaseHasUnknownOutcomeAfterUnansweredRelease(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -133,7 +133,7 @@ func TestUnansweredReleaseReturnsNilIfAnotherClientIsGrantedKey(t *testing.T) {
 
 // Once the session of a lock is lost, another client may be granted the key while a release
 // is in flight. So the grant of another client does not prove that the release was applied.
-func TestReleaseAfterLossOfSessionReportsLostLock(t *testing.T) {
+func TestReleaseReturnsErrLostIfSessionIsLostDuringRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		var taken atomic.Bool

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseSucceedsAfterEarlierReleasesWereRefused(t *testing.T) {
+func TestReleaseSucceedsAfterEarlierReleasesWereRejected(t *testing.T) {
 	for by, release := range map[string]func(context.Context, held) error{
 		"released":            func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"committed, released": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -210,7 +210,7 @@ func TestSecondReleaseFreesKeyIfUnansweredHandOverWasApplied(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleaseUnderSharedLeaseReturnsAfterOneLease(t *testing.T) {
+func TestUnansweredReleaseUnderSharedLeaseReturnsOnceLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))
@@ -246,7 +246,7 @@ func TestDurationOfGrantInEventExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupEndsTrustInAllLocksBeforeFirstRequest(t *testing.T) {
+func TestReleaseOfGroupEndsAllItsLocksBeforeItSendsRequest(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -279,7 +279,7 @@ func TestReleaseOfGroupJoinsErrorsOfLocks(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupSucceedsEvenIfKeysAreGrantedBeforeRetry(t *testing.T) {
+func TestRetriedReleaseOfGroupSucceedsEvenIfOtherClientHoldsKeys(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

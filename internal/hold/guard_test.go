@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardErrorKeepsLockUnlessItsGuardConditionFailed(t *testing.T) {
+func TestGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])

@@ -55,7 +55,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 
 // TryAcquire must fail while any client holds the key, and also at the moment when the key
 // is handed to the next waiter.
-func TestTryAcquireReturnsErrHeldDuringHandOversAmongWaiters(t *testing.T) {
+func TestTryAcquireReturnsErrHeldWhileWaitersHandOverKey(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
 			other, _ := w.Client(lab.Config())

@@ -126,7 +126,7 @@ func TestCloseSucceedsDuringHandOverToCancelledGoroutine(t *testing.T) {
 	})
 }
 
-func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
+func TestNextGoroutineAcquiresKeyDespiteUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -141,7 +141,7 @@ func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	})
 }
 
-func TestReleaseEndsOnceLeaseExpiresIfHandOverKeepsFailing(t *testing.T) {
+func TestReleaseReturnsOnceLeaseExpiresIfHandOverKeepsFailing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -214,7 +214,7 @@ func TestReleaseReturnsNilAfterHandOverToCancelledGoroutine(t *testing.T) {
 // release of its grant is refused. Then the record is changed by hand: it has no mark, and no
 // longer shows this grant. The next Release with MarkDone must return an error, because the
 // mark is not stored. But it must not report a loss.
-func TestReleaseWithMarkDoneFailsAfterHandOverStoredNoMark(t *testing.T) {
+func TestReleaseWithMarkDoneReturnsErrorIfHandOverStoredNoMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseRefusedAfterHandOverReturnsOpError(t *testing.T) {
+func TestReleaseReturnsOpErrorIfRejectedAfterUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -262,7 +262,7 @@ func TestReleaseRefusedAfterHandOverReturnsOpError(t *testing.T) {
 	})
 }
 
-func TestRefusedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
+func TestNextGoroutineAcquiresKeyDespiteRejectedHandOver(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"to the next": false, "past the next, who left": true,
 	}, func(t *testing.T, w *lab.World, leaves bool) {
@@ -297,7 +297,7 @@ func TestRefusedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	})
 }
 
-func TestReleaseThatChangesRecordDoesNotHandOverToGoroutine(t *testing.T) {
+func TestReleaseThatStoresDataOrDeletesRecordDoesNotHandOver(t *testing.T) {
 	type row struct {
 		opt  leasehold.ReleaseOption
 		want string
@@ -327,7 +327,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestConditionOfHandOverNamesAtMostHundredVersions(t *testing.T) {
+func TestConditionOfHandOverListsAtMostHundredRecordVersions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -356,7 +356,7 @@ func TestConditionOfHandOverNamesAtMostHundredVersions(t *testing.T) {
 	})
 }
 
-func TestHandOverToGoroutineKeepsKeyUnderSameSession(t *testing.T) {
+func TestGrantHandedToGoroutineStaysUnderSameSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")
@@ -376,7 +376,7 @@ func TestHandOverToGoroutineKeepsKeyUnderSameSession(t *testing.T) {
 	})
 }
 
-func TestReleaseOfResumedLockGrantsNextLockUnderSharedLease(t *testing.T) {
+func TestLockGrantedAfterResumedLockUsesSharedLeaseOfClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

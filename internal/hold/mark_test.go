@@ -106,7 +106,7 @@ func TestDoReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
 	}
 }
 
-func TestDoReturnsErrorAtOnceIfReleaseWithDoneMarkIsRefused(t *testing.T) {
+func TestDoReturnsErrorAtOnceIfReleaseWithDoneMarkIsRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -167,7 +167,7 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 	})
 }
 
-func TestFailedReleaseIsRepeatedOnlyUntilSuccessCloseOrExpiry(t *testing.T) {
+func TestFailedReleaseIsRepeatedOnlyUntilCloseOrExpiryOrSuccess(t *testing.T) {
 	withLease := func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 		lab.Elapse(14 * time.Minute)
 		if n := len(wire.Sent()); n < 10 || n > 400 {

@@ -160,7 +160,7 @@ func TestRecoveryOfRenewalsIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
 	})
 }
 
-func TestLossOfUnrenewedLockIsNotLoggedAsRecoveryOfRenewals(t *testing.T) {
+func TestRecoveryOfRenewalsIsNotLoggedWhenUnrenewedLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitIsNotAppliedOnceEndOfSessionHasFreedKey(t *testing.T) {
+func TestLateCommitIsNotAppliedAfterSessionHasEnded(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("late")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("late")) },
@@ -121,7 +121,7 @@ func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	})
 }
 
-func TestCommitOfGroupUnderSharedLeaseHasOneGuardOfSession(t *testing.T) {
+func TestCommitOfGroupUnderSharedLeaseGuardsSessionOnlyOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))

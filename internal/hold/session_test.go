@@ -87,7 +87,7 @@ func TestRecordOfLockUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenOnceEachTimeTrustFallsBelowLimit(t *testing.T) {
+func TestExpiryWarningIsGivenEachTimeTrustFallsBelowLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		given := make(chan time.Duration, 9)

@@ -107,7 +107,7 @@ func TestReleasedEventOfCloseHasErrorIfSessionCannotBeEnded(t *testing.T) {
 	})
 }
 
-func TestCloseReportsLossIfAnotherClientEndedSession(t *testing.T) {
+func TestCloseReturnsErrLostIfAnotherClientEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // if true, the first write by which Close ends the session is applied
@@ -225,7 +225,7 @@ func TestUnansweredGrantUnderSessionIsUndoneEvenIfAppliedLate(t *testing.T) {
 	})
 }
 
-func TestManyUnansweredGrantsOfKeyCauseOnlyOneSeriesOfChecks(t *testing.T) {
+func TestHundredUnansweredGrantsOfKeyCauseFewReads(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")

@@ -166,7 +166,7 @@ func TestManyLocksAreHeldThroughOutageIfConfigured(t *testing.T) {
 	})
 }
 
-func TestProcessPausedDuringOutageLosesLock(t *testing.T) {
+func TestLockIsLostAfterSuspendOfMachineDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.OutageConfig(), k.Edit)
@@ -182,7 +182,7 @@ func TestProcessPausedDuringOutageLosesLock(t *testing.T) {
 	})
 }
 
-func TestClientDoesNotTakeOverLockItHoldsDuringOutage(t *testing.T) {
+func TestClientDoesNotTakeOverItsOwnLockDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.OutageConfig())
 		g := w.Detach(lock)
@@ -200,7 +200,7 @@ func TestClientDoesNotTakeOverLockItHoldsDuringOutage(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenEvenIfProcessWakesAfterExpiry(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
+func TestExpiryWarningIsGivenEvenIfMachineIsSuspendedPastExpiry(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

@@ -231,7 +231,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestExpiryOfLeaseIsReportedOnceWhenItsTrustEnds(t *testing.T) {
+func TestExpiryOfLeaseIsReportedExactlyOnceWhenTrustEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -251,7 +251,7 @@ func TestLeaseThatIsRenewedDoesNotEnd(t *testing.T) {
 	})
 }
 
-func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
+func TestTrustPeriodBeginsWhenRenewalIsSent(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		sent := w.now()
@@ -365,7 +365,7 @@ func TestAppliedRenewalDoesNotUndoShorterTrustOfLaterAttempt(t *testing.T) {
 	})
 }
 
-func TestVersionsOfEndedLeaseIncludeRenewalInFlight(t *testing.T) {
+func TestVersionsOfEndedLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -479,7 +479,7 @@ func TestRenewalThatWaitsForEarlierWriteDoesNotDelayOtherLeases(t *testing.T) {
 	}
 }
 
-func TestLossWhileRenewalWaitsForWriteIsNotReportedAsPause(t *testing.T) {
+func TestLeaseLostWhileRenewalWaitsForWriteIsReportedAsExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })

@@ -62,7 +62,7 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	})
 }
 
-func TestRenewReturnsItsLastFailureIfItsContextEnds(t *testing.T) {
+func TestRenewReturnsErrorOfLastAttemptWhenContextEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
 		// enter blocks renewals of the lease before Renew sends its second attempt.
@@ -102,7 +102,7 @@ func TestDefaultTimingRenewsAtLeastThreeTimesWithinTrust(t *testing.T) {
 	}
 }
 
-func TestScaledTimingScalesMarginAndPeriodWithLease(t *testing.T) {
+func TestTimingScaledToLeaseChangesMarginAndPeriodButNotSkew(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

@@ -230,7 +230,7 @@ func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	})
 }
 
-func TestLossWhileRenewalWaitsForSlotIsNotReportedAsPause(t *testing.T) {
+func TestLockLostWhileRenewalWaitsForSlotIsReportedAsExpired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)

@@ -128,7 +128,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingRenewalFreesSlotAfterQuarterOfDeadline(t *testing.T) {
+func TestHangingRenewalLosesSlotAfterQuarterOfItsTimeLimit(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // its first attempt is sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)

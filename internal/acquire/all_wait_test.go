@@ -119,7 +119,7 @@ func TestTryAcquireFailsAtOnceWhileAcquireAllWaitsForSameKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllCountsTrustedTimeFromSendOfEachGrant(t *testing.T) {
+func TestAcquireAllComputesTrustedUntilFromSendOfEachGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -228,7 +228,7 @@ func TestAcquireAllReacquiresKeyThatIsLostDuringItsWait(t *testing.T) {
 	})
 }
 
-func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
+func TestAcquireAllRetriesAfterAccessDenialForKeyItHasReadBefore(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		for key, held := range map[string]time.Duration{"a": time.Second, "b": 5 * time.Second} {
@@ -247,7 +247,7 @@ func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsNothingDuringDelayForOtherProcesses(t *testing.T) {
+func TestAcquireAllSendsNothingWhileItLetsOtherProcessesGoFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

@@ -178,7 +178,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestClientDoesNotTakeOverItsOwnLockHeldThroughOutage(t *testing.T) {
+func TestNoWaitCallDoesNotTakeOverLockOfSameClientDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
@@ -192,7 +192,7 @@ func TestClientDoesNotTakeOverItsOwnLockHeldThroughOutage(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail during the wait.
-func TestNoWaitCallForKeyOfDeadHolderEndsEvenIfRequestsFail(t *testing.T) {
+func TestNoWaitCallStopsWaitingForDeadHolderEvenIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool

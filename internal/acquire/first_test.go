@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterPollsInsteadOfRepeatingGrantIfPauseIsZero(t *testing.T) {
+func TestWaiterReadsInsteadOfRetryingGrantIfRandomPauseIsZero(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		var draws atomic.Int64
@@ -36,7 +36,7 @@ func TestWaiterPollsInsteadOfRepeatingGrantIfPauseIsZero(t *testing.T) {
 	})
 }
 
-func TestAnsweredRequestResetsPausesBetweenRetries(t *testing.T) {
+func TestAnsweredRequestResetsRetryBackoff(t *testing.T) {
 	cases := map[string]string{"grants have failed": "UpdateItem", "reads have failed": "GetItem"}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, fails string) {
 		_, _, lock := w.Holding(lab.Config())
@@ -250,7 +250,7 @@ func TestAcquireAnyAcquiresOtherKeyIfSessionReadsGetNoAnswer(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyDoesNotReportMissingRecordAsDamaged(t *testing.T) {
+func TestAcquireAnyIfExistsDoesNotReportMissingRecordAsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadKeyHeldByOtherGoroutine(t *testing.T) {
 	})
 }
 
-func TestAcquireOfDamagedKeyDoesNotWaitForAcquireAny(t *testing.T) {
+func TestAcquireReportsDamagedRecordEvenWhileAcquireAnyWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())

@@ -64,7 +64,7 @@ func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
+func TestAcquireAnyTimeoutErrorNamesHolderOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -79,7 +79,7 @@ func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyLetsGoroutinesHoldAllKeysAtOnce(t *testing.T) {
+func TestAcquireAnyLetsThreeGoroutinesHoldThreeKeysAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -115,7 +115,7 @@ func TestAcquireAnyLetsGoroutinesHoldAllKeysAtOnce(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsIfReadOfSessionIsDenied(t *testing.T) {
+func TestAcquireAnyKeepsWaitingEvenIfReadOfSessionRowIsDenied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "a")
@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestDelayForOtherProcessesLastsEvenIfTurnIsPassedOn(t *testing.T) {
+func TestNextLocalAcquireAnyInheritsDelayForOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -223,7 +223,7 @@ func TestAcquireAnyAcquiresFreeKeyAfterLostReplyForOtherKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesUnansweredKeyNotHeldKey(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesUnreadKeyRatherThanHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
@@ -238,7 +238,7 @@ func TestAcquireAnyNoWaitErrorNamesUnansweredKeyNotHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedKey(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesFreeKeyRatherThanDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),

@@ -126,7 +126,7 @@ func TestClientIsNotBlockedByItsOwnGrantAppliedAfterRelease(t *testing.T) {
 	})
 }
 
-func TestRecordOfHandOverIsUsedOnlyOnceAndForTwoSeconds(t *testing.T) {
+func TestRecordCachedAfterHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -141,7 +141,7 @@ func TestRecordOfHandOverIsUsedOnlyOnceAndForTwoSeconds(t *testing.T) {
 	}
 }
 
-func TestRecordsCachedAfterHandOversAreKeptForSeveralKeys(t *testing.T) {
+func TestRecordsOfSeveralKeysAreCachedAfterHandOvers(t *testing.T) {
 	var l acquire.Left
 	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -156,7 +156,7 @@ func TestRecordsCachedAfterHandOversAreKeptForSeveralKeys(t *testing.T) {
 
 // A grant that was handed over has the id of its waiter's queue entry. The client of that
 // waiter remembers the same id as the version of one of its own attempts.
-func TestResumeDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
+func TestTryAcquireDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())

@@ -155,7 +155,7 @@ func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestErrorOfCredentialServerIsNotDynamoDBOutage(t *testing.T) {
+func TestErrorOfCredentialServerDoesNotCountAsDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())

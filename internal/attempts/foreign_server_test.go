@@ -70,7 +70,7 @@ func isForeign(t *testing.T, name string, err error) {
 	}
 }
 
-func TestReplyNotFromDynamoDBReturnsForeignError(t *testing.T) {
+func TestCallReturnsForeignErrorIfReplyIsNotFromDynamoDB(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	return server
 }
 
-func TestListingWithRepeatedKeyReturnsForeignError(t *testing.T) {
+func TestListReturnsForeignErrorIfServerRepeatsPages(t *testing.T) {
 	for round := 1; round < 5; round++ {
 		server := pagesEndingAt(t, func(page int) int { return page % round })
 		isForeign(t, fmt.Sprintf("a circle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
@@ -139,7 +139,7 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 
 // Old DynamoDB-compatible engines return no item with a failed condition. Errors of some
 // other tools, such as Terraform's, then show an empty holder.
-func TestHolderIsReadSeparatelyIfFailedConditionReturnsNoItem(t *testing.T) {
+func TestClientReadsHolderIfFailedConditionReturnsNoItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -257,7 +257,7 @@ func TestCancelledCallReturnsBeforeFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestLostConnectionIsNoForeignError(t *testing.T) {
+func TestTryAcquireReturnsNoForeignErrorIfConnectionIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

@@ -155,7 +155,7 @@ func stsOf(url string, client *http.Client) *sts.Client {
 
 // The server returns one item of a batch read, but reports all keys of the
 // batch as unprocessed.
-func TestBatchReadFailsIfServerMakesNoProgress(t *testing.T) {
+func TestBatchReadFailsIfServerReportsAllKeysUnprocessed(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError
@@ -164,7 +164,7 @@ func TestBatchReadFailsIfServerMakesNoProgress(t *testing.T) {
 	}
 }
 
-func TestReplyWithoutMandatoryFieldsReturnsForeignError(t *testing.T) {
+func TestSenderReturnsForeignErrorIfReplyLacksMandatoryFields(t *testing.T) {
 	s := senderTo(t, `{}`)
 	for name, ask := range map[string]func() error{
 		"a write": func() error { return s.Write(t.Context(), protocol.NewUpdate(keyItem), Limit).Err },
@@ -215,7 +215,7 @@ func FuzzReplyLimits(f *testing.F) {
 
 // A reply that arrives before its request was sent cannot be DynamoDB's. For such a reply
 // net/http returns an error of its own.
-func TestReplyThatPrecedesRequestReturnsForeignError(t *testing.T) {
+func TestForeignErrorIsReturnedIfReplyPrecedesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()

@@ -350,7 +350,7 @@ func TestSequenceReportsThrottlingAndConflicts(t *testing.T) {
 	})
 }
 
-func TestRecordIsReadSeparatelyIfFailedConditionReturnsNoItem(t *testing.T) {
+func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
@@ -408,7 +408,7 @@ func TestAttemptInFlightCountsAsUnanswered(t *testing.T) {
 	})
 }
 
-func TestRefusedCredentialsEndCallUnlessAcceptedEarlier(t *testing.T) {
+func TestCredentialErrorIsTemporaryOnlyIfCredentialsWorkedBefore(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
 		"missing":   &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
@@ -478,7 +478,7 @@ func TestAccessDenialIsTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
 	}
 }
 
-func TestReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
+func TestFunctionRepeatRetriesReadUntilItIsAnsweredOrRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0

@@ -75,7 +75,7 @@ func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
 	})
 }
 
-func TestBreakIfUnrenewedReturnsErrChangedDespiteLostRequest(t *testing.T) {
+func TestBreakIfUnrenewedReturnsErrChangedIfRenewedBeforeRetry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -180,7 +180,7 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 	})
 }
 
-func TestUnansweredBreakNotifiesHolder(t *testing.T) {
+func TestBreakNotifiesHolderEvenIfReplyToBreakIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())

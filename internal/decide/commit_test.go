@@ -194,7 +194,7 @@ func TestRenewalDeadlineIsQuarterOfTrustedTimeWithinLimits(t *testing.T) {
 	}
 }
 
-func TestNextRenewalIsDueOnePeriodAfterLastWasSent(t *testing.T) {
+func TestRenewalIsDueOnePeriodAfterPreviousRenewalWasSent(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct {
 		name      string
@@ -217,7 +217,7 @@ func TestNextRenewalIsDueOnePeriodAfterLastWasSent(t *testing.T) {
 	}
 }
 
-func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
+func TestFirstRenewalIsSentInSecondHalfOfRenewalPeriod(t *testing.T) {
 	for _, tc := range []struct {
 		left     time.Duration
 		from, to time.Duration

@@ -98,7 +98,7 @@ func TestStillToNameReturnsLastReadVersionAndNewestAttempts(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontOfQueueIsMedianTimeWhenItsWaitersBegan(t *testing.T) {
+func TestFrontReturnsMedianOfTimesWhenQueuedWaitersBegan(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -126,7 +126,7 @@ func TestFrontOfQueueIsMedianTimeWhenItsWaitersBegan(t *testing.T) {
 	}
 }
 
-func TestPauseOutsideQueueIsHalfOfExpectedWaitWithinBounds(t *testing.T) {
+func TestWaiterOutsideQueuePausesForHalfOfExpectedWait(t *testing.T) {
 	const (
 		ms  = time.Millisecond
 		far = time.Hour
@@ -162,7 +162,7 @@ func TestPauseOutsideQueueIsHalfOfExpectedWaitWithinBounds(t *testing.T) {
 	}
 }
 
-func TestPauseOutsideQueueDoesNotDependOnPollMinOrPollMax(t *testing.T) {
+func TestWaiterOutsideQueueIgnoresPollMinAndPollMax(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)

@@ -119,7 +119,7 @@ func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
 }
 
-func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
+func TestHolderIsDeadOneLeaseAfterRecordVersionWasFirstSeen(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	deadAt := func(item protocol.Item) time.Duration {
@@ -146,7 +146,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestDeadAtUsesExpiryTimeIfRecordsHaveOne(t *testing.T) {
+func TestObserverDeadAtUsesExpiryTimeIfLayoutStoresOne(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -250,7 +250,7 @@ func TestSessionIsDeadOneLeaseAfterItsRowWasFirstMissing(t *testing.T) {
 	}
 }
 
-func TestObserverWithMaxSkewUsesLeaseEndInRecordIfItIsEarlier(t *testing.T) {
+func TestRuleWithMaxSkewUsesEarlierOfStoredAndObservedLeaseEnd(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule
@@ -311,7 +311,7 @@ func TestTryAcquireContinuesSessionObservationOfEarlierCall(t *testing.T) {
 	})
 }
 
-func TestSessionIsIgnoredIfAnotherOwnerHoldsLock(t *testing.T) {
+func TestSessionOfFormerOwnerIsIgnoredIfAnotherOwnerHoldsLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")

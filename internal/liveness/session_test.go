@@ -171,7 +171,7 @@ func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 	}
 }
 
-func TestSessionIsNotReadForCancelledCaller(t *testing.T) {
+func TestSessionRowIsNotReadIfContextIsCancelled(t *testing.T) {
 	w, o, _ := observing(t)
 	left, leave := context.WithCancel(t.Context())
 	leave()

@@ -177,7 +177,7 @@ func TestSecondLocalWaiterProceedsIfGrantHandedToFirstHasEnded(t *testing.T) {
 // A goroutine that receives its turn may end its grant at once, on another processor. The
 // queue must know the grant by then. If it did not, it would ignore the end of the grant, and
 // the next waiter would never get its turn.
-func TestHandOverRecordsGrantBeforeSuccessorReceivesIt(t *testing.T) {
+func TestHandOverStoresGrantInQueueBeforeSuccessorReceivesIt(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -190,7 +190,7 @@ func TestHandOverRecordsGrantBeforeSuccessorReceivesIt(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorReturnsNilForGrantThatDoesNotHoldKey(t *testing.T) {
+func TestQueuesSuccessorReturnsNilForGrantThatDoesNotHoldKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
@@ -198,7 +198,7 @@ func TestSuccessorReturnsNilForGrantThatDoesNotHoldKey(t *testing.T) {
 	}
 }
 
-func TestQueuesPassAfterDelaysNextLocalWaiter(t *testing.T) {
+func TestNextLocalWaiterIsDelayedByFunctionPassAfter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

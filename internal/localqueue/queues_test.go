@@ -126,7 +126,7 @@ func TestLocalWaitersProceedOneAtATimeInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassDoesNothingForGrantOtherThanCurrentGrant(t *testing.T) {
+func TestFunctionPassIgnoresGrantThatIsNotCurrent(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -229,7 +229,7 @@ func TestNextLocalWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantOutOfTurnIsIgnoredWhileOtherCallAcquiresKey(t *testing.T) {
+func TestQueuesIgnoreResumedGrantWhileOtherCallAcquiresKey(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -341,7 +341,7 @@ func TestLastHolderReturnsHolderReportedByEarlierWaiter(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestIsKnownReturnsTrueAfterReportOfHolderOrGrant(t *testing.T) {
+func TestQueuesIsKnownReturnsTrueOnceHolderOrGrantIsReported(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -22,7 +22,7 @@ func each(name string, n int, fn func(key string)) {
 	wg.Wait()
 }
 
-func TestAllDeadHoldersAreTakenOverEvenIfFewVersionsAreKept(t *testing.T) {
+func TestAllLocksOfDeadHolderAreTakenOverEvenIfFewVersionsAreKept(t *testing.T) {
 	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
 		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
 			return c.Acquire(ctx, key)

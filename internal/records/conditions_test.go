@@ -254,7 +254,7 @@ func TestUnreadableDoneMarkIsIgnoredByGrantAndReader(t *testing.T) {
 	}
 }
 
-func TestUnmarkRemovesOnlyMatchingDoneMark(t *testing.T) {
+func TestProtocolUnmarkRemovesOnlyMatchingDoneMark(t *testing.T) {
 	b := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

@@ -192,7 +192,7 @@ func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesExpiresAtThatReleaseInLayoutNativeStored(t *testing.T) {
+func TestGrantRemovesExpiresAtStoredByClientOfLayoutNative(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {

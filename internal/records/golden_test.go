@@ -314,7 +314,7 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGrantOfGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
+func TestGrantOnGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {

@@ -42,7 +42,7 @@ func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndStoredWithOtherVersionIsIgnored(t *testing.T) {
+func TestLeaseEndStoredForOtherRecordVersionIsIgnored(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -71,7 +71,7 @@ func TestUnreadableLeaseEndIsIgnored(t *testing.T) {
 	}
 }
 
-func TestClientWithoutMaxSkewIgnoresLeaseEnd(t *testing.T) {
+func TestClientWithoutMaxSkewNeitherStoresNorReadsLeaseEnd(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(plain.Grant(b.grant(g1)))
 	if end := b.item()["leaseEnds"]; end != nil {
@@ -105,7 +105,7 @@ func TestLeaseEndIsIgnoredForLockUnderSharedLease(t *testing.T) {
 	}
 }
 
-func TestEndOfLeaseLongerThanCenturyIsNotStored(t *testing.T) {
+func TestLeaseEndIsNotStoredIfLeaseIsLongerThanCentury(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

@@ -58,7 +58,7 @@ func with(changes protocol.Item) protocol.Item {
 	return item
 }
 
-func TestRecordIsReadBackUnchanged(t *testing.T) {
+func TestDecodeReturnsFieldsOfRecordInLayoutNative(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{
 		attrData: &types.AttributeValueMemberB{Value: []byte("state")},
@@ -285,7 +285,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestLockButReturnsReleasedLockDespiteUserAttribute(t *testing.T) {
+func TestFunctionLockButReturnsReleasedLockDespiteUserAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -308,7 +308,7 @@ func TestLockButReturnsReleasedLockDespiteUserAttribute(t *testing.T) {
 	}
 }
 
-func TestLockButReturnsFalseIfAnotherAttributeIsDamaged(t *testing.T) {
+func TestFunctionLockButReturnsFalseIfOtherAttributeIsDamaged(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

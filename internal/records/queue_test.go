@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestTakeoverBreakAndReleaseWithDoneMarkEraseQueue(t *testing.T) {
+func TestQueueIsErasedByTakeoverByBreakAndByReleaseWithDoneMark(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)

@@ -168,7 +168,7 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestGrantIsRejectedForFreeRowThatIsNoLock(t *testing.T) {
+func TestGrantIsRejectedIfReleasedRowIsNotLockRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)

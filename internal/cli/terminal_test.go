@@ -185,7 +185,7 @@ func TestListOnTerminalIsAlignedOnAnyBackend(t *testing.T) {
 	shows([]string{`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`}, "get", "done")
 }
 
-func TestOutputFitsWidthOfTerminalOnAnyBackend(t *testing.T) {
+func TestLinesFitTerminalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	key := strings.Repeat("tenant/", 9) + "job.1"

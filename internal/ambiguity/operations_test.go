@@ -40,8 +40,8 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			// Of the requests below, only the takeover names the holder's version. So only
-			// the takeover receives fates, and the plain grant before it does not.
+			// Of the requests below, only the takeover names the holder's version. So faults
+			// happen only to the takeover, and not to the grant of the free key before it.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},

@@ -131,7 +131,7 @@ func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	return attempts[i], true
 }
 
-// Add adds an attempt to the unanswered attempts: it is in flight, or has had no answer.
+// Add records an attempt as unanswered: it is in flight, or has ended without an answer.
 func (q *Sequence[A]) Add(a A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -408,7 +408,7 @@ func TestClientReleasesKeyAfter16LocalHandOversIfQueueIsSuspended(t *testing.T) 
 		lab.Elapse(time.Second)
 		wire.Sent()
 		lab.Elapse(20 * time.Second)
-		row, rows := 0, 0 // row counts hand-overs since the last release; rows counts releases
+		row, rows := 0, 0 // number of hand-overs since the last release, and number of releases
 		for _, call := range wire.Sent() {
 			switch {
 			case call.HandsOver():

@@ -27,10 +27,10 @@ type Request struct {
 func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
-	var now attempts.Latest
-	now.Begin(&attempts.Sequence[attempts.Version]{}) // an empty sequence counts as unanswered: so one request is sent even if ctx has ended
-	err := c.Outlive(ctx, "break", key, &now, func() error {
-		maybe, err := c.free(ctx, r, &now)
+	var latest attempts.Latest
+	latest.Begin(&attempts.Sequence[attempts.Version]{}) // an empty sequence counts as unanswered: so one request is sent even if ctx has ended
+	err := c.Outlive(ctx, "break", key, &latest, func() error {
+		maybe, err := c.free(ctx, r, &latest)
 		if maybe || err == nil {
 			c.Detach(func() { told <- c.tell(ctx, r.Grant) })
 		}
@@ -47,14 +47,14 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until it is applied or cannot be applied. If free returns an error, the
-// result maybe reports whether the grant may be broken nevertheless. free makes the current
-// sequence of attempts the current part of now.
-func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
+// free sends the break until it is applied or cannot be applied. If free returns an error,
+// maybe is true if the break may have been applied nevertheless. free stores each sequence of
+// its attempts in latest.
+func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
 		var tried attempts.Sequence[attempts.Version]
-		now.Begin(&tried)
+		latest.Begin(&tried)
 		res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempts.Version]{
 			Key: key,
 			Next: func() (attempts.Version, *protocol.Write) {

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Renew renews the lock now. It repeats the renewal until DynamoDB answers it, or until ctx
-// or the trust in the lock ends.
+// Renew renews the lock now. It repeats the renewal until DynamoDB answers it, until ctx
+// ends, or until the lock is no longer trusted.
 func (l *Handle) Renew(ctx context.Context, ch lease.Changes) error {
 	h := l.h
 	if ctx.Err() != nil {

@@ -65,9 +65,9 @@ func (db DB) Machine(m Machine) Machine {
 // as the Duration since an earlier Time.
 var started = time.Now()
 
-// atStart is the reading of the monotonic clock at the time started: about 73 years. In a
-// bubble of testing/synctest, time begins in the year 2000, long before started. Readings
-// must be above zero there, too, because zero may mean an unset time.
+// atStart is what the monotonic clock shows at the start of the process (the variable
+// started). It is large, about 73 years, so that the clock is above zero even in a bubble of
+// testing/synctest, where time begins in the year 2000. Zero may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now returns the readings of the monotonic clock and the boot-time clock of the machine on

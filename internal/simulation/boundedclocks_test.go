@@ -202,8 +202,8 @@ func claim(v any) {
 	}
 }
 
-// withAnEndForTheHead adds a lease end to each request that hands a key to the
-// head of its queue. The protocol forbids this.
+// withAnEndForTheHead sets the time when the lease ends in each request that hands a key to
+// the head of its queue. The protocol forbids a hand-over to set this time.
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}

@@ -60,9 +60,9 @@ var worlds = []struct {
 // TestSimulationAtScale runs rounds of all simulations. It ends when LEASEHOLD_FAULTED
 // operations have met a fault, after the time LEASEHOLD_FOR, or when it is interrupted. The
 // seeds start at LEASEHOLD_FIRST. Without this variable they start at a number made from
-// the current time, so that they are new. Each seed needs a thread to itself. So the test
-// starts one process, called a lane, for each processor, and divides the rounds among the
-// lanes.
+// the current time, so that they are new. A process runs one seed at a time, on one thread.
+// So the test starts one process, called a lane, for each processor, and divides the rounds
+// among the lanes.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)

@@ -130,8 +130,8 @@ func portOf(t testing.TB, at string) string {
 	return lab.Must(url.Parse(at))(t).Port()
 }
 
-// status sends a request with the token to the leasehold ui at the given URL. It returns
-// the HTTP status of the answer.
+// status sends a request with the page's access token to the "leasehold ui" server at the
+// given URL. It returns the HTTP status of the answer.
 func status(t testing.TB, at, token string) int {
 	t.Helper()
 	r := lab.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+portOf(t, at)+"/show", strings.NewReader(`{}`)))(t)

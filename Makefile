@@ -45,9 +45,9 @@ check: lint govulncheck ## Lint and test every module, with the race detector an
 	@# In its own directory go test shows what it prints: how much was done.
 	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
 	LEASEHOLD_SEEDS=5 go test -run '^TestSameSeedGivesSameHistory$$' ./internal/simulation
-	@# In make test and under the race detector these try fewer cases.
-	go test -run '^(TestTenThousandLocksOfSessionCostOneRenewalPerPeriod|TestCloseOfManyLocksSendsAtMost128ReleasesAtOnce|TestLongestWaitAndCostPerSectionInQueueStayWithinBounds|TestCallsEndWithinTimeLimits.*)$$' ./internal/hold ./internal/behaviour
-	go test ./internal/ambiguity && cd proof/robustness && go test -timeout 30m ./histories
+	@# In make test and under the race detector, these packages try fewer cases.
+	go test -timeout 30m ./internal/ambiguity ./internal/behaviour ./internal/hold ./internal/lease ./internal/renewals
+	cd proof/robustness && go test -timeout 30m ./histories
 	$(MAKE) fuzz
 	cd proof/robustness && go test -timeout 30m ./aws ./load
 	@# Interop mostly waits, for leases and browsers: two packages at once. The others

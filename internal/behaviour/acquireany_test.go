@@ -79,12 +79,8 @@ func TestFortyClientsUseFewCapacityUnitsToAcquireAnyOfTenKeys(t *testing.T) {
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))
 	}
-	sections := 1000
-	if lab.IsQuick() {
-		sections = 400
-	}
 	lasts := func(*rand.Rand) time.Duration { return 100 * time.Millisecond }
-	c := contend(t, lab.Config(), leasehold.Keys(names...), 40, sections, lasts, uneven)
+	c := contend(t, lab.Config(), leasehold.Keys(names...), 40, lab.Cases(1000, 400), lasts, uneven)
 	use := c.works.Seconds() / c.each.Seconds() / float64(len(names))
 	if use < 0.75 || c.used.Write > 9 || c.used.Read > 60 {
 		t.Errorf("keys are held %.0f %% of the time, %.1f write and %.1f read units a grant; want 75 %% at least, 9 and 60 at most",

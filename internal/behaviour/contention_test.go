@@ -222,10 +222,7 @@ func TestKeyIsHeldAtLeast70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		worked = 0
 		mu.Unlock()
-		lasts := 10 * time.Minute
-		if lab.IsQuick() {
-			lasts = 3 * time.Minute
-		}
+		lasts := lab.Cases(10*time.Minute, 3*time.Minute)
 		for began := time.Now(); time.Since(began) < lasts; lab.Elapse(2 * time.Second) {
 			i := 0
 			for !kills[i]() {
@@ -251,10 +248,7 @@ func TestKeyIsHeldAtLeast70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
 // other queued waiters read it once a second. The queue has no room for most waiters. A waiter
 // outside the queue reads once in twelve seconds.
 func TestThousandWaitersOfHeldKeyReadAtMost120TimesASecond(t *testing.T) {
-	waiters, most := 1000, 120
-	if lab.IsQuick() {
-		waiters, most = 100, 36
-	}
+	waiters, most := lab.Cases(1000, 100), lab.Cases(120, 36)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		ctx, leave := context.WithCancel(t.Context())

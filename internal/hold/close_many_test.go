@@ -49,10 +49,7 @@ func newServer(places int, takes time.Duration) *server {
 }
 
 func TestCloseOfManyLocksSendsAtMost128ReleasesAtOnce(t *testing.T) {
-	thousands := 10_000
-	if lab.IsQuick() {
-		thousands = 600
-	}
+	thousands := lab.Cases(10_000, 600)
 	type row struct {
 		locks  int
 		places int

@@ -31,8 +31,16 @@ func Leases() map[string]leasehold.Config {
 
 // IsQuick reports whether a long test should try fewer cases. It returns true under the race
 // detector, which makes the test take five times as long, and with -short, which make test
-// passes. make check also runs such tests with all cases.
+// passes. make check also runs the packages of such tests with all cases.
 func IsQuick() bool { return Race || testing.Short() }
+
+// Cases returns all, or quick in a quick run.
+func Cases[T any](all, quick T) T {
+	if IsQuick() {
+		return quick
+	}
+	return all
+}
 
 // Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has
 // ended. It returns a channel that receives the error of fn.

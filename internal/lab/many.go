@@ -9,12 +9,7 @@ import (
 
 // Crowd returns a number of locks that is much larger than 128, the limit of renewals in
 // flight. The number is smaller in a quick run (IsQuick).
-func Crowd() int {
-	if IsQuick() {
-		return 300
-	}
-	return 1000
-}
+func Crowd() int { return Cases(1000, 300) }
 
 // AcquireMany acquires n locks whose keys have the given prefix.
 func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {

@@ -118,15 +118,11 @@ func mustUint(t *testing.T, s string) uint64 {
 // seed must have the same history, in whatever order the scheduler runs goroutines. make
 // check replays more seeds.
 func TestSameSeedGivesSameHistory(t *testing.T) {
-	runs := 4
-	if lab.IsQuick() {
-		runs = 2
-	}
 	for _, w := range worlds {
 		t.Run(w.test, func(t *testing.T) {
 			forSeeds(t, 1, func(t *testing.T, seed uint64, _ world) {
 				var first []string
-				for i := range runs {
+				for i := range lab.Cases(4, 2) {
 					var again []string
 					w.run(t, seed, world{yields: i > 0, told: func(lines []string) { again = lines }})
 					if first == nil {

@@ -31,7 +31,8 @@ func (f *freeing) handToHead() (ended bool) {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 			return false
 		}
-		// After a rejected hand-over, f.record is the newer record that the reply has shown.
+		// After a rejected hand-over, f.record is the newer record that the reply has shown,
+		// unless that record is damaged.
 		if f.grantToHead(f.record.Waiters[0]) {
 			return true
 		}

@@ -58,7 +58,7 @@ func TestTryAcquireTakesOverAfterLeaseIfHolderAppearsDead(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallContinuesObservationOfEarlierCall(t *testing.T) {
+func TestNoWaitCountsTimeSinceEarlierCallSawHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())

@@ -59,7 +59,7 @@ func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOptionOnceLetsNextCallRepeatFailedWork(t *testing.T) {
+func TestOnceRunsFailedWorkAgain(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 		func() {
@@ -407,7 +407,7 @@ func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
 
 // Three other processes acquire the key again at once after each release. A waiter without
 // an entry in the queue would never be granted the key.
-func TestWaiterWithOptionOnceJoinsQueue(t *testing.T) {
+func TestWaitWithOnceIsServedInTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup

@@ -433,9 +433,9 @@ func TestCMDDiesWithLeaseholdEvenIfWatchdogIsPausedOnAnyBackend(t *testing.T) {
 	// Suspend leasehold (SIGSTOP) first, and wait until all its threads have stopped. A
 	// thread that still ran would replace the suspended watchdog.
 	p.signal(syscall.SIGSTOP)
-	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
+	eventually(t, "leasehold is stopped", func() bool { return isStopped(p.cmd.Process.Pid) })
 	lab.OK(t, syscall.Kill(watchdog, syscall.SIGSTOP))
-	eventually(t, "its watchdog stands still", func() bool { return isStopped(watchdog) })
+	eventually(t, "its watchdog is stopped", func() bool { return isStopped(watchdog) })
 	p.signal(syscall.SIGKILL)
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	lab.OK(t, syscall.Kill(watchdog, syscall.SIGCONT))

@@ -73,7 +73,7 @@ func TestInstantEarlierReturnsMinimumOfEachClock(t *testing.T) {
 	}
 }
 
-func TestStillToNameReturnsLastReadVersionAndNewestAttempts(t *testing.T) {
+func TestStillToNameKeepsVersionShownAndNewestAttempts(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

@@ -87,7 +87,7 @@ func TestReleaseOfExpiredLockReturnsErrLostIfKeyIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestRejectedReleaseHasUnknownOutcomeAfterUnansweredRelease(t *testing.T) {
+func TestReleaseRejectedAfterUnansweredOneIsErrUnknownOutcome(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -238,7 +238,7 @@ func TestTTLNeverDeletesHeldRecordWhileMovingBackFromNative(t *testing.T) {
 
 // A fleet must not use shared leases or done marks until all its processes use layout native:
 // the clients of the other layouts on the same table ignore both.
-func TestAWSLabsClientIgnoresReleaseUnderSharedLeaseForAnHour(t *testing.T) {
+func TestAWSLabsClientWaitsAnHourForKeyFreedByClosedSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true

@@ -76,7 +76,7 @@ func TestDynamolockCannotReadKeyWrittenInNativeLayout(t *testing.T) {
 	})
 }
 
-func TestDynamolockAcquiresNativeKeyAfterGrantInDynamolockLayout(t *testing.T) {
+func TestDynamolockAcquiresKeyThatDynamolockLayoutRewrote(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())

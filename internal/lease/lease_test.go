@@ -270,7 +270,7 @@ func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.suspend(18 * time.Second) // timers do not run while the machine is suspended
 		if err := w.lease.Ended(); err == nil {
-			t.Error("trusted by the clock that stands still")
+			t.Error("trusted according to the clock that has stopped")
 		}
 		w.lostBy(t, Paused)
 	})

@@ -257,11 +257,11 @@ func TestRuleWithMaxSkewUsesEarlierOfStoredAndObservedLeaseEnd(t *testing.T) {
 		ends  time.Time
 		until time.Time
 	}{
-		"an end that is near":     {liveness.Rule{Skew: time.Second}, start.Add(5 * time.Second), start.Add(6 * time.Second)},
-		"an end that is over":     {liveness.Rule{Skew: time.Second}, start.Add(-time.Hour), start.Add(time.Second - time.Hour)},
-		"an end that is far":      {liveness.Rule{Skew: time.Second}, start.Add(time.Hour), at(0).Answered.Add(lease)},
-		"a record that says none": {liveness.Rule{Skew: time.Second}, time.Time{}, at(0).Answered.Add(lease)},
-		"nobody vouches":          {liveness.Rule{}, start.Add(-time.Hour), at(0).Answered.Add(lease)},
+		"an end that is near":               {liveness.Rule{Skew: time.Second}, start.Add(5 * time.Second), start.Add(6 * time.Second)},
+		"an end that is over":               {liveness.Rule{Skew: time.Second}, start.Add(-time.Hour), start.Add(time.Second - time.Hour)},
+		"an end that is far":                {liveness.Rule{Skew: time.Second}, start.Add(time.Hour), at(0).Answered.Add(lease)},
+		"a record that says none":           {liveness.Rule{Skew: time.Second}, time.Time{}, at(0).Answered.Add(lease)},
+		"no process bounds its clock error": {liveness.Rule{}, start.Add(-time.Hour), at(0).Answered.Add(lease)},
 	} {
 		r.LeaseEnds = c.ends
 		if b := c.by.Next(liveness.Beat{}, r, at(0)); !b.Until.Equal(c.until) || b.Dead != c.until.Before(start) {

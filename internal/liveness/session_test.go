@@ -109,7 +109,7 @@ func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
 	lab.Want(t, "dead at", w.look(o, "s"), math.MinInt64)
 }
 
-func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
+func TestSessionWithoutRowIsDeadOneLeaseAfterFirstLook(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	seen := w.now

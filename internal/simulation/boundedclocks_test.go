@@ -150,7 +150,8 @@ func (c *checker) isOver(r *request, version string) bool {
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version to which the lease end stored in the item belongs.
+// endOf returns the version for which the item stores the end of its lease, or "" if it
+// stores none.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)

@@ -16,8 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leaves is a shell script for CMD. It leaves a process running in a new session and exits
-// with code 3. The leftover process runs until a line is written to the FIFO named go.
+// leaves is a shell script for CMD. It leaves a process running in a new session (setsid)
+// and exits with code 3. The leftover process runs until a line is written to the FIFO
+// named go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
 // startSaying starts a program whose stderr is the file dir/said. With a pipe, the test's
@@ -59,17 +60,17 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the file dir/said contains the text what. The file contains the stderr
-// of a program started by startSaying.
+// says waits until the stderr of a program contains the text what. startSaying has sent
+// that stderr to the file dir/said.
 func says(t *testing.T, dir, what string) {
 	t.Helper()
-	eventually(t, "it says "+what, func() bool {
+	eventually(t, "stderr contains "+what, func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, "said"))
 		return err == nil && strings.Contains(string(b), what)
 	})
 }
 
-func TestBackgroundProcessesKeepLockHeldOnAnyBackend(t *testing.T) {
+func TestBackgroundProcessKeepsLockOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
@@ -79,46 +80,46 @@ func TestBackgroundProcessesKeepLockHeldOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestSignalAfterCMDExitEndsBackgroundProcessOnAnyBackend(t *testing.T) {
+func TestSignalEndsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--json")
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
 	p.signal(syscall.SIGTERM)
 	p.ends(3)
-	dead(t, left, "it lives")
+	dead(t, left, "the process still runs")
 }
 
-// The signal ends CMD, but does not reach the process that CMD started in another session.
-// The same happens with docker stop. leasehold must end that process.
-func TestSignalEndsBackgroundProcessInNewSessionOnAnyBackend(t *testing.T) {
+// The signal ends CMD, but does not reach the process that CMD started in another session
+// (setsid). The same happens with docker stop. leasehold must end that process.
+func TestSignalEndsDetachedProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
 	left := leftBehind(t, filepath.Join(dir, "left"))
 	p.endsBy(syscall.SIGTERM)
-	dead(t, left, "it lives")
+	dead(t, left, "the process still runs")
 }
 
-func TestProcessesLeftByCMDEndIfBackgroundFlagIsStopOnAnyBackend(t *testing.T) {
+func TestRunCanStopProcessesLeftByCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t, "--background", "stop")
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
-	dead(t, left, "it lives")
+	dead(t, left, "the process still runs")
 	// This CMD leaves a process running that ignores SIGTERM. leasehold kills it once the
 	// grace period (-g) has passed.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
-	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
+	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the process that ignores SIGTERM still runs")
 }
 
-func TestKeyIsReleasedAtCMDExitIfBackgroundFlagIsKeepOnAnyBackend(t *testing.T) {
+func TestRunCanLeaveProcessesRunningOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: releasing k, though 1 process that it started still runs: sh (pid %d)\n", left))
 	if isDead(left) {
-		t.Error("it was stopped")
+		t.Error("the process that CMD left running was stopped")
 	}
 	// The process that CMD left running may now acquire the key. Its environment
 	// (LEASEHOLD_HELD) still claims that it holds the key.
@@ -126,7 +127,7 @@ func TestKeyIsReleasedAtCMDExitIfBackgroundFlagIsKeepOnAnyBackend(t *testing.T) 
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestLossOfLockKillsDescendantInNewSessionOnAnyBackend(t *testing.T) {
+func TestLostLockKillsDetachedProcessOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -134,14 +135,14 @@ func TestLossOfLockKillsDescendantInNewSessionOnAnyBackend(t *testing.T) {
 	left, token := leftBehind(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
 	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
 	p.ends(123)
-	dead(t, left, "it lives")
+	dead(t, left, "the process still runs")
 }
 
-func TestKillOfLeaseholdKillsBackgroundProcessOnAnyBackend(t *testing.T) {
+func TestOrphanDiesWithLeaseholdOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)
-	eventually(t, "it is dead", func() bool { return isDead(left) })
+	eventually(t, "the process is dead", func() bool { return isDead(left) })
 }
 
 // withoutFirstThread is the name of an environment variable. If it is set, this test
@@ -172,7 +173,7 @@ func hasThreads(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
-func TestProcessWithExitedMainThreadCountsAsRunningOnAnyBackend(t *testing.T) {
+func TestProcessWithoutMainThreadIsAliveOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
@@ -187,27 +188,27 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyBackend(t *testing.T) {
 		})
 		return dir, env, p, left
 	}
-	t.Run("the lock is held until it ends", func(t *testing.T) {
+	t.Run("lock is held until process ends", func(t *testing.T) {
 		t.Parallel()
 		dir, _, p, left := begin(t, "; exit 3")
 		says(t, dir, fmt.Sprintf("CMD has ended, but k stays held: 1 process that it started still runs: leasehold (pid %d)", left))
 		_ = syscall.Kill(left, syscall.SIGKILL)
 		p.ends(3)
 	})
-	t.Run("it is killed when the lock is lost", func(t *testing.T) {
+	t.Run("process is killed when lock is lost", func(t *testing.T) {
 		t.Parallel()
 		dir, env, p, left := begin(t, "; wait")
 		start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(fileNumber(t, filepath.Join(dir, "token")))).ends(0)
 		p.ends(123)
 		if hasThreads(left) {
-			t.Error("it lives")
+			t.Error("the process still runs")
 		}
 	})
-	t.Run("it is killed when leasehold is", func(t *testing.T) {
+	t.Run("process is killed when leasehold is killed", func(t *testing.T) {
 		t.Parallel()
 		_, _, p, left := begin(t, "; wait")
 		p.signal(syscall.SIGKILL)
-		eventually(t, "it is dead", func() bool { return !hasThreads(left) })
+		eventually(t, "the process is dead", func() bool { return !hasThreads(left) })
 	})
 }
 
@@ -222,10 +223,10 @@ func TestRunReapsOrphansWhileCMDRunsOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)
 }
 
-func TestLeaseholdAsContainerInitReapsOrphansOnAnyBackend(t *testing.T) {
+func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true").CombinedOutput(); err != nil {
-		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
+		t.Skipf("cannot make a PID namespace: %v: %s", err, out)
 	}
 	leasehold := lab.Must(exec.LookPath("leasehold"))(t)
 	dir, env := tableEnv(t)
@@ -238,18 +239,18 @@ func TestLeaseholdAsContainerInitReapsOrphansOnAnyBackend(t *testing.T) {
 // Many programs exit with 0 after SIGTERM. So CMD's exit code 0 after a signal does not
 // mean that the work is done. Processes that CMD has left running may not have finished
 // either.
-func TestRunOnceSetsNoDoneMarkAfterSignalOnAnyBackend(t *testing.T) {
+func TestStoppedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string
 		signal syscall.Signal
 		done   bool
 	}{
-		"what CMD left running is stopped": {`setsid sleep 300 & echo $! >left`, syscall.SIGTERM, false},
-		"by any signal that reaches it":    {`setsid sleep 300 & echo $! >left`, syscall.SIGUSR1, false},
-		"CMD ends with 0 when it is told":  {`trap 'exit 0' TERM; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGTERM, false},
-		"CMD ends with 0 on a hangup":      {`trap 'exit 0' HUP; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGHUP, false},
-		"USR1 may mean anything":           {`trap 'exit 0' USR1; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGUSR1, true},
+		"TERM ends process left by CMD": {`setsid sleep 300 & echo $! >left`, syscall.SIGTERM, false},
+		"USR1 ends process left by CMD": {`setsid sleep 300 & echo $! >left`, syscall.SIGUSR1, false},
+		"CMD exits with 0 on TERM":      {`trap 'exit 0' TERM; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGTERM, false},
+		"CMD exits with 0 on HUP":       {`trap 'exit 0' HUP; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGHUP, false},
+		"CMD exits with 0 on USR1":      {`trap 'exit 0' USR1; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGUSR1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,10 +262,10 @@ func TestRunOnceSetsNoDoneMarkAfterSignalOnAnyBackend(t *testing.T) {
 			}
 			p.signal(c.signal)
 			p.ends(0)
-			dead(t, left, "it lives")
+			dead(t, left, "the process still runs")
 			b, err := os.ReadFile(filepath.Join(dir, "said"))
 			if told := strings.Contains(string(b), "so it does not count as done"); err != nil || told == c.done {
-				t.Errorf("it says %s, %v", b, err)
+				t.Errorf("stderr: %s, %v", b, err)
 			}
 			start(t, dir, env, "get", "k", "--done", "v7").ends(map[bool]int{true: 0, false: 1}[c.done])
 		})

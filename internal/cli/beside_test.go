@@ -17,22 +17,22 @@ import (
 )
 
 // Each leasehold run starts two more processes of its own program: the gate, which waits
-// until CMD may start, and the watchdog. These must start quickly, and initializing the AWS
-// SDK would take several times as long as their own work.
-func TestHelperProcessesOfRunStartWithoutInitializingAWSSDK(t *testing.T) {
+// until CMD may start, and the watchdog. These must start quickly. Initializing the AWS SDK
+// would take several times as long as their own work.
+func TestHelperProcessesDoNotInitializeAWSSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {
 		args       []string
 		code, most int
 	}{
-		"at the gate, which nobody opens":     {atgate.Args(99, "/bin/true", []string{"true"}), failure.CodeNotRun, 30},
-		"the watchdog, whose supervisor died": {watchdog.Args(syscall.SIGTERM, time.Second, watchdog.Descent{}), 0, 80},
+		"gate":     {atgate.Args(99, "/bin/true", []string{"true"}), failure.CodeNotRun, 30},
+		"watchdog": {watchdog.Args(syscall.SIGTERM, time.Second, watchdog.Descent{}), 0, 80},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := &exec.Cmd{Path: self, Args: process.args, Env: append(os.Environ(), "GODEBUG=inittrace=1")}
 			out, err := cmd.CombinedOutput()
 			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != process.code {
-				t.Fatalf("it ended otherwise: %v\n%s", err, out)
+				t.Fatalf("wrong exit code: %v\n%s", err, out)
 			}
 			if n := strings.Count(string(out), "\ninit "); n == 0 || n > process.most {
 				t.Errorf("%d packages are initialized:\n%s", n, out)

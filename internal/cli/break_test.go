@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestBreakSucceedsAndWarnsIfHolderIsNotNotified(t *testing.T) {
+func TestBreakWarnsIfHolderIsNotNotified(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestBreakSucceedsAndWarnsIfHolderIsNotNotified(t *testing.T) {
 	}
 }
 
-func TestForgetRemovesFreeKeyButRejectsHeldKey(t *testing.T) {
+func TestForgetRemovesOnlyFreeKeys(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestForgetRejectsRecordOfSharedLease(t *testing.T) {
 	}
 }
 
-func TestTableRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
+func TestTableRewriteChangesOnlyFreeRecords(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
@@ -99,7 +99,8 @@ func TestTableRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
 	// read returns all records, and the keys of the records that the library dynamolock can
-	// read. It cannot read a lease without a unit, such as 20000, as the native layout writes it.
+	// read. The library cannot read a lease without a unit, such as 20000. The native layout
+	// writes such leases.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {
@@ -149,12 +150,12 @@ func TestTableRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 	}
 	if all, _ := rewrite(1, "jobs/1 jobs/2 jobs/theirs others/1 ", "--yes", "--json"); len(all) != 2 || !strings.Contains(all[0], `"key":"jobs/held","result":"held"`) ||
 		all[1] != `{"table":"locks","key":"others/1","result":"rewritten","what":"leaseDuration is 20000"}` {
-		t.Errorf("the rest: %q", all)
+		t.Errorf("all keys: %q", all)
 	}
 	succeeds(t, env, "break", "jobs/held", "--yes", "--token", tokenOf(t, env, "jobs/held"))
 	const every = "jobs/1 jobs/2 jobs/held jobs/theirs others/1 "
 	if rest, _ := rewrite(0, every, "--yes"); len(rest) != 1 || !strings.HasPrefix(rest[0], "rewritten\tjobs/held\t") {
-		t.Errorf("once it is free: %q", rest)
+		t.Errorf("after break: %q", rest)
 	}
 	if none, errs := rewrite(0, every, "--yes"); !slices.Equal(none, []string{""}) || !strings.Contains(errs, "nothing to rewrite") {
 		t.Errorf("again: %q, %s", none, errs)

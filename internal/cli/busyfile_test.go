@@ -42,7 +42,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 // margin is the time that a command may take beyond its limit on a busy test machine.
 const margin = 4 * time.Second
 
-func TestCommandFailsAtTimeLimitIfStoreFileStaysLocked(t *testing.T) {
+func TestCommandTimesOutIfStoreFileStaysLocked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args        []string
@@ -66,7 +66,7 @@ func TestCommandFailsAtTimeLimitIfStoreFileStaysLocked(t *testing.T) {
 			}
 			const blames = "another process keeps it locked: end that process"
 			if !strings.Contains(stderr, "locks.db was busy for ") || !strings.Contains(stderr, blames) {
-				t.Errorf("it does not say that the file was busy: %s", stderr)
+				t.Errorf("stderr does not say that the file was busy: %s", stderr)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 				t.Error("CMD was run")
@@ -77,12 +77,12 @@ func TestCommandFailsAtTimeLimitIfStoreFileStaysLocked(t *testing.T) {
 
 func TestCommandWaitsUntilStoreFileIsUnlocked(t *testing.T) {
 	t.Parallel()
-	for name, wait := range map[string][]string{"for ever": nil, "-w": {"-w", "25s"}} {
+	for name, wait := range map[string][]string{"no limit": nil, "-w": {"-w", "25s"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, file, unlock := busyFile(t)
 			p := start(t, dir, bare(dir), append(append([]string{"run", "--file", file}, wait...), "k", "--", "true")...)
-			eventually(t, "that it still tries", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
+			eventually(t, "the message still trying", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
 			unlock()
 			p.ends(0)
 		})
@@ -94,7 +94,7 @@ func TestSignalEndsWaitForLockedStoreFile(t *testing.T) {
 	for _, args := range [][]string{{"run", "k", "--", "true"}, {"ls"}} {
 		dir, file, _ := busyFile(t)
 		p := start(t, dir, append(bare(dir), "LEASEHOLD_FILE="+file), args...)
-		eventually(t, "that it still tries", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
+		eventually(t, "the message still trying", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
 		p.signal(syscall.SIGTERM)
 		if code := p.wait(); code != -1 && code != 128+int(syscall.SIGTERM) {
 			t.Errorf("%v: exit code %d: %s", args, code, &p.stderr)
@@ -103,7 +103,7 @@ func TestSignalEndsWaitForLockedStoreFile(t *testing.T) {
 }
 
 // This test runs 40 processes at once. The test in proof/robustness/processes runs 300.
-func TestConcurrentProcessesDoNotFailOnLockedStoreFile(t *testing.T) {
+func TestConcurrentProcessesShareStoreFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locks.db")
@@ -123,7 +123,7 @@ func TestConcurrentProcessesDoNotFailOnLockedStoreFile(t *testing.T) {
 	}
 	ran, err := os.ReadFile(filepath.Join(dir, "ran"))
 	if err != nil || granted == 0 || len(ran) != granted {
-		t.Errorf("%d were granted the key, and CMD ran %d times, %v", granted, len(ran), err)
+		t.Errorf("%d processes were granted the key, and CMD ran %d times, %v", granted, len(ran), err)
 	}
 }
 
@@ -143,18 +143,18 @@ func TestRunFailsAtOnceIfStoreFileIsUnusable(t *testing.T) {
 	}{
 		"other content": {replaced(strings.Repeat("not a database ", 1000)), "invalid database"},
 		"empty":         {replaced(""), "the file is empty, and a store never is: "},
-		"half a file": {func(t *testing.T, file string) {
+		"truncated file": {func(t *testing.T, file string) {
 			b := lab.Must(os.ReadFile(file))(t)
 			replaced(string(b[:len(b)/4]))(t, file)
 		}, "is damaged: end what uses it"},
-		"a link": {func(t *testing.T, file string) {
+		"symbolic link": {func(t *testing.T, file string) {
 			lab.OK(t, os.Rename(file, file+".away"))
 			lab.OK(t, os.Symlink(file+".away", file))
 		}, "is a symbolic link"},
 		"no directory": {func(t *testing.T, file string) {
 			lab.OK(t, os.Rename(filepath.Dir(file), filepath.Dir(file)+".away"))
 		}, "no such file or directory"},
-		"an item": {damageItem, "a stored item cannot be read: the file is damaged"},
+		"damaged item": {damageItem, "a stored item cannot be read: the file is damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +162,7 @@ func TestRunFailsAtOnceIfStoreFileIsUnusable(t *testing.T) {
 			env := append(bare(dir), "LEASEHOLD_FILE="+file)
 			start(t, dir, env, "acquire", "-l", "1h", "k").ends(0)
 			p := start(t, dir, env, "run", "k", "--", "touch", "ran")
-			eventually(t, "that it waits", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
+			eventually(t, "the wait for k", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
 			began := time.Now()
 			c.fault(t, file)
 			p.ends(125)

@@ -1,17 +1,17 @@
 // Package cli implements the command leasehold: the tree of its commands, their help and
 // their exit codes.
 //
-//	cli.go        runs a command, and turns its error into an exit code; the flags of every
-//	              command, their errors, and the order of commands in the help; the command
-//	              help, with the texts in the directory topics
+//	cli.go        runs a command and turns its error into an exit code; defines the flags
+//	              that all commands share, the command help, and the order of commands in
+//	              the help; the directory topics contains the help texts
 //	completion.go completes keys and flags in a shell
 //
 // The commands are in the packages below internal/cli/commands, one package for each group
 // in the help. The other packages below internal/cli are used by several commands. Read
 // package invocation first.
 //
-// The tests of package cli run whole commands, as users do. Tests of one package's own
-// rules are in that package.
+// The tests of package cli run whole commands, as users do. A test of a single package is
+// in that package.
 package cli
 
 import (
@@ -55,7 +55,7 @@ func Main(env invocation.Env) int {
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		err = in.Stdout.Failed // error of a failed write to standard output, which help and --version do not return
+		err = in.Stdout.Failed // help and --version do not return the error of a failed write to standard output
 	}
 	// From here on, SIGPIPE must not end this process. If nothing reads standard error any
 	// longer, the messages below are lost, but the exit code must still be correct.
@@ -73,7 +73,7 @@ func Main(env invocation.Env) int {
 }
 
 // helpOutput is a writer for help that reports success to cobra even if a write fails.
-// Otherwise cobra would print the error itself. Main reports it instead.
+// Otherwise cobra would print the error, and Main would print it a second time.
 type helpOutput struct{ io.Writer }
 
 func (o helpOutput) Write(b []byte) (int, error) {
@@ -89,14 +89,14 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if readerGone(err, in.Env.Stdout) {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // no message: the command ends with the exit code of a process killed by SIGPIPE
 	}
-	// If a flag is invalid, cobra has neither read the flags after it nor called
-	// PersistentPreRunE. So look for --json here, but only before "--": CMD and its
+	// If a flag is invalid, cobra ignores the flags after it and does not call
+	// PersistentPreRunE. So look for --json here. Look only before "--", because CMD and its
 	// arguments follow "--".
 	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
 	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
-	// A held KEY is not an error but the answer to -n and -w. With -q, only the exit code
-	// reports it.
+	// With -n and -w, a held KEY is an answer rather than an error. With -q, only the exit
+	// code reports it.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
@@ -132,8 +132,8 @@ func troubleCode(cmd *cobra.Command, args []string) int {
 	return failure.CodeTrouble
 }
 
-// Command returns the tree of commands, for callers that do not run one but print the
-// manual or list the flags.
+// Command returns the tree of commands. Its callers print the manual or list the flags,
+// but run no command.
 func Command() *cobra.Command {
 	env := invocation.Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
 	root := newRoot(invocation.New(env))
@@ -141,9 +141,8 @@ func Command() *cobra.Command {
 	return root
 }
 
-// cobra has EnableCommandSorting only as a global variable, so init sets it before any
-// command runs. With false, the help lists the commands in the order in which newRoot adds
-// them.
+// EnableCommandSorting is a global variable of cobra, so init sets it before any command
+// runs. If it is false, the help lists the commands in the order in which newRoot adds them.
 func init() {
 	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("contains", strings.Contains)
@@ -255,8 +254,9 @@ func flagError(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }
 
-// flagSuggestion returns ", did you mean --FLAG?" for the unknown flag name. Cobra suggests
-// only commands, so flagSuggestion makes a dummy command for each flag of cmd.
+// flagSuggestion returns ", did you mean --FLAG?" for an unknown flag with the given name.
+// Cobra suggests only commands, so flagSuggestion makes a dummy command for each flag of
+// cmd.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

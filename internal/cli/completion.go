@@ -46,7 +46,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
 	// contain a file name that another user has chosen. If that name has one of the
 	// characters below, its evaluation could run a command. So insert a guard into the
-	// script, which makes it return before the evaluation if the line has such a character.
+	// script: if the line has such a character, the script returns before the evaluation.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -80,8 +80,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 }
 
 // plainWord matches words without special characters of bash, zsh, fish or PowerShell.
-// leasehold offers only such words as completions, because pressing TAB makes a shell
-// evaluate them, and other users may have chosen the key names in a table.
+// leasehold offers only such words as completions. When the user presses TAB, the shell
+// evaluates them, and another user may have chosen the name of a key in the table.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
 // offering returns a function that calls f and drops the completions that do not match

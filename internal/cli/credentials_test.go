@@ -118,28 +118,28 @@ func TestRunWaitsUntilCredentialSourceAnswers(t *testing.T) {
 	}
 }
 
-func TestRunFailsAtOnceIfNoCredentialsAreConfigured(t *testing.T) {
+func TestRunFailsAtOnceWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 	t.Cleanup(none.Close)
 	for name, set := range map[string]string{
-		"none":                        "AWS_EC2_METADATA_DISABLED=true",
-		"container that has none":     "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + none.URL,
-		"metadata service without it": "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + none.URL,
+		"no source":                            "AWS_EC2_METADATA_DISABLED=true",
+		"container without credentials":        "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + none.URL,
+		"metadata service without credentials": "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + none.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			stderr := refuses(t, f.throughProxy("AWS_EC2_METADATA_DISABLED=false", set), 125, "", "run", "-w", "60s", "k", "--", "true")
 			if took := time.Since(began); strings.Contains(stderr, "still trying") || took > patience {
-				t.Errorf("it ended after %v: %s", took, stderr)
+				t.Errorf("run ended after %v: %s", took, stderr)
 			}
 		})
 	}
 }
 
-func TestRunReportsThatCredentialSourceDoesNotAnswer(t *testing.T) {
+func TestRunReportsUnreachableCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")

@@ -44,7 +44,7 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
 			// Give each host a new home directory: the second night must not depend on files of
-			// the first one.
+			// the first night.
 			var hosts []*process
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
@@ -61,25 +61,26 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 			}
 			ran, err := os.ReadFile(filepath.Join(dir, "ran"))
 			if err != nil || strings.Count(string(ran), "\n") != 1 {
-				t.Errorf("it ran on %q, %v", ran, err)
+				t.Errorf("CMD ran on %q, %v", ran, err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "ran-beside")); err == nil {
-				t.Error("it ran beside the first")
+				t.Error("a second CMD ran beside the first")
 			}
 			waited := 0
 			for _, p := range hosts {
 				waited += strings.Count(p.stderr.String(), ", who looks dead")
 			}
 			if waited == 0 {
-				t.Errorf("nobody said why it waited: %s", &hosts[0].stderr)
+				t.Errorf("no process said why it waited: %s", &hosts[0].stderr)
 			}
 		})
 	}
 }
 
-// With -w 2s, a run waits for a live holder for less than the lease of 3 s. Once the holder
-// appears dead, the next run observes it for a whole lease, longer than -w, and takes over.
-func TestRunWithShortWaitTakesOverLockOfDeadHolderOnAnyBackend(t *testing.T) {
+// With -w 2s, a run waits 2 s for a live holder, which is less than the lease of 3 s. Once
+// the holder appears dead, the next run observes it for a whole lease, which is longer than
+// -w, and then takes over.
+func TestRunTakesOverDespiteShortWaitOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second
@@ -89,7 +90,7 @@ func TestRunWithShortWaitTakesOverLockOfDeadHolderOnAnyBackend(t *testing.T) {
 		switch code := start(t, dir, env, "run", "-w", "2s", "k", "--", "true").wait(); code {
 		case 0:
 			if took := time.Since(began); took < lease {
-				t.Errorf("taken over after %v, which is less than its lease", took)
+				t.Errorf("taken over after %v, which is less than the lease", took)
 			}
 			return true
 		case 75: // exit code 75 means that the holder did not appear dead yet
@@ -112,7 +113,7 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	}
 	lines := crontabLines(t, "17 2 * * *")
 	if len(settings) == 0 || len(lines) != 1 || !strings.Contains(lines[0], " -- report.sh") {
-		t.Fatalf("no line of a crontab: %q, %q", settings, lines)
+		t.Fatalf("unexpected crontab: %q, %q", settings, lines)
 	}
 	_, env := served(t)
 	env = append(env, settings...)
@@ -128,12 +129,12 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 		}
 	}
 	mails("the job runs", "^$", 0, "true")
-	mails("it is done", "^$", 0, "echo ran; false")
+	mails("the job is done", "^$", 0, "echo ran; false")
 	succeeds(t, env, "forget", "nightly-report", "--done", "--yes")
 	mails("the job fails", "^no disk\n$", 3, "echo no disk; exit 3")
-	mails("a lost table", ".", 125, "true", "LEASEHOLD_TABLE=")
+	mails("empty table name", ".", 125, "true", "LEASEHOLD_TABLE=")
 	mails("no such table", ".", 125, "true", "LEASEHOLD_TABLE=other")
-	mails("another host runs it after one that failed", "^$", 0, "true")
+	mails("another host runs the job after a failure", "^$", 0, "true")
 }
 
 // crontabLines returns the commands of the crontab lines in docs/cron.md that have the given
@@ -156,7 +157,7 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 
 // Two runs of one crontab line may overlap. The second run must print nothing, because cron
 // mails the output of a line whatever its exit code is.
-func TestCrontabLineSendsNoMailIfPreviousRunStillRuns(t *testing.T) {
+func TestCrontabLineSendsNoMailIfRunsOverlap(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
 	if len(lines) < 4 {
@@ -197,7 +198,7 @@ func TestCrontabLineSendsNoMailIfPreviousRunStillRuns(t *testing.T) {
 
 // This crontab line runs at minute 30 of each hour of local time. In the night when the
 // clocks go back, half past two comes twice.
-func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
+func TestCrontabJobRunsOnceInRepeatedHour(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")
 	if len(lines) != 1 || !strings.HasSuffix(lines[0], " -- hourly.sh") {
@@ -221,6 +222,6 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 		lab.Want(t, "mail", p.stdout.String()+p.stderr.String(), "")
 	}
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != want.String() {
-		t.Errorf("it ran at %q, want %q, %v", ran, want.String(), err)
+		t.Errorf("CMD ran at %q, want %q, %v", ran, want.String(), err)
 	}
 }

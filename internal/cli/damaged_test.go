@@ -77,7 +77,7 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 
 // The error message suggests a command. Without the flags --table and --layout, that
 // command would use the table in LEASEHOLD_TABLE, which is a different table here.
-func TestCommandSuggestedForDamagedRecordHasTableAndLayoutFlags(t *testing.T) {
+func TestSuggestedBreakCommandNamesTableAndLayout(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{"key": s("damaged")})
@@ -103,11 +103,11 @@ func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended stri
 	}, refusing(code))), ended
 }
 
-func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
+func TestRunRetriesReleaseUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ args, after []string }{
-		"mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
-		"key":  {[]string{"-l", "15m"}, []string{"run", "-n", "k", "--", "true"}},
+		"done mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
+		"key":       {[]string{"-l", "15m"}, []string{"run", "-n", "k", "--", "true"}},
 	} {
 		for _, trouble := range []string{"ThrottlingException", "ExpiredTokenException"} {
 			t.Run(name+", "+trouble, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
 	}
 }
 
-func TestRunOnceExitsWith123IfDoneMarkCannotBeWritten(t *testing.T) {
+func TestRunExitsWith123IfDoneMarkCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)
@@ -141,21 +141,21 @@ func TestSignalEndsRetriesOfFailedRelease(t *testing.T) {
 		code int
 		says string
 	}{
-		"mark": {[]string{"--once", "v1"}, 123, "the mark that this is done may not be stored"},
-		"key":  {nil, 0, "k could not be released, and will be free when the lease expires, by "},
-		"keys": {[]string{"-k", "b"}, 0, "k and b could not be released, and will be free when the lease expires, by "},
+		"done mark": {[]string{"--once", "v1"}, 123, "the mark that this is done may not be stored"},
+		"key":       {nil, 0, "k could not be released, and will be free when the lease expires, by "},
+		"keys":      {[]string{"-k", "b"}, 0, "k and b could not be released, and will be free when the lease expires, by "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, ended := troubled(t, "ThrottlingException", time.Hour)
 			p := start(t, t.TempDir(), f.env, append(append([]string{"run", "k", "-l", "15m"}, tc.args...), "--", "touch", ended)...)
-			eventually(t, "it tries to release", func() bool { return strings.Contains(p.stderr.String(), "trying to") })
+			eventually(t, "leasehold tries to release", func() bool { return strings.Contains(p.stderr.String(), "trying to") })
 			began := time.Now()
 			p.signal(syscall.SIGINT)
 			p.ends(tc.code)
 			p.said(tc.says)
 			if took := time.Since(began); took > 15*time.Second { // 15 s is much less than the lease of 15 minutes
-				t.Errorf("a signal ended the wait after %v", took)
+				t.Errorf("the command ended %v after the signal", took)
 			}
 		})
 	}

@@ -81,7 +81,7 @@ const (
 // An exception is a rule for shell blocks that the test cannot run as printed. It contains
 // the changes to make before the run, or the reason why the test skips the block.
 type exception struct {
-	path, has string   // path of the document, and a text that occurs only in this block; an empty has matches all blocks of the document
+	path, has string   // path of the document, and a text that occurs only in this block; if has is empty, the rule is for all blocks of the document
 	why       string   // reason to skip the block; empty if the test runs it
 	in        place    // environment in which the block runs
 	instead   []string // pairs of texts; the second replaces the first in the block
@@ -132,7 +132,8 @@ var exceptions = []exception{
 // the store for all users of the machine.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
-// treated returns the exception of the block, and the script that the test runs for it.
+// treated returns the exception for the block, and the script that the test runs for the
+// block.
 func (f fence) treated(t *testing.T) (exception, string) {
 	t.Helper()
 	var found []exception
@@ -239,7 +240,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestSpecialRulesForShellBlocksNameOnlyBlocksInGuides(t *testing.T) {
+func TestEveryExceptionMatchesShellBlock(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {
@@ -257,7 +258,7 @@ func TestGuideBlocksWithCommandsAreMarkedAsShell(t *testing.T) {
 	t.Parallel()
 	for _, f := range fences(documents(t, guides...)) {
 		if f.language == "" && commandTyped.MatchString(f.text) {
-			t.Errorf("%v has commands: mark it as sh, so that they run", f)
+			t.Errorf("%v has commands: mark it as sh, so that a test runs them", f)
 		}
 	}
 }
@@ -279,7 +280,7 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	before, typed, ok := strings.Cut(walk.String(), theShell)
 	before, isClone := strings.CutPrefix(before, theClone)
 	if !ok || !isClone {
-		t.Fatalf("the walk has no line %q, or does not begin with %q", theShell, theClone)
+		t.Fatalf("the page has no line %q, or does not begin with %q", theShell, theClone)
 	}
 	// The line that runs the demo is removed, because TestScriptsInTestdataPass/demo runs the demo.
 	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
@@ -295,7 +296,7 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	}
 	for _, want := range []string{"it works\n", "exit code 75\n", "written\n", "working on nightly-report\n", " took over from ", "created locks in ", "ok\trights\t", `"Action": [`} {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("it did not print %q, but\n%s", want, out)
+			t.Errorf("the script did not print %q, but\n%s", want, out)
 		}
 	}
 }
@@ -312,13 +313,13 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestOperatingGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
+func TestCommandsForStuckHolderCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)
 }
 
-func TestOperatingGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
+func TestGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)
@@ -330,7 +331,7 @@ func TestOperatingGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
 		cmd := exec.Command("sh", "-c", c.before+"\n"+line)
 		cmd.Dir, cmd.Env = dir, env
 		if out, _ := cmd.Output(); strings.Contains(string(out), "free") != c.free {
-			t.Errorf("after %q it prints %q", c.before, out)
+			t.Errorf("after %q the script prints %q", c.before, out)
 		}
 	}
 }
@@ -375,7 +376,7 @@ func TestCrontabLinesInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestREADMECommandsWorkDespiteUnusableAWSSettings(t *testing.T) {
+func TestREADMECommandsWorkDespiteBadAWSSettings(t *testing.T) {
 	t.Parallel()
 	readme := lab.Must(os.ReadFile("../../README.md"))(t)
 	caches := goCaches(t)
@@ -398,7 +399,7 @@ func TestREADMECommandsWorkDespiteUnusableAWSSettings(t *testing.T) {
 			}
 			const says = " is set, but a leasehold that runs from its own source is only being tried out\n"
 			if c.name == "run" && !strings.Contains(stderr.String(), says) {
-				t.Errorf("it does not say %q: %s", says, &stderr)
+				t.Errorf("stderr does not contain %q: %s", says, &stderr)
 			}
 		})
 	}

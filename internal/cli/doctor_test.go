@@ -54,7 +54,7 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 			t.Errorf("line: %+v", l)
 		}
 		if (l.State == "warning" || l.State == "fatal") && l.Do == "" && code != 2 && !strings.Contains(l.What, ": ") {
-			t.Errorf("it does not say what to do: %+v", l)
+			t.Errorf("no advice: %+v", l)
 		}
 		lines[l.Check] = l
 	}
@@ -107,7 +107,7 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 				t.Errorf("lines: %v", lines)
 			}
 			if stdout, _, _ := said(t, env, "ls", "-a", "--layout", name); stdout != "" {
-				t.Errorf("left: %s", stdout)
+				t.Errorf("left in the table: %s", stdout)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 		{name: "a clock that is an hour behind", fault: dated(time.Hour), code: 1,
 			says: []says{{"clock", "warning", "behind the server's"}, {"clock", "warning", "synchronise this machine's clock"}}},
 		{name: "a clock that is an hour ahead", fault: dated(-time.Hour), code: 1, says: []says{{"clock", "warning", "ahead of the server's"}}},
-		{name: "a clock in a layout by the clock", spec: dlm, fault: dated(5 * time.Second), args: []string{"--layout", "dynamo-dlm"}, code: 1,
+		{name: "a clock that is 5 s behind, in a wall-clock layout", spec: dlm, fault: dated(5 * time.Second), args: []string{"--layout", "dynamo-dlm"}, code: 1,
 			says: []says{{"clock", "fatal", "no two clocks differ by more than 2s"}}},
 		{name: "a clock that is wrong by less than MaxSkew", fault: healthy, env: []string{"LEASEHOLD_MAX_SKEW=3s"}, code: 0,
 			says: []says{{"clock", "ok", "a LEASEHOLD_MAX_SKEW of "}, {"clock", "ok", " is safe here while the clock stays synchronised"}}},
@@ -168,26 +168,26 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 			says: []says{{"clock", "warning", "give a LEASEHOLD_MAX_SKEW of "}}},
 		{name: "a clock that is wrong by more than MaxSkew", fault: dated(5 * time.Second), env: []string{"LEASEHOLD_MAX_SKEW=1s"}, code: 1,
 			says: []says{{"clock", "fatal", "with this one two clients can hold one lock"}}},
-		{name: "a few seconds elsewhere", fault: dated(5 * time.Second), code: 0, says: []says{{"clock", "ok", "behind"}}},
+		{name: "a clock that is 5 s behind, in layout native", fault: dated(5 * time.Second), code: 0, says: []says{{"clock", "ok", "behind"}}},
 		{name: "writes denied", fault: denies("UpdateItem"), code: 1, says: []says{
 			{"rights", "fatal", "denied: dynamodb:UpdateItem (run, elect, acquire"}, {"rights", "fatal", "allow that in the caller's IAM policy"},
 			{"lock", "unknown", "dynamodb:UpdateItem is denied"}}},
 		{name: "deletes denied", fault: denies("DeleteItem"), code: 1, says: []says{
 			{"rights", "fatal", "denied: dynamodb:DeleteItem"}, {"lock", "unknown", "dynamodb:DeleteItem is denied"}}},
-		{name: "listing denied, as to a service", fault: denies("Scan", "Query", "DescribeTable"), code: 0, says: []says{
+		{name: "listing denied", fault: denies("Scan", "Query", "DescribeTable"), code: 0, says: []says{
 			{"rights", "ok", "all that holding locks needs; denied, as to a service it may be: dynamodb:Query"},
 			{"table", "unknown", "locks do not need it"}, {"lock", "ok", ""}}},
-		{name: "TTL hidden", fault: denies("DescribeTimeToLive"), code: 0, says: []says{{"ttl", "unknown", "this was not checked"}, {"lock", "ok", ""}}},
+		{name: "DescribeTimeToLive denied", fault: denies("DescribeTimeToLive"), code: 0, says: []says{{"ttl", "unknown", "this was not checked"}, {"lock", "ok", ""}}},
 		{name: "no TTL", spec: table.Spec{Layout: layout.Native{TTL: "-"}}, fault: healthy, code: 1, says: []says{{"ttl", "warning", `turn it on for the attribute "expiresAt"`}}},
 		{name: "another layout's keys", spec: dlm, fault: healthy, code: 1, says: []says{{"keys", "fatal", "this is a table of layout dynamo-dlm"}}},
 		{name: "two Regions", fault: describes(`"TableStatus"`, `"Replicas":[{"RegionName":"us-east-2"}],"TableStatus"`), code: 1,
 			says: []says{{"replicas", "warning", "two Regions can grant the same key"}}},
-		{name: "two Regions as one", fault: strong("ACTIVE"), code: 0,
+		{name: "two Regions with strong consistency", fault: strong("ACTIVE"), code: 0,
 			says: []says{{"table", "ok", "fits layout native"}, {"consistency", "ok", "strong, with us-east-2 (ACTIVE), the witness us-west-2 (ACTIVE)"}, {"rights", "ok", "all that holding locks needs"}}},
 		{name: "a replica that is not ready", fault: strong("CREATING"), code: 1,
 			says: []says{{"replicas", "warning", "the replica in us-east-2 is CREATING"}, {"consistency", "ok", "strong, with us-east-2 (CREATING)"}}},
 		{name: "no such table", fault: healthy, args: []string{"-t", "other"}, code: 2, says: []says{{"table", "fatal", "leasehold table create"}}},
-		{name: "refused credentials", code: 2, says: []says{{"table", "fatal", "the credentials were refused"}},
+		{name: "rejected credentials", code: 2, says: []says{{"table", "fatal", "the credentials were refused"}},
 			fault: refusing("UnrecognizedClientException")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -214,14 +214,14 @@ func TestDoctorReusesConnections(t *testing.T) {
 	f.doctor(0)
 	connections := 0
 	from.Range(func(any, any) bool { connections++; return true })
-	// Five connections are allowed, not one: on a busy machine, the HTTP transport opens
-	// another connection if the previous request has not yet returned its connection.
+	// Allow five connections. On a busy machine, the HTTP transport opens another connection
+	// if the previous request has not yet returned its connection.
 	if n := requests.Load(); connections > 5 || n < 100 {
 		t.Errorf("%d connections for %d requests", connections, n)
 	}
 }
 
-func TestDoctorWritesOnlyKeysWithAllowedPrefix(t *testing.T) {
+func TestDoctorUsesOnlyKeysWithGivenPrefix(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, when(func(op string, r *http.Request) bool {
 		body := bodyOf(r)
@@ -262,8 +262,8 @@ func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	endpoints := map[string]string{"of another protocol": "http://" + other.Addr().String()}
-	for name, body := range map[string]string{"a page": "<html></html>", "another JSON": `{"name": "search"}`} {
+	endpoints := map[string]string{"other protocol": "http://" + other.Addr().String()}
+	for name, body := range map[string]string{"HTML page": "<html></html>", "other JSON": `{"name": "search"}`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
 		defer server.Close()
 		endpoints[name] = server.URL
@@ -312,7 +312,7 @@ func TestDoctorDeletesItsTestKeyAfterCtrlC(t *testing.T) {
 		}
 	})
 	p := start(t, t.TempDir(), f.env, "doctor")
-	eventually(t, "it renews", held.Load)
+	eventually(t, "a renewal", held.Load)
 	p.signal(syscall.SIGINT)
 	close(stopped)
 	code := p.wait()
@@ -322,7 +322,7 @@ func TestDoctorDeletesItsTestKeyAfterCtrlC(t *testing.T) {
 	f.empty()
 }
 
-func TestDoctorReportsLocalStoreLockedByAnotherProcess(t *testing.T) {
+func TestDoctorReportsLockedStoreFile(t *testing.T) {
 	t.Parallel()
 	dir, file, _ := busyFile(t)
 	lines := doctor(t, append(bare(dir), "LEASEHOLD_FILE="+file), 2)

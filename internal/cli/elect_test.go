@@ -19,7 +19,7 @@ import (
 
 // When elect loses the lock, its term as leader ends, and it stops CMD. When it acquires
 // the lock again, its next term begins, and it starts CMD again.
-func TestElectRestartsCMDInNextTermAfterLossOfLockOnAnyBackend(t *testing.T) {
+func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
@@ -34,7 +34,7 @@ func TestElectRestartsCMDInNextTermAfterLossOfLockOnAnyBackend(t *testing.T) {
 	})
 	dead(t, cmd, "the first CMD runs beside the second")
 	if second, err := strconv.Atoi(terms[1]); err != nil || second <= first {
-		t.Errorf("the terms %v", terms)
+		t.Errorf("terms: %v", terms)
 	}
 	p.endsBy(syscall.SIGTERM)
 	if got := p.stderr.String(); !regexp.MustCompile(`: broken by [^ ]+ at [^ ]+; CMD was stopped; campaigning again\n`).MatchString(got) {
@@ -42,9 +42,9 @@ func TestElectRestartsCMDInNextTermAfterLossOfLockOnAnyBackend(t *testing.T) {
 	}
 }
 
-// After a signal to end, elect must not start CMD in another term. That holds even if CMD
-// ignores the signal, and elect then loses its term.
-func TestElectStartsNoNewCMDAfterSignalOnAnyBackend(t *testing.T) {
+// After a signal to end, elect must not start CMD again. That holds even if CMD ignores the
+// signal and elect then loses the lock.
+func TestElectStartsNoCMDAfterSignalOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -57,7 +57,7 @@ func TestElectStartsNoNewCMDAfterSignalOnAnyBackend(t *testing.T) {
 	lab.Want(t, "the term of CMD", fileNumber(t, filepath.Join(dir, "terms")), first)
 }
 
-func TestElectWatchPrintsLeaderChangesOnTerminalOnAnyBackend(t *testing.T) {
+func TestElectWatchPrintsNewLeaderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
@@ -72,7 +72,7 @@ func TestElectWatchPrintsLeaderChangesOnTerminalOnAnyBackend(t *testing.T) {
 
 // The test kills ten leaders in a row. After each, another process must be elected with a
 // higher term, and two CMDs must never run at the same time.
-func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
+func TestElectNeverRunsTwoCMDsAtOnceOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
@@ -83,7 +83,7 @@ func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
-			if test -d /proc/self; then # what is left of it until it is reaped does not run
+			if test -d /proc/self; then # a zombie does not run
 				grep -q ') [^ZX]' /proc/$before/stat 2>/dev/null
 			else
 				kill -0 $before 2>/dev/null
@@ -118,7 +118,7 @@ func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
 			return err == nil && bytes.HasSuffix(b, []byte("\n")) && len(terms) > death
 		})
 		if len(terms) != death+1 {
-			t.Fatalf("terms without a death: %v", terms)
+			t.Fatalf("a term began although no leader was killed: %v", terms)
 		}
 		var token, pid int
 		lab.Must(fmt.Sscanf(terms[death], "begin %d %d", &token, &pid))(t)
@@ -128,7 +128,7 @@ func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
 		last = token
 		leader := running[pid]
 		if leader == nil {
-			t.Fatalf("process %d leads, of %v", pid, running)
+			t.Fatalf("process %d leads, but is not one of %v", pid, running)
 		}
 		delete(running, pid)
 		leader.kill()
@@ -143,7 +143,7 @@ func TestElectNeverRunsTwoCMDsWhileLeadersAreKilledOnAnyBackend(t *testing.T) {
 // After the request to step down, the CMD of the first leader continues for longer than the
 // grace period. leasehold must wait for CMD instead of killing it. If leasehold killed CMD,
 // the last line that CMD writes would be lost.
-func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) {
+func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
@@ -155,21 +155,21 @@ func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) 
 	asking := start(t, dir, env, "elect", "k", "--step-down")
 	asking.ends(0)
 	if got := asking.stderr.String(); !strings.HasPrefix(got, "leasehold: asking the leader of k to step down") || asking.stdout.String() != "" {
-		t.Errorf("it says %q", got)
+		t.Errorf("stderr: %q", got)
 	}
 	lab.Want(t, "the next term", fileNumber(t, filepath.Join(dir, "two")), token+1)
 	eventually(t, "the work", func() bool {
 		work, err := os.ReadFile(filepath.Join(dir, "work"))
 		return err == nil && string(work) == "finished\nbegun\n"
 	})
-	eventually(t, "that it campaigns", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
+	eventually(t, "the message campaigning again", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
 	for _, want := range []string{"k: asked to step down: stopping CMD, and waiting for it\n", "k has resigned; campaigning again\n"} {
 		if !strings.Contains(first.stderr.String(), want) {
-			t.Errorf("the first does not say %q: %s", want, &first.stderr)
+			t.Errorf("the first leader does not say %q: %s", want, &first.stderr)
 		}
 	}
 	second.endsBy(syscall.SIGTERM)
-	eventually(t, "another term of the first", func() bool {
+	eventually(t, "another term of the first leader", func() bool {
 		terms, err := os.ReadFile(filepath.Join(dir, "one"))
 		return err == nil && strings.HasSuffix(string(terms), "\n"+strconv.Itoa(token+2)+"\n")
 	})
@@ -179,7 +179,7 @@ func TestLeaderStopsCMDAndCampaignsAgainAfterStepDownOnAnyBackend(t *testing.T) 
 
 // CMD has ended, but leasehold holds the key until the processes that CMD left running have
 // ended. A request to step down stops only these processes.
-func TestElectExitsWithCodeOfEndedCMDDespiteStepDownOnAnyBackend(t *testing.T) {
+func TestStepDownKeepsExitCodeOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -188,14 +188,14 @@ func TestElectExitsWithCodeOfEndedCMDDespiteStepDownOnAnyBackend(t *testing.T) {
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
 	start(t, dir, env, "elect", "k", "--step-down").ends(0)
 	leader.ends(5)
-	dead(t, left, "what it left running lives")
+	dead(t, left, "the process that CMD left running still runs")
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != "ran\n" {
 		t.Errorf("%q, %v", ran, err)
 	}
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestStepDownSuggestsBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
+func TestIgnoredStepDownSuggestsBreakOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string
@@ -203,8 +203,8 @@ func TestStepDownSuggestsBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
 	}{
 		"run": {[]string{"run"}, nil,
 			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it has not resigned: to take its term at once, leasehold break k --token TOKEN\n`},
-		"a leader that works on": {[]string{"elect"}, nil, `: it has not resigned: to take its term at once, leasehold break k --token TOKEN`},
-		"as an event": {[]string{"run"}, []string{"--json"},
+		"elect": {[]string{"elect"}, nil, `: it has not resigned: to take its term at once, leasehold break k --token TOKEN`},
+		"JSON event": {[]string{"run"}, []string{"--json"},
 			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it has not resigned: to take its term at once, leasehold break k --token TOKEN"\}\n`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestStepDownSuggestsBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
 			eventually(t, "advice", func() bool { return says.MatchString(asking.stderr.String()) })
 			lab.OK(t, os.WriteFile(filepath.Join(dir, "over"), nil, 0o600))
 			asking.ends(0)
-			lab.Want(t, "times that it says so", strings.Count(asking.stderr.String(), "not resigned"), 1)
+			lab.Want(t, "times that it says not resigned", strings.Count(asking.stderr.String(), "not resigned"), 1)
 			holder.signal(syscall.SIGKILL)
 		})
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // CheckArgs returns an error if the command line contains a command or flag that does not
-// exist. It runs nothing, and does not detect missing arguments.
+// exist. It runs no command, and does not detect missing arguments.
 func CheckArgs(args []string) error {
 	root := Command()
 	cmd, rest, err := root.Find(args)

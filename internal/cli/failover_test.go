@@ -45,7 +45,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	names := []string{"us-east-1", "us-east-2"}
 	certificate := certificateOf(t, names)
-	at := map[string]string{} // by host and port: address of the server that serves the Region
+	at := map[string]string{} // maps the host and port of a Region to the address of its server
 	for i, name := range names {
 		region := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
@@ -121,7 +121,7 @@ func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
 func (w *twoRegions) holds(t *testing.T) *process {
 	t.Helper()
 	p := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
-	eventually(t, "CMD", func() bool { return strings.Contains(p.stdout.String(), "holds") })
+	eventually(t, "the start of CMD", func() bool { return strings.Contains(p.stdout.String(), "holds") })
 	return p
 }
 
@@ -134,7 +134,7 @@ func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
 	}{
 		"with the flag":     {[]string{"--failover", "us-east-2"}, nil, 0},
 		"with the variable": {nil, []string{"LEASEHOLD_FAILOVER=us-east-2"}, 0},
-		"without":           {nil, nil, 123},
+		"without failover":  {nil, nil, 123},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
 			args := slices.Concat([]string{"run", "-l", "4s"}, c.flags, []string{"k", "--", "sh", "-c", "echo =$LEASEHOLD_FAILOVER >began; sleep 8"})
 			p := start(t, dir, slices.Concat(w.env, c.env), args...)
 			began := filepath.Join(dir, "began")
-			eventually(t, "CMD", func() bool { b, _ := os.ReadFile(began); return len(b) > 0 })
+			eventually(t, "the start of CMD", func() bool { b, _ := os.ReadFile(began); return len(b) > 0 })
 			w.isDark[0].Store(true)
 			p.ends(c.code)
 			if b, _ := os.ReadFile(began); c.code == 0 && string(b) != "=us-east-2\n" {
@@ -153,7 +153,7 @@ func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
 	}
 }
 
-func TestFailoverIsNotUsedOnEventuallyConsistentTable(t *testing.T) {
+func TestFailoverNeedsStronglyConsistentTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "EVENTUAL")
 	holder := w.holds(t)
@@ -164,7 +164,7 @@ func TestFailoverIsNotUsedOnEventuallyConsistentTable(t *testing.T) {
 	holder.said("no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
 }
 
-func TestBreakIncludesFailoverFlagInPrintedCommand(t *testing.T) {
+func TestBreakPrintsCommandWithFailoverFlag(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.holds(t)
@@ -173,7 +173,7 @@ func TestBreakIncludesFailoverFlagInPrintedCommand(t *testing.T) {
 	p.said("type leasehold break --failover us-east-2 --token")
 }
 
-func TestFailoverLetsCommandsSucceedIfRegionFails(t *testing.T) {
+func TestCommandsFailOverIfRegionFails(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"run", "k", "--", "true"},
@@ -198,10 +198,10 @@ func TestFailoverLetsCommandsSucceedIfRegionFails(t *testing.T) {
 	})
 }
 
-func TestTableCreateRejectsFailoverFlagForNewTable(t *testing.T) {
+func TestTableCreateRejectsFailoverForNewTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	w.leasehold(t, "table", "create").ends(0) // succeeds: the default table already exists
+	w.leasehold(t, "table", "create").ends(0) // succeeds: the table locks already exists
 	p := w.leasehold(t, "table", "create", "--table", "others")
 	p.ends(2)
 	p.said("table create makes no table in several Regions: see docs/regions.md, or leave out LEASEHOLD_FAILOVER")
@@ -265,7 +265,7 @@ func terms(file string) int {
 
 // After an outage, the record still shows elect's own grant of its previous term. elect
 // must not wait for that grant to expire, although it waits for grants of other holders.
-func TestElectDoesNotWaitForExpiryOfOwnGrantAfterOutage(t *testing.T) {
+func TestElectDoesNotWaitForItselfAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,
@@ -294,7 +294,7 @@ func TestElectDoesNotWaitForExpiryOfOwnGrantAfterOutage(t *testing.T) {
 				t.Errorf("elected again after %v, want a lease at most", took)
 			}
 			if strings.Contains(p.stderr.String(), "held by") {
-				t.Errorf("it waits for itself: %s", &p.stderr)
+				t.Errorf("elect waits for its own grant: %s", &p.stderr)
 			}
 			p.endsBy(syscall.SIGTERM)
 			if t.Failed() {
@@ -306,7 +306,7 @@ func TestElectDoesNotWaitForExpiryOfOwnGrantAfterOutage(t *testing.T) {
 
 // While a command waits for a held key, the server rejects all requests for a short time.
 // The command must continue to wait.
-func TestWaitForKeyContinuesDespiteTemporarilyRejectedRequests(t *testing.T) {
+func TestWaitForKeyContinuesAfterRejectedRequests(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": refusing("ExpiredTokenException"), "UnrecognizedClientException": refusing("UnrecognizedClientException"),
@@ -326,7 +326,7 @@ func TestWaitForKeyContinuesDespiteTemporarilyRejectedRequests(t *testing.T) {
 				p := start(t, t.TempDir(), f.env, command, "k", "--", "true")
 				eventually(t, "the wait", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
 				refuses.Store(true)
-				eventually(t, "refusals", func() bool { return refused.Load() >= 2 || p.cmd.ProcessState != nil })
+				eventually(t, "rejected requests", func() bool { return refused.Load() >= 2 || p.cmd.ProcessState != nil })
 				refuses.Store(false)
 				start(t, t.TempDir(), f.env, "release", "-f", grant).ends(0)
 				p.ends(0)

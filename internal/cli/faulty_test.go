@@ -168,8 +168,8 @@ type liar struct {
 	after int              // number of requests that the engine answers before the server lies
 }
 
-// says makes the engine answer as many requests as the parameter after says. All later
-// requests get the hostile reply lie or, if lie is nil, an answer of the engine.
+// says lets the engine answer the next requests, as many as after. All later requests get
+// the hostile reply lie. If lie is nil, the engine answers them as well.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,8 +221,8 @@ func refusals(text string) []http.HandlerFunc {
 	}
 }
 
-// lies returns replies like those of malicious servers and of servers that are not
-// DynamoDB. The given text is in each part of a reply that a client may quote.
+// lies returns replies that a malicious server, or a server other than DynamoDB, might
+// send. The given text is in each part of a reply that a client may quote.
 func lies(text string) map[string]http.HandlerFunc {
 	const dynamoDBs = "application/x-amz-json-1.0"
 	write := func(contentType string, body func(op string) string) http.HandlerFunc {
@@ -238,11 +238,11 @@ func lies(text string) map[string]http.HandlerFunc {
 	var mu sync.Mutex
 	pages := 0
 	return map[string]http.HandlerFunc{
-		"a page":                    write("text/html; "+strings.ReplaceAll(text, "\n", " "), always("<html>"+text)),
-		"a page of DynamoDB's type": write(dynamoDBs, always("<html>"+text)),
-		"another JSON":              write(dynamoDBs, always(fmt.Sprintf(`{"name":%s}`, quoted))),
-		"nothing":                   write(dynamoDBs, always("")),
-		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+		"HTML page":                    write("text/html; "+strings.ReplaceAll(text, "\n", " "), always("<html>"+text)),
+		"HTML page of DynamoDB's type": write(dynamoDBs, always("<html>"+text)),
+		"other JSON":                   write(dynamoDBs, always(fmt.Sprintf(`{"name":%s}`, quoted))),
+		"empty body":                   write(dynamoDBs, always("")),
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "/"+strings.ReplaceAll(text, "\n", " "))
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		},
@@ -269,7 +269,7 @@ func lies(text string) map[string]http.HandlerFunc {
 			}
 			return `{"Item":` + row + `,"Attributes":` + row + `,"Items":[` + row + `],"Count":1,"ScannedCount":1}`
 		}),
-		"a circle": write(dynamoDBs, func(string) string {
+		"pages in a circle": write(dynamoDBs, func(string) string {
 			mu.Lock()
 			defer mu.Unlock()
 			pages++

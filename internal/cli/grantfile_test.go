@@ -18,8 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// With -v, a command logs each request. Its output must be the error message alone.
-func TestNonRegularGrantFileIsRejectedBeforeRequestsOnAnyBackend(t *testing.T) {
+// With -v, a command logs each request. Here it must print only the error message, because
+// it must send no request.
+func TestGrantFileMustBeRegularFileOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)
@@ -44,7 +45,7 @@ func TestNonRegularGrantFileIsRejectedBeforeRequestsOnAnyBackend(t *testing.T) {
 
 // The signal ends leasehold renew after the server has applied the renewal, but before
 // leasehold has received the reply. Later commands must still accept the grant in the file.
-func TestGrantInFileStaysUsableAfterSignalDuringRenewal(t *testing.T) {
+func TestGrantFileSurvivesInterruptedRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	applied := make(chan struct{})

@@ -20,8 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// tree returns the root command with all its subcommands. It has not parsed any arguments
-// yet.
+// tree returns a new root command with all its subcommands.
 func tree() *cobra.Command { return newRoot(invocation.New(envOf(nil))) }
 
 // everyCommand calls fn for each command and topic that a user can get help for.
@@ -55,12 +54,12 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 		text := helpOf(t, cmd)
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if !strings.Contains(text, "--"+f.Name+" ") {
-				t.Errorf("%s: --%s is nowhere", cmd.CommandPath(), f.Name)
+				t.Errorf("%s: the help does not list --%s", cmd.CommandPath(), f.Name)
 			}
 		})
 		for _, sub := range cmd.Commands() {
 			if !sub.Hidden && sub.Runnable() && !strings.Contains(text, "\n  "+sub.Name()+" ") {
-				t.Errorf("%s is nowhere", sub.CommandPath())
+				t.Errorf("the help does not list %s", sub.CommandPath())
 			}
 		}
 		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the root command may be longer, because its help lists all commands
@@ -79,7 +78,7 @@ func TestHelpFitsTerminalOf80Columns(t *testing.T) {
 	})
 }
 
-func TestDurationFlagsAcceptUnitlessSecondsAndHelpSaysSo(t *testing.T) {
+func TestDurationFlagsAcceptPlainSeconds(t *testing.T) {
 	found := 0
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		timed := false
@@ -114,7 +113,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 		}
 	})
 	if cmd, _, err := root.Find([]string{"completion"}); err != nil || cmd == root { // the root command accepts any arguments
-		t.Errorf("there is no completion, %v", err)
+		t.Errorf("no command completion, %v", err)
 	}
 }
 
@@ -193,16 +192,16 @@ func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", line, code, errs)
 		}
 		if word := internals.FindString(strings.TrimPrefix(errs, "leasehold: ")); word != "" {
-			t.Errorf("%q: a person gets to see %q: %s", line, word, errs)
+			t.Errorf("%q: the message contains %q: %s", line, word, errs)
 		}
 		if strings.Contains(errs, "hunter2") {
 			t.Errorf("%q: the password is shown: %s", line, errs)
 		}
 		if strings.HasPrefix(args[0], "--file") && strings.Contains(errs, "DynamoDB") {
-			t.Errorf("%q: there is no DynamoDB here: %s", line, errs)
+			t.Errorf("%q: the message mentions DynamoDB: %s", line, errs)
 		}
 		if strings.Contains(errs, "still trying") || time.Since(began) > 2*time.Second {
-			t.Errorf("%q: something was sent: %v: %s", line, time.Since(began), errs)
+			t.Errorf("%q: a request was sent: %v: %s", line, time.Since(began), errs)
 		}
 		for _, said := range strings.Split(strings.TrimSpace(errs), "\n") {
 			if !strings.HasPrefix(said, "leasehold: ") {

@@ -34,8 +34,8 @@ import (
 // direction of text, and invisible characters.
 const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
 
-// freeText marks the free fields of the benign rows. A field is free if a user or another
-// client of the table can choose its content.
+// freeText marks the free fields in rows without hostile text. A field is free if a user or
+// another client of the table can choose its content.
 const freeText = "FREE"
 
 // hostileTables is a server with one table for each layout, and some rows without hostile
@@ -69,8 +69,8 @@ func newHostileTables(t testing.TB) *hostileTables {
 	return h
 }
 
-// benign returns one row for each kind of record in the layout. Its free fields contain
-// freeText.
+// benign returns one row for each kind of record in the layout. The free fields of the rows
+// contain freeText.
 func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types.AttributeValue {
 	t.Helper()
 	ctx := context.Background()
@@ -206,7 +206,7 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command line in this process or, for leasehold run, in a new process unless
+// runs runs a command line in this process. Only leasehold run gets a new process, unless
 // h.alone is true. In this process, leasehold run would kill the child processes of other
 // tests: it would mistake them for processes that its CMD has left running.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {

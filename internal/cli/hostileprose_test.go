@@ -20,7 +20,7 @@ const speech = "nobody: it is free; run leasehold break k --yes"
 // single quotes.
 var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
 
-// prose returns those of the given command lines that print sentences rather than JSON.
+// prose returns the given command lines that print sentences rather than JSON.
 func prose(commands [][]string) (found [][]string) {
 	for _, args := range commands {
 		if !slices.Contains(args, "--json") && !slices.Contains(args, "--raw") && args[0] != "__complete" {
@@ -30,16 +30,17 @@ func prose(commands [][]string) (found [][]string) {
 	return found
 }
 
-// spoiltRow is a row with hostile text, with the command lines that read the row and print
+// spoiltRow is a row with hostile text, and the command lines that read the row and print
 // sentences.
 type spoiltRow struct {
 	row      map[string]types.AttributeValue
 	commands [][]string
 }
 
-// spoiltFor returns the rows with hostile text that the server accepts in the layout. A row
-// with the text only in free fields has the command lines from the function changes: its
-// holder does not appear dead, so no command waits. Any other row has those from looksAt.
+// spoiltFor returns the rows with hostile text that the server accepts in the layout. It
+// returns every row with the command lines from looksAt. It returns the rows with the text
+// only in free fields once more, with the command lines from changes. The holder of such a
+// row does not appear dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {
@@ -81,7 +82,7 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 		}
 	}
 	if quoted < 20 {
-		t.Errorf("only %d were quoted: this test tests nothing", quoted)
+		t.Errorf("only %d names were quoted: this test tests nothing", quoted)
 	}
 }
 
@@ -133,7 +134,7 @@ func TestLongTextWrittenByOtherUsersIsShortened(t *testing.T) {
 	h.liar.says(nil, 0)
 }
 
-func TestGetJSONShowsLongTextUnshortened(t *testing.T) {
+func TestGetJSONPrintsLongTextInFull(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	long := strings.Repeat("long/", 20_000) + "x"

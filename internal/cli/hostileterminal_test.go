@@ -78,9 +78,9 @@ func (h *hostileTables) command(t *testing.T, m hostileRun, terminal bool, args 
 		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
-	// leasehold break asks for confirmation at the terminal: at once if the record is
-	// damaged, otherwise only after it has observed the holder for a lease. All other
-	// commands read stdin to its end.
+	// leasehold break asks for confirmation at the terminal. It asks at once if the record
+	// is damaged. Otherwise it first observes the holder for a lease. So only a break of a
+	// damaged record gets the terminal as stdin here.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		lab.Must(ours.WriteString(m.stdin))(t)
@@ -127,7 +127,7 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m hostileRun, termi
 	}
 }
 
-// checkAll stores the row, and checks the output of each command line with the row's key.
+// checkAll stores the row, and checks the output of each command line for the row's key.
 func (h *hostileTables) checkAll(t *testing.T, l layout.Layout, row map[string]types.AttributeValue, commands func(string) [][]string) {
 	t.Helper()
 	if h.put(t, l.Name(), row) {
@@ -149,10 +149,10 @@ func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 	}
 }
 
-// FuzzTextOfOthersNeverActsOnTerminal runs commands with pipes and on a terminal. A command
+// FuzzHostileTextNeverControlsTerminal runs commands with pipes and on a terminal. A command
 // reads a row that contains the fuzzed text, as if another user had written the row. In
 // some runs, error replies of the server contain the text, too.
-func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
+func FuzzHostileTextNeverControlsTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
 	for n := range hostileRuns("", "", "") {
@@ -179,15 +179,15 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	})
 }
 
-// This test starts the command as a process on a pseudo-terminal whose line ends the kernel
-// translates, as on the terminal of a user.
+// This test starts the command as a process on a pseudo-terminal. As on the terminal of a
+// user, the kernel translates the line ends.
 func TestHostileRecordCannotControlPseudoTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	l := layout.Native{}
 	for _, row := range h.rows[l.Name()] {
 		if !h.put(t, l.Name(), withFree(row, acts)) {
-			t.Fatal("the row is not taken")
+			t.Fatal("the server rejects the row")
 		}
 		s := onTerminal(t, h.dir, bare(h.dir), "ls", "--all", "--table", l.Name(), "--region", "local", "--endpoint-url", h.url)
 		s.wait()
@@ -231,7 +231,7 @@ func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 	case <-ended:
 	case <-time.After(8 * patience):
 		underWay.Range(func(what, _ any) bool {
-			t.Errorf("this has not ended: %s", what)
+			t.Errorf("not ended: %s", what)
 			return true
 		})
 		<-ended

@@ -162,7 +162,7 @@ func TestJSONOutputMatchesSchemaInEveryLayout(t *testing.T) {
 					t.Errorf("%v printed %d lines: %s%s", args, n, out, errs)
 				}
 				if n := s.lines(t, c.errors, errs); (n == 0) != (c.errors == "") {
-					t.Errorf("%v said %d lines: %s", args, n, errs)
+					t.Errorf("%v wrote %d lines to stderr: %s", args, n, errs)
 				}
 			}
 		})
@@ -222,7 +222,7 @@ func TestClosedStdoutPipeIsNoErrorOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestAcquireReleasesLockIfStdoutPipeIsClosedOnAnyBackend(t *testing.T) {
+func TestAcquireReleasesLockIfPrintFailsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	said, code := withoutReader(t, dir, env, "acquire", "k")
@@ -232,7 +232,7 @@ func TestAcquireReleasesLockIfStdoutPipeIsClosedOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
 
-func TestClosedStderrPipeDoesNotChangeExitCodeOnAnyBackend(t *testing.T) {
+func TestClosedStderrKeepsExitCodeOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	w := readerless(t)

@@ -105,6 +105,6 @@ func TestHelpTopicJSONMatchesSchema(t *testing.T) {
 	if *rewrite {
 		lab.OK(t, os.WriteFile(path, []byte(want+columns+rest), 0o644))
 	} else if said != want {
-		t.Errorf("%s is not of the schema: run this test with -rewrite", path)
+		t.Errorf("%s does not match the schema: run this test with -rewrite", path)
 	}
 }

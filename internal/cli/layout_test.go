@@ -79,7 +79,7 @@ func (f foreign) holds(t *testing.T) *faulty {
 	return server
 }
 
-func TestRecordOfOtherLibraryCanBeListedWatchedAndBroken(t *testing.T) {
+func TestCommandsAcceptRecordsOfOtherLibraries(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRenewAndReleaseUseLayoutInGrantFile(t *testing.T) {
 	}
 }
 
-func TestDemoRunsInEveryLayout(t *testing.T) {
+func TestDemoRunsInOtherLayouts(t *testing.T) {
 	t.Parallel()
 	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
 		t.Run(l.Name(), func(t *testing.T) {

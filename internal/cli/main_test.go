@@ -1,4 +1,4 @@
-// The tests run the command in processes of its own, as users do. Tests whose names end in
+// The tests run the command in separate processes, as users do. Tests whose names end in
 // OnAnyBackend use a lock table in a local store, which is a file. If
 // LEASEHOLD_TEST_ENDPOINT is set, they use a table on the DynamoDB server with that URL:
 //
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// main runs the command on any thread but the first of the process, so that no test relies
-// on a property of the first thread.
+// main never runs the command on the first thread of the process. So no test relies on a
+// property of that thread.
 func main(env invocation.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
@@ -77,8 +77,8 @@ func alone() invocation.Env {
 }
 
 // leakChecked runs the tests and then fails if goroutines have leaked, like
-// goleak.VerifyTestMain. It returns the exit code, for a TestMain that calls os.Exit
-// itself.
+// goleak.VerifyTestMain. Its method Run returns the exit code instead of calling os.Exit,
+// because testscript.Main calls os.Exit itself.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -259,7 +259,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		deadline := time.Now().Add(patience)
 		for ts.Exec(args[0], args[1:]...) != nil {
 			if time.Now().After(deadline) {
-				ts.Fatalf("%s has not come true", strings.Join(args, " "))
+				ts.Fatalf("%s never succeeded", strings.Join(args, " "))
 			}
 			time.Sleep(10 * time.Millisecond)
 		}

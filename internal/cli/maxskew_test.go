@@ -23,16 +23,16 @@ func servedToTheDead(t *testing.T) (env []string) {
 	return env
 }
 
-func TestMaxSkewLetsCommandsDetectDeadHolderAtFirstRead(t *testing.T) {
+func TestMaxSkewDetectsDeadHolderAtFirstRead(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, skew string
 		code       int
 		says       string
 	}{
-		"run, and its CMD":         {"run -n job -- printenv LEASEHOLD_MAX_SKEW", "1s", 0, "1s"},
-		"run, without":             {"run -w 1 job -- true", "0", 75, "job, held by"},
-		"run, a clock that is bad": {"run -w 1 -l 3h job -- true", "2h", 75, "job, held by"},
+		"run with MaxSkew for CMD": {"run -n job -- printenv LEASEHOLD_MAX_SKEW", "1s", 0, "1s"},
+		"run without MaxSkew":      {"run -w 1 job -- true", "0", 75, "job, held by"},
+		"run with large MaxSkew":   {"run -w 1 -l 3h job -- true", "2h", 75, "job, held by"},
 		"acquire":                  {"acquire -n job -f -", "1s", 0, `"key":"job"`},
 		"ls --check":               {"ls --check", "1s", 0, "\tdead"},
 		"get --check":              {"get job --check", "1s", 0, "\tdead"},
@@ -47,13 +47,13 @@ func TestMaxSkewLetsCommandsDetectDeadHolderAtFirstRead(t *testing.T) {
 	}
 }
 
-func TestGetAndListShowSessionOfLockUnderSharedLease(t *testing.T) {
+func TestGetAndListShowSessionOfSharedLease(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	_, lock := sharedLock(t, db)
 	id := lock.Record().Session
 	if id == "" {
-		t.Fatal("under no shared lease")
+		t.Fatal("the lock is under no shared lease")
 	}
 	for _, tc := range []struct{ args, want string }{
 		{"get job", "\nlease\t20s\nsession\t" + id + "\n"},

@@ -70,8 +70,8 @@ func messagesOf(t *testing.T) map[string]string {
 	return found
 }
 
-// partOfAnother matches a text in which a letter follows a value at the beginning, as in
-// "…s". Such a text is only a part of a message.
+// partOfAnother matches a text that begins with a value and a letter, such as "…s". Such a
+// text is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
 // explainsItself reports whether docs/operating.md need not list the message. An error that
@@ -99,7 +99,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-func TestOperatingGuideListsAllMessagesOfCommandAndNoOthers(t *testing.T) {
+func TestOperatingGuideListsEveryMessage(t *testing.T) {
 	t.Parallel()
 	page := lab.Must(os.ReadFile("../../docs/operating.md"))(t)
 	_, section, ok := strings.Cut(string(page), "\n## What the command says\n")
@@ -122,7 +122,7 @@ func TestOperatingGuideListsAllMessagesOfCommandAndNoOthers(t *testing.T) {
 	}
 	for message := range listed {
 		if _, ok := said[message]; !ok {
-			t.Errorf("docs/operating.md lists what is never said: %s", message)
+			t.Errorf("docs/operating.md lists a message that is not in the source: %s", message)
 		}
 	}
 }

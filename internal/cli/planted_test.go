@@ -28,8 +28,8 @@ type planting struct {
 	env       []string
 }
 
-// newPlanting creates the directories. mode and group are those of the directory dir, which
-// is for the store that all users share.
+// newPlanting creates the directories. The directory for the store that all users share
+// gets the given mode and group.
 func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -74,7 +74,7 @@ func (p planting) root(says string, args ...string) {
 func (p planting) untouched() {
 	p.t.Helper()
 	if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 0 {
-		p.t.Errorf("elsewhere there are %v, %v", files, err)
+		p.t.Errorf("files elsewhere: %v, %v", files, err)
 	}
 }
 
@@ -87,14 +87,14 @@ func (p planting) storeElsewhere() string {
 	return file
 }
 
-func TestMemberOfStoreGroupCannotRedirectRootToAnotherStore(t *testing.T) {
+func TestRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ plant, says string }{
-		"a link to nothing":     {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
-		"a link to a store":     {`ln -s "$ELSEWHERE/other.db" locks.db`, "is a symbolic link"},
-		"another name of one":   {`ln "$ELSEWHERE/other.db" locks.db`, "has 2 names (hard links)"},
-		"a FIFO":                {`mkfifo locks.db`, "is not a regular file"},
-		"a link in place of it": {`leasehold() { :; }; ln -s "$ELSEWHERE" sub; ln -s sub/made locks.db`, "is a symbolic link"},
+		"dangling symlink":        {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
+		"symlink to store":        {`ln -s "$ELSEWHERE/other.db" locks.db`, "is a symbolic link"},
+		"hard link to store":      {`ln "$ELSEWHERE/other.db" locks.db`, "has 2 names (hard links)"},
+		"FIFO":                    {`mkfifo locks.db`, "is not a regular file"},
+		"symlink through symlink": {`leasehold() { :; }; ln -s "$ELSEWHERE" sub; ln -s sub/made locks.db`, "is a symbolic link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +117,7 @@ func TestMemberOfStoreGroupCannotRedirectRootToAnotherStore(t *testing.T) {
 				t.Errorf("the other store was written to, %v", err)
 			}
 			if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 1 {
-				t.Errorf("elsewhere there are %v, %v", files, err)
+				t.Errorf("files elsewhere: %v, %v", files, err)
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-// leasehold as root must not write to another user's file: that user can read and change
-// the content. Nor may it follow another user's link.
+// As root, leasehold must not write to another user's file, because that user can read and
+// change the content. It must not follow another user's symlink either.
 func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
@@ -168,8 +168,8 @@ func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
 }
 
-// inDir returns args with dir joined to the file name, which is the last argument before --
-// (or the last of all without --).
+// inDir returns args with dir joined to the file name. The file name is the last argument
+// before --, or the last argument if there is no --.
 func inDir(dir string, args []string) []string {
 	args = slices.Clone(args)
 	last := slices.Index(args, "--") - 1
@@ -210,7 +210,7 @@ func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 // nobody is the id of a user without files and without an entry in /etc/passwd.
 const nobody = 54321
 
-func TestTwoUsersOfMachineShareItsDefaultStore(t *testing.T) {
+func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process of another user")
 	}
@@ -249,11 +249,11 @@ func TestTwoUsersOfMachineShareItsDefaultStore(t *testing.T) {
 		t.Errorf("without permission: exit code %d: %s", code, said)
 	}
 	if _, err := os.Stat(filepath.Join(home, ".local", "state", "leasehold", "locks.db")); err == nil {
-		t.Error("a store of the user's own was made")
+		t.Error("leasehold created a store of the user's own")
 	}
 }
 
-func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
+func TestRootCreatesNoStoreInHomeOfOtherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process with another user's home")
 	}
@@ -265,16 +265,16 @@ func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 		p.said("no table, and the home of root here belongs to user 54321 (")
 	}
 	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
-		t.Errorf("there is %v, %v", left, err)
+		t.Errorf("files in the home: %v, %v", left, err)
 	}
 	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
 }
 
-// leasehold must not run with the set-UID bit. Otherwise any user could let it run any
-// program with the rights of the owner of leasehold's file.
+// leasehold must not run with the set-UID bit. Otherwise any user could run any program
+// with the rights of the owner of leasehold's file.
 func TestLeaseholdWithSetUIDBitRejectsEveryCommand(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can lend its rights")
+		t.Skip("only root can give a program the rights of root")
 	}
 	dir := t.TempDir()
 	leasehold := readable(t, dir)

@@ -63,7 +63,7 @@ func answers(t *testing.T, url string, code int, want string) {
 // The test disconnects the leader from the server. The leader must first fail its liveness
 // probe, and then its probe /leader. Only after that may its successor pass the probe
 // /leader.
-func TestDisconnectedLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
+func TestLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
 	server := newFaulty(t, table.Spec{}, while(&cut, unavailable))
@@ -76,7 +76,7 @@ func TestDisconnectedLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	leader := probesOf(t, first)
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
 	follower := probesOf(t, second)
-	eventually(t, "the follower's first look", func() bool {
+	eventually(t, "the follower's first read of the record", func() bool {
 		code, text := probed(t, follower+"/leader")
 		return code == 503 && strings.Contains(text, "value\there\n")
 	})
@@ -94,15 +94,15 @@ func TestDisconnectedLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 		return follows == 200
 	})
 	if code, text := probed(t, leader+"/leader"); code != 503 || strings.Contains(text, "value\there") {
-		t.Errorf("beside its successor it says %d %s", code, text)
+		t.Errorf("while its successor leads, the old leader answers %d %s", code, text)
 	}
 	if !unwell {
-		t.Error("while its renewals were overdue it said that it was live")
+		t.Error("the leader passed its liveness probe while its renewals were overdue")
 	}
-	eventually(t, "that it campaigns", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
+	eventually(t, "the message campaigning again", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
 	answers(t, leader+"/live", 200, "")
 	cut.Store(false)
-	eventually(t, "who leads now", func() bool {
+	eventually(t, "the value of the new leader", func() bool {
 		_, text := probed(t, leader+"/leader")
 		return strings.Contains(text, "value\tthere\n")
 	})
@@ -156,7 +156,7 @@ func TestCommandInKubernetesManifestAnswersProbes(t *testing.T) {
 	p := start(t, dir, env, args...)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	waits := start(t, t.TempDir(), env, args...)
-	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes by probe: of the leader, and of the process that waits to lead
+	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes by probe: first of the leader, then of the process that waits to lead
 	probes := manifestProbe.FindAllStringSubmatch(page, -1)
 	for _, probe := range probes {
 		kind, path := probe[1], probe[2]

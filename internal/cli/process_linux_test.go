@@ -14,18 +14,18 @@ import (
 
 // The test kills the shell that started leasehold, as a CI system does when a step is
 // cancelled. Without --die-with-parent, CMD would continue.
-func TestDieWithParentFlagEndsCMDAtDeathOfParentOnAnyBackend(t *testing.T) {
+func TestDieWithParentFlagEndsCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
 		exitCode     string
 	}{
-		"run":                         {"run", works, `"exitCode":143}`},
-		"elect":                       {"elect", works, `"exitCode":143}`},
-		"CMD ignores the signal":      {"run -g 0.2s", `trap "" TERM; ` + works, `"exitCode":137}`},
-		"CMD ends by itself":          {"run", `trap "exit 7" TERM; ` + works, `"exitCode":7}`},
-		"CMD has left processes":      {"run", `sleep 300 & echo $! >pid2; echo $$ >pid`, `"exitCode":0}`},
-		"CMD is done once, ends by 0": {"run --once v1", `trap "exit 0" TERM; ` + works, `"exitCode":0}`},
+		"run":                      {"run", works, `"exitCode":143}`},
+		"elect":                    {"elect", works, `"exitCode":143}`},
+		"CMD ignores the signal":   {"run -g 0.2s", `trap "" TERM; ` + works, `"exitCode":137}`},
+		"CMD handles the signal":   {"run", `trap "exit 7" TERM; ` + works, `"exitCode":7}`},
+		"CMD has left processes":   {"run", `sleep 300 & echo $! >pid2; echo $$ >pid`, `"exitCode":0}`},
+		"CMD exits with 0, --once": {"run --once v1", `trap "exit 0" TERM; ` + works, `"exitCode":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestDieWithParentFlagEndsCMDAtDeathOfParentOnAnyBackend(t *testing.T) {
 			_ = shell.wait()
 			says(t, dir, "leasehold: the process that started leasehold has ended: stopping CMD\n")
 			eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-			eventually(t, "what CMD has started is dead", func() bool { return isDead(child) })
+			eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
 			eventually(t, "leasehold has ended", func() bool {
 				b, err := os.ReadFile(filepath.Join(dir, "events"))
 				return err == nil && strings.Contains(string(b), `"event":"ended"`) && strings.Contains(string(b), c.exitCode)
@@ -47,7 +47,7 @@ func TestDieWithParentFlagEndsCMDAtDeathOfParentOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestDieWithParentFlagEndsWaitAtDeathOfParentOnAnyBackend(t *testing.T) {
+func TestDieWithParentFlagEndsWaitOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDieWithParentFlagEndsWaitAtDeathOfParentOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestRunIgnoresExitOfParentByDefaultOnAnyBackend(t *testing.T) {
+func TestRunOutlivesParentByDefaultOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	shell := processOf(t, dir, append(env, "WORKS="+works), "sh", "-c",
@@ -84,7 +84,7 @@ func TestRunIgnoresExitOfParentByDefaultOnAnyBackend(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the other processes have ended; the store is removed after the test
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the other processes have ended, because the store is removed after the test
 }
 
 // Any user of the machine can read the command lines of all processes, so these must not
@@ -102,7 +102,7 @@ func TestCommandLinesContainNoSecrets(t *testing.T) {
 	_, token, _ := strings.Cut(strings.TrimSpace(page.stdout.String()), "#token=")
 
 	start(t, dir, bare(dir), "local", "--addr", "127.0.0.1:0", "--", "sh", "-c", `echo "$AWS_SECRET_ACCESS_KEY" >made; exec sleep 300`)
-	eventually(t, "a key is made", func() bool {
+	eventually(t, "the engine's key", func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, "made"))
 		return err == nil && len(b) > 20
 	})
@@ -127,7 +127,7 @@ func TestCommandLinesContainNoSecrets(t *testing.T) {
 // In a container started with docker run -t, leasehold is process 1 and has a terminal, but
 // there is no shell to resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
 // continue, and KEY would stay held.
-func TestLeaseholdAsContainerInitIgnoresCtrlZOnAnyBackend(t *testing.T) {
+func TestLeaseholdAsPID1IgnoresCtrlZOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "sh", "-c",

@@ -213,7 +213,7 @@ func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if signal.Ignored(sig) {
-				t.Skip("the signal is ignored here, as by nohup: a shell cannot trap what it was started to ignore (POSIX, trap)")
+				t.Skip("this process ignores the signal, as under nohup: a shell cannot trap a signal that it ignored at its start (POSIX, trap)")
 			}
 			dir, env := tableEnv(t)
 			p := start(t, dir, env, "run", "k", "--", "sh", "-c",
@@ -226,7 +226,7 @@ func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestLockedMetricsFileDoesNotDelayRunOnAnyBackend(t *testing.T) {
+func TestRunDoesNotWaitForMetricsFileOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	f := lab.Must(os.Create(filepath.Join(dir, "m.prom")))(t)
@@ -238,7 +238,7 @@ func TestLockedMetricsFileDoesNotDelayRunOnAnyBackend(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestSuggestedCommandQuotesControlCharactersOnAnyBackend(t *testing.T) {
+func TestSuggestedCommandIsQuotedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -271,25 +271,25 @@ func TestSignalEndsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
 			p.signal(syscall.SIGINT)
 			p.wait()
 			if by := p.cmd.ProcessState.Sys().(syscall.WaitStatus); by.Signal() != syscall.SIGINT {
-				t.Errorf("it ended by %v", p.cmd.ProcessState)
+				t.Errorf("leasehold ended by %v", p.cmd.ProcessState)
 			}
 		})
 	}
 }
 
-func TestSignalSentBeforeStartOfCMDReachesCMDOnAnyBackend(t *testing.T) {
+func TestSignalBeforeStartReachesCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.endsBy(syscall.SIGUSR1) // leasehold must keep SIGUSR1 until CMD runs, because the process that waits at the gate for CMD's start ignores it
+	p.endsBy(syscall.SIGUSR1) // leasehold must keep SIGUSR1 until CMD runs: the gate process, which waits for CMD's start, ignores SIGUSR1
 }
 
-// The test compares what a CMD of leasehold and the same program without leasehold inherit.
-func TestCMDStartsInSameStateAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
+// The test starts one program with and without leasehold, and compares what it inherits.
+func TestCMDStartsAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("what a process was started with is read in /proc")
+		t.Skip("the test reads the state of a process in /proc")
 	}
 	dir, env := tableEnv(t)
 	f := lab.Must(os.Create(filepath.Join(dir, "in")))(t)
@@ -317,10 +317,10 @@ func TestCMDStartsInSameStateAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
 	lab.Want(t, "under leasehold", tell("leasehold", "run", "k", "--"), want)
 }
 
-// The test uses a server instead of a local store. A process that is suspended (SIGSTOP)
-// while it uses a local store may keep the file locked, so that no other process could
-// acquire the key.
-func TestCMDOfPausedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
+// The test suspends leasehold (SIGSTOP). It uses a server instead of a local store: a
+// suspended process may keep the file of a local store locked, so that no other process
+// could acquire the key.
+func TestCMDIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
@@ -331,7 +331,7 @@ func TestCMDOfPausedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	next.ends(0)
 	for _, line := range strings.Split(strings.TrimSpace(next.stdout.String()), "\n") {
 		if line != "" && !strings.Contains(line, ") Z ") {
-			t.Errorf("it still ran when the next CMD did: %s", line)
+			t.Errorf("a process still ran when the next CMD ran: %s", line)
 		}
 	}
 	p.signal(syscall.SIGCONT)
@@ -365,7 +365,7 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 	return out
 }
 
-func TestCMDIsStoppedWhileLockIsStillTrustedIfServerHangs(t *testing.T) {
+func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -379,7 +379,7 @@ func TestCMDIsStoppedWhileLockIsStillTrustedIfServerHangs(t *testing.T) {
 	seen := events(t, p.stderr.String())
 	for _, kind := range []string{"granted", "renew_error", "stopping", "exited", "error lost"} {
 		if seen[kind] == nil {
-			t.Fatalf("no %q among %v", kind, seen)
+			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
 	// leasehold trusts the lock until 3.6 s after it sent the last answered request, and
@@ -392,11 +392,11 @@ func TestCMDIsStoppedWhileLockIsStillTrustedIfServerHangs(t *testing.T) {
 	}
 	sought := granted.Add(-time.Duration(took+1) * time.Millisecond)
 	if told.Before(sought.Add(2600*time.Millisecond)) || told.After(hung.Add(3600*time.Millisecond)) {
-		t.Errorf("CMD was told %v after the lock was sought and %v after the server hung", told.Sub(sought), told.Sub(hung))
+		t.Errorf("CMD got the signal %v after the lock was requested and %v after the server hung", told.Sub(sought), told.Sub(hung))
 	}
 }
 
-func TestCMDThatIgnoresStopSignalIsKilledIfServerHangs(t *testing.T) {
+func TestCMDThatIgnoresStopSignalIsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -405,7 +405,7 @@ func TestCMDThatIgnoresStopSignalIsKilledIfServerHangs(t *testing.T) {
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	hangs.Store(true)
 	p.ends(123)
-	dead(t, cmd, "CMD lives")
+	dead(t, cmd, "CMD still runs")
 	lab.Want(t, "CMD said", p.stdout.String(), "told\n")
 }
 
@@ -422,10 +422,10 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestCMDDiesWithLeaseholdEvenIfWatchdogIsPausedOnAnyBackend(t *testing.T) {
+func TestCMDDiesDespitePausedWatchdogOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("a signal at the parent's death is Linux's")
+		t.Skip("only Linux sends a signal at the parent's death")
 	}
 	dir, env := tableEnv(t)
 	p, cmd, child := atWork(t, dir, env, "run", "k")
@@ -439,10 +439,10 @@ func TestCMDDiesWithLeaseholdEvenIfWatchdogIsPausedOnAnyBackend(t *testing.T) {
 	p.signal(syscall.SIGKILL)
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	lab.OK(t, syscall.Kill(watchdog, syscall.SIGCONT))
-	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
+	eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
 }
 
-func TestCMDIsStoppedOnLossOfLockEvenIfWatchdogWasKilled(t *testing.T) {
+func TestCMDIsStoppedAfterDeathOfWatchdog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -469,19 +469,19 @@ func TestDeadOrPausedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 			})
 			p.signal(syscall.SIGKILL)
 			eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-			eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
+			eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
 		})
 	}
 }
 
 // The test kills each watchdog process in turn, as the kernel may do when memory runs out.
-func TestCMDIsStoppedOnLossOfLockAfterDeathOfTenWatchdogs(t *testing.T) {
+func TestCMDIsStoppedAfterDeathOfTenWatchdogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
 	p, cmd, child := atWork(t, dir, server.env, "run", "-l", "3s", "k")
 	deaths := 0
-	eventually(t, "no other watchdog", func() bool {
+	eventually(t, "the death of the last watchdog", func() bool {
 		said := p.stderr.String()
 		if strings.Count(said, "started another") == deaths && !strings.Contains(said, ": it has died 10 times") {
 			deaths++
@@ -491,7 +491,7 @@ func TestCMDIsStoppedOnLossOfLockAfterDeathOfTenWatchdogs(t *testing.T) {
 	})
 	hangs.Store(true)
 	p.ends(123)
-	dead(t, child, "what CMD has started lives")
+	dead(t, child, "the process that CMD has started still runs")
 }
 
 func childrenOf(t *testing.T, pid int) []int {
@@ -510,7 +510,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-func TestSixteenProcessesHoldKeyOneAfterAnotherOnAnyBackend(t *testing.T) {
+func TestProcessesHoldKeyOneByOneOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)

@@ -54,7 +54,7 @@ func TestJSONSchemaListsEveryPrintedField(t *testing.T) {
 	for name, def := range top.Defs {
 		for _, field := range def.Required {
 			if def.Properties[field] == nil {
-				t.Errorf("%s needs %s, which it does not describe", name, field)
+				t.Errorf("%s requires %s, but does not describe it", name, field)
 			}
 		}
 	}

@@ -33,6 +33,6 @@ func TestHelpListsForwardedSignals(t *testing.T) {
 	slices.Sort(named)
 	slices.Sort(passed)
 	if !slices.Equal(named, passed) {
-		t.Errorf("the help names %v, but passed on are %v", named, passed)
+		t.Errorf("the help names %v, but leasehold passes on %v", named, passed)
 	}
 }

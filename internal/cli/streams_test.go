@@ -65,7 +65,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	return found
 }
 
-func TestStandardStreamsAreWrittenOnlyThroughTypeOutput(t *testing.T) {
+func TestOnlyTypeOutputWritesToStandardStreams(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // the four uses are in FromOS and New, which set up the streams
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor
@@ -92,14 +92,14 @@ func TestStandardStreamsAreWrittenOnlyThroughTypeOutput(t *testing.T) {
 	}
 	for _, line := range []string{`fmt.Fprintln(a.Env.Stdout, "x")`, `fmt.Println("x")`, `os.Stderr.WriteString("x")`, `println("x")`, `env.Stderr.Write(nil)`} {
 		if len(writers(t, "x.go", "package x\nfunc f() { "+line+" }")) != 1 {
-			t.Errorf("it does not see %s", line)
+			t.Errorf("writers does not find %s", line)
 		}
 	}
 }
 
 // Only package cli may import a package under commands/. Code that two of these packages
 // share belongs in a package outside commands/.
-func TestCommandPackagesAreImportedOnlyByPackageCLI(t *testing.T) {
+func TestOnlyPackageCLIImportsCommandPackages(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -122,6 +122,6 @@ func TestCommandPackagesAreImportedOnlyByPackageCLI(t *testing.T) {
 		return nil
 	})
 	if err != nil || known < 4 {
-		t.Errorf("%d rooms, %v", known, err)
+		t.Errorf("%d imports of command packages, %v", known, err)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is a process on a pseudo-terminal of its own. It collects all the text that the
-// process writes there.
+// screen is a process on its own pseudo-terminal. It collects all text that the process
+// writes there.
 type screen struct {
 	*process
 	tty  *os.File
@@ -89,7 +89,7 @@ func (s *screen) types(keys string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-func TestWaitForKeyRewritesOneLineOfTerminalOnAnyBackend(t *testing.T) {
+func TestWaitForKeyIsShownOnOneLineOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder, _, _ := atWork(t, dir, env, "run", "k")
@@ -123,7 +123,7 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyBackend(t *testing.T) {
 	s.types(ctrlZ)
 	s.shows(`stopped\r\n`)
 	if !isStopped(cmd) || !isStopped(leasehold) {
-		t.Error("CMD or leasehold runs")
+		t.Error("CMD or leasehold is not suspended")
 	}
 	s.types("go\n")
 	s.types("again\n")
@@ -203,15 +203,15 @@ func TestLinesFitTerminalOnAnyBackend(t *testing.T) {
 		return s.shown()
 	}
 	for _, args := range [][]string{{"ls"}, {"ls", "-a"}} {
-		lab.Want(t, "lines of a header and a lock", strings.Count(fits(args...), "\r\n"), 2)
+		lab.Want(t, "lines for a header and a lock", strings.Count(fits(args...), "\r\n"), 2)
 	}
 	fits("doctor", "--layout", "dynamo-dlm")
 	if text := fits("ls", "-t", "my locks"); strings.Count(text, "\r\n") != 2 {
-		t.Errorf("not an error of two lines: %q", text)
+		t.Errorf("the error does not have two lines: %q", text)
 	}
 }
 
-func TestListCheckPrintsResultsSoFarAfterCtrlCOnAnyBackend(t *testing.T) {
+func TestListCheckPrintsResultsAtCtrlCOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -224,7 +224,7 @@ func TestListCheckPrintsResultsSoFarAfterCtrlCOnAnyBackend(t *testing.T) {
 	s.shows(`later  [^\n]* unknown\r\n`)
 }
 
-func TestBreakAsksForConfirmationOnTerminalOnAnyBackend(t *testing.T) {
+func TestBreakAsksForConfirmationOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestBreakAsksForConfirmationOnTerminalOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestListOnTerminalShowsExpiryIfRecordHasNoLease(t *testing.T) {
+func TestListShowsExpiryIfRecordHasNoLease(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if f.layout.Capabilities().Expiry != layout.WallClock {
@@ -271,7 +271,7 @@ func TestListOnTerminalShowsExpiryIfRecordHasNoLease(t *testing.T) {
 	}
 }
 
-func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyBackend(t *testing.T) {
+func TestForgetKeepsChangedRecordOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
@@ -298,7 +298,7 @@ func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestForgetAtTerminalAsksForConfirmationOnAnyBackend(t *testing.T) {
+func TestForgetAsksForConfirmationOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestForgetAtTerminalAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestBreakSuggestsRenamingAttributeThatMakesRecordInvalid(t *testing.T) {
+func TestBreakSuggestsRenamingOffendingAttribute(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

@@ -88,14 +88,14 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 
 // If leasehold run treated the timeout as a held key, it would exit with the code given by
 // -E. A cron job with -E 0 would then look as if another host had run it.
-func TestRunDoesNotReportKeyHeldIfServerNeverAnswers(t *testing.T) {
+func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
 		args = append([]string{"run", "-w", "500ms", "-E", "0", "--json", "job"}, args...)
 		stderr := refuses(t, f.env, 125, "no answer in time: check the network", append(args, "--", "true")...)
 		if !strings.Contains(stderr, `"error":"aws"`) {
-			t.Errorf("%v: no error of AWS: %s", args, stderr)
+			t.Errorf("%v: no error of kind aws: %s", args, stderr)
 		}
 	}
 }
@@ -108,17 +108,17 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 		fault   fault
 	}{
 		"forget": {"forget job --yes", unanswered}, "break": {"break job", unanswered}, "table check": {"table check", unanswered},
-		"table create": {"table create", unanswered}, "table create, described": {"table create", stops},
+		"table create": {"table create", unanswered}, "table create, DescribeTable answered": {"table create", stops},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			stderr := refuses(t, newFaulty(t, table.Spec{}, c.fault).env, 2, "no answer in time: check the network", strings.Fields(c.command)...)
 			if !regexp.MustCompile(`^leasehold: no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint\n`).MatchString(stderr) {
-				t.Errorf("no report while it waits: %s", stderr)
+				t.Errorf("no report while the command waits: %s", stderr)
 			}
 			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("it ended after %v, want 20s at most", took)
+				t.Errorf("the command ended after %v, want 20s at most", took)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 
 // Standard output is /dev/full, so the command cannot write the grant. The server hangs, so
 // the command cannot release the key either.
-func TestAcquireEndsEvenIfItCanNeitherPrintNorReleaseGrant(t *testing.T) {
+func TestAcquireEndsIfPrintAndReleaseFail(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestAcquireEndsEvenIfItCanNeitherPrintNorReleaseGrant(t *testing.T) {
 	}
 }
 
-func TestAccessDeniedErrorContainsDeniedAction(t *testing.T) {
+func TestAccessDeniedErrorNamesAction(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
@@ -193,7 +193,7 @@ func TestVerboseFlagLogsEveryRequest(t *testing.T) {
 	}
 }
 
-func TestVerboseLogShowsAttemptNumbersOfRetriedRequest(t *testing.T) {
+func TestVerboseLogNumbersEachAttempt(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	f := newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool { return requests.Add(1) <= 2 }, unavailable))
@@ -206,8 +206,8 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// Once a second, the command checks whether it has had no useful reply for three seconds,
-// and if so reports the trouble. On a busy machine the report may come later than that.
+// Once a second, the command checks the time since the last useful reply. After three
+// seconds it reports the trouble. On a busy machine, the report may come later.
 func TestRunReportsFailingRequestsAsTextAndJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -284,7 +284,7 @@ func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 		}
 		const meanwhile = "leasehold: trust in k is about to end: stopping CMD\nleasehold: CMD has ended: trying to release k, for up to 5s\n"
 		if args[0] == "run" && !strings.Contains(stderr, meanwhile) {
-			t.Errorf("what is not said while it happens: %s", stderr)
+			t.Errorf("the messages about the stop of CMD are missing: %s", stderr)
 		}
 	}
 }

@@ -27,14 +27,14 @@ type Holds struct {
 	session   atomic.Pointer[session]
 
 	failing  failing
-	resumes  indoubt.Attempts[string] // attempts to resume a grant whose outcome is unknown, by the grant's id
+	resumes  indoubt.Attempts[string] // attempts of unknown outcome to resume a grant, by the grant's id
 	resuming sync.Map                 // a channel for each Resume in progress, by the grant's id; closed when that Resume has ended
 	result   error                    // error of the first Close, returned by later calls of Close
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]struct{}
 	grants  int                // number of grants that this client has held so far
-	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
+	unfreed map[*Lock]struct{} // locks without a session whose failed release a timer repeats
 }
 
 // New returns a Holds without locks. shared is true if locks will be held under a session.
@@ -92,8 +92,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats records whether a timer repeats the failed release of h. Close also frees the locks
-// whose release a timer repeats.
+// repeats records whether a timer repeats the failed release of h, a lock without a session.
+// Close also frees the locks whose release a timer repeats.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Holds) repeats(h *Lock, repeats bool) {
 	}
 }
 
-// failedToFree returns the locks whose release has failed and is repeated by a timer.
+// failedToFree returns the locks without a session whose failed release a timer repeats.
 func (c *Holds) failedToFree() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

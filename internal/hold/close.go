@@ -31,7 +31,7 @@ func (c *Holds) Close(ctx context.Context) error {
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
 	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals)}
-	held := c.byTrust() // called before failedToFree: a lock whose release fails between the two calls is then in held
+	held := c.byTrust() // called before failedToFree: if the release of a lock fails between the two calls, the lock is in held
 	locks := slices.Concat(c.failedToFree(), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)
@@ -47,7 +47,7 @@ type closer struct {
 	limit context.Context
 	slots ctxmutex.Mutex // semaphore with one slot for each request that may be in flight, Renewals in total
 	wg    sync.WaitGroup
-	busy  atomic.Bool // a function in Do did not return in time, and still runs
+	busy  atomic.Bool // a function passed to Do did not return in time, and still runs
 
 	mu   sync.Mutex // guards errs
 	errs []error
@@ -65,16 +65,16 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function in Do works under it. If the functions under the
-// locks of a session return within half of ReleaseGrace, one write ends the session and
+// freeAll frees each lock once no function passed to Do runs under it. If the functions under
+// the locks of a session return within half of ReleaseGrace, one write ends the session and
 // frees these locks together. Otherwise they are freed one by one, so that a function that
 // does not return delays only its own lock.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
-		// The end of its context tells a function in Do to stop. The lease is renewed until the
-		// function has returned.
+		// The end of the lock's context tells a function passed to Do to stop. The lease is
+		// renewed until the function has returned.
 		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock
@@ -95,7 +95,7 @@ func (cl *closer) freeAll(locks []*Lock) {
 }
 
 // freeOne frees a lock in a goroutine, once a slot for its request is available. If no
-// function in Do works under the lock, freeOne waits for the slot before it starts the
+// function passed to Do runs under the lock, freeOne waits for the slot before it starts the
 // goroutine.
 func (cl *closer) freeOne(h *Lock) {
 	if h.working.AreOver() {

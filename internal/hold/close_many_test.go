@@ -17,7 +17,7 @@ import (
 )
 
 // server simulates a DynamoDB that processes a limited number of releases at a time, and lets
-// the others wait. It records their order, and the largest number in flight at a time.
+// the others wait. It records the order of all releases, and how many were in flight at most.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -48,7 +48,7 @@ func newServer(places int, takes time.Duration) *server {
 	return &server{places: make(chan struct{}, places), takes: takes}
 }
 
-func TestCloseOfManyLocksSendsAtMost128ReleasesAtOnce(t *testing.T) {
+func TestCloseSendsAtMost128ReleasesAtOnce(t *testing.T) {
 	thousands := lab.Cases(10_000, 600)
 	type row struct {
 		locks  int
@@ -75,7 +75,7 @@ func TestCloseOfManyLocksSendsAtMost128ReleasesAtOnce(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesLocksWithLeastRemainingTrustFirst(t *testing.T) {
+func TestCloseReleasesLocksInOrderOfExpiry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 64 { // each lock is trusted for one second less than the lock before
@@ -92,7 +92,7 @@ func TestCloseReleasesLocksWithLeastRemainingTrustFirst(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesOtherLocksWhileSomeReleasesHang(t *testing.T) {
+func TestCloseReleasesLocksWhileOtherReleasesHang(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "hung", 15, leasehold.WithLease(10*time.Second)) // these locks have the least trust, so Close releases them first
@@ -112,7 +112,7 @@ func TestCloseReleasesOtherLocksWhileSomeReleasesHang(t *testing.T) {
 	})
 }
 
-func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
+func TestCloseErrorIsOneShortLine(t *testing.T) {
 	for _, n := range []int{1, 2, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -123,10 +123,10 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 				lab.WantErr(t, "close", err, leasehold.ErrUnknownOutcome, context.Canceled)
 				text := fmt.Sprint(err)
 				if strings.Contains(text, "\n") || len(text) > 400 || !strings.Contains(text, "job/") || !strings.Contains(text, "locks") {
-					t.Errorf("close says %q", text)
+					t.Errorf("error text %q", text)
 				}
 				if n > 1 && !strings.Contains(text, fmt.Sprint(n)) {
-					t.Errorf("close does not say of how many: %q", text)
+					t.Errorf("the error does not contain the number of locks: %q", text)
 				}
 				lab.WantAs[*leasehold.OpError](t, "close", err)
 				lab.Elapse(3 * time.Second) // let the unanswered requests end
@@ -135,7 +135,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 	}
 }
 
-func TestCloseErrorQuotesErrorOfReleaseWithKnownOutcome(t *testing.T) {
+func TestCloseErrorPrefersErrorOfKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -149,7 +149,7 @@ func TestCloseErrorQuotesErrorOfReleaseWithKnownOutcome(t *testing.T) {
 			case !sent.Swap(true):
 				return nil, lab.ErrReset
 			}
-			return lab.Refusal(400, "AccessDeniedException"), nil // the release of this key ends here, with an unknown outcome; the throttled releases are still repeated
+			return lab.Refusal(400, "AccessDeniedException"), nil // ends the release of this key, with an unknown outcome; the releases of b and c are throttled, and repeated
 		})
 		err := c.Close(w.Within(6 * time.Second))
 		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "3 of 3 locks") || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
@@ -158,7 +158,7 @@ func TestCloseErrorQuotesErrorOfReleaseWithKnownOutcome(t *testing.T) {
 	})
 }
 
-func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
+func TestCloseWithEndedContextTakesReleaseGrace(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", 200)

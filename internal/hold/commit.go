@@ -139,8 +139,8 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	// each handle is dropped now, so that a later release of another handle does not wait
-	// for this release
+	// Drop each handle now, so that a later release of another handle does not wait for this
+	// release.
 	for _, r := range rs {
 		r.drop(limit)
 	}
@@ -184,7 +184,7 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // grant, the transaction contains the grant's guard in place of its release. If the
 // transaction was committed, commitWithReleases ends all the releases. Otherwise it ends
 // only the releases of locks that were lost. If the outcome is unknown, it adds the attempt
-// to the freeing of each other release. It stores the transaction in progress in *now.
+// to the freeing of each lock that it would release. It stores the transaction in *now.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

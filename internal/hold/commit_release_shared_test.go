@@ -45,26 +45,26 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.commits.CommitAndRelease(ctx, noted(value), opts...)
 }
 
-// grouped has the values of newSharedGrant's parameter grouped, by the name of the subtest.
+// grouped maps the name of a subtest to a value for newSharedGrant's parameter grouped.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestCommitAndReleaseOfSharedGrantReturnsNilIfCommitIsApplied(t *testing.T) {
+func TestAppliedCommitAndReleaseReturnsNil(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	// Each function is called after the commit was applied, and before its reply arrives.
 	for name, between := range map[string]func(s *sharedGrant){
-		"nothing":                  func(*sharedGrant) {},
-		"granted to another":       func(s *sharedGrant) { s.Steal("job") },
-		"and the other key":        func(s *sharedGrant) { s.Steal("other") },
-		"the trust has ended":      func(s *sharedGrant) { noMore(s); lab.Elapse(21 * time.Second) },
-		"noticed as lost":          func(s *sharedGrant) { s.Steal("job"); _ = s.outer.Renew(s.T.Context()) },
-		"detached":                 func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); _, _ = s.inner.Detach() },
-		"closed":                   func(s *sharedGrant) { lab.Go(func() error { return s.c.Close(s.T.Context()) }) },
-		"no release is answered":   noMore,
-		"the last, not answered":   func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); noMore(s) },
-		"the last, and it is lost": func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); s.Steal("job") },
+		"nothing":                 func(*sharedGrant) {},
+		"granted to other client": func(s *sharedGrant) { s.Steal("job") },
+		"other key granted":       func(s *sharedGrant) { s.Steal("other") },
+		"lease expired":           func(s *sharedGrant) { noMore(s); lab.Elapse(21 * time.Second) },
+		"loss noticed":            func(s *sharedGrant) { s.Steal("job"); _ = s.outer.Renew(s.T.Context()) },
+		"detached":                func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); _, _ = s.inner.Detach() },
+		"closed":                  func(s *sharedGrant) { lab.Go(func() error { return s.c.Close(s.T.Context()) }) },
+		"no reply to release":     noMore,
+		"last handle, no reply":   func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); noMore(s) },
+		"last handle, lock lost":  func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); s.Steal("job") },
 	} {
 		for where, grouped := range grouped {
-			if name == "and the other key" && !grouped {
+			if name == "other key granted" && !grouped {
 				continue
 			}
 			t.Run(name+", "+where, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestCommitAndReleaseOfSharedGrantReturnsNilIfCommitIsApplied(t *testing.T) 
 						between(s)
 						return res, err
 					}))
-					lab.WantErr(t, "it has landed", s.commitAndRelease(t.Context(), "1"), nil)
+					lab.WantErr(t, "commit and release", s.commitAndRelease(t.Context(), "1"), nil)
 					w.WantLog("1")
 					s.wire.SetFault(nil)
 					_ = s.c.Close(t.Context())
@@ -85,7 +85,7 @@ func TestCommitAndReleaseOfSharedGrantReturnsNilIfCommitIsApplied(t *testing.T) 
 	}
 }
 
-func TestCommitAndReleaseOfSharedGrantEndsOnlyItsOwnHandle(t *testing.T) {
+func TestCommitAndReleaseEndsOnlyItsOwnHandle(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -94,14 +94,14 @@ func TestCommitAndReleaseOfSharedGrantEndsOnlyItsOwnHandle(t *testing.T) {
 			return r.Send()
 		}))
 		lab.WantErr(t, "commit and release", s.commitAndRelease(s.inner.Context(), "1"), nil)
-		lab.WantErr(t, "again", s.commitAndRelease(t.Context(), "2"), leasehold.ErrReleased)
+		lab.WantErr(t, "second commit and release", s.commitAndRelease(t.Context(), "2"), leasehold.ErrReleased)
 		lab.WantErr(t, "the other handle", s.outer.Commit(t.Context(), noted("3")), nil)
 		w.WantLog("1", "3")
 		w.Release(s.outer)
 	})
 }
 
-func TestCommitAndReleaseOfGroupDoesNotReleaseSharedGrant(t *testing.T) {
+func TestCommitAndReleaseOfGroupKeepsSharedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		lab.OK(t, s.commitAndRelease(t.Context(), "1"))
@@ -119,7 +119,7 @@ func TestCommitAndReleaseOfGroupDoesNotReleaseSharedGrant(t *testing.T) {
 
 // Two handles of a grant commit and release at the same time. The commit that is applied
 // first must not free the key, because the other commit would then be rejected.
-func TestConcurrentCommitAndReleaseOfAllHandlesOfGrantSucceeds(t *testing.T) {
+func TestConcurrentCommitAndReleaseSucceeds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
@@ -129,14 +129,14 @@ func TestConcurrentCommitAndReleaseOfAllHandlesOfGrantSucceeds(t *testing.T) {
 			synctest.Wait()
 		}
 		for range 2 {
-			lab.WantErr(t, "errs", <-errs, nil)
+			lab.WantErr(t, "commit and release", <-errs, nil)
 		}
 		w.WantLog("0", "1")
 		w.WantReleased("job")
 	})
 }
 
-func TestCommitAndReleaseOfSharedGrantEndsHandleEvenIfItFails(t *testing.T) {
+func TestFailedCommitAndReleaseEndsHandle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -173,7 +173,7 @@ func TestCommitAndReleaseOfSharedGrantEndsHandleEvenIfItFails(t *testing.T) {
 	}
 }
 
-func TestReleaseSucceedsDespiteUnansweredCommitOfOtherHandle(t *testing.T) {
+func TestUnansweredCommitDoesNotBlockOtherHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
@@ -184,7 +184,7 @@ func TestReleaseSucceedsDespiteUnansweredCommitOfOtherHandle(t *testing.T) {
 	})
 }
 
-func TestCommitOfSharedGrantIsNotRepeatedOnceLockIsLost(t *testing.T) {
+func TestCommitIsNotRepeatedOnceLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -214,11 +214,11 @@ func appliedUnheard(wire *lab.Wire, then func()) {
 func isUnknownAlone(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.Is(err, leasehold.ErrLost) || reasonOf(err) != "" {
-		t.Errorf("want an unknown outcome, and no loss: %v", err)
+		t.Errorf("want an unknown outcome and no loss, got %v", err)
 	}
 }
 
-func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
+func TestUnansweredCommitAndReleaseReportsNoLoss(t *testing.T) {
 	another := func(w *lab.World) *leasehold.Lock {
 		other, _ := w.Client(lab.Config())
 		return w.Acquire(other, "job")
@@ -253,14 +253,14 @@ func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitReturnsUnknownOutcomeEvenIfLockIsLost(t *testing.T) {
+func TestUnansweredCommitOfLostLockReportsNoLoss(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, map[string]string{
-				"its own lock is lost": "job", "the other is lost": "outer",
+				"own lock lost": "job", "other lock lost": "outer",
 			}, func(t *testing.T, w *lab.World, lost string) {
 				_, wire, lock := w.Work().Holding(lab.Config())
 				other, _ := w.Client(lab.Config())

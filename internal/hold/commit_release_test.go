@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitAndReleaseLetsNextGoroutineAcquireKeyAtOnce(t *testing.T) {
+func TestCommitAndReleaseWakesNextGoroutineAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -27,7 +27,7 @@ func TestCommitAndReleaseLetsNextGoroutineAcquireKeyAtOnce(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseHandsOverKeyDespiteFailedWrite(t *testing.T) {
+func TestFailedCommitAndReleaseHandsOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -43,28 +43,28 @@ func TestCommitAndReleaseHandsOverKeyDespiteFailedWrite(t *testing.T) {
 
 func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.ReleaseOption{
-		"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)},
+		"record kept": nil, "record deleted": {leasehold.DeleteOnRelease(true)},
 	}, func(t *testing.T, w *lab.World, opts []leasehold.ReleaseOption) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
-		lab.WantErr(t, "its reply lost", lock.CommitAndRelease(t.Context(), noted("1"), opts...), nil)
+		lab.WantErr(t, "commit whose reply is lost", lock.CommitAndRelease(t.Context(), noted("1"), opts...), nil)
 		// The next commit is repeated until the caller's context ends. None of its requests
 		// gets a reply.
 		lock = w.Acquire(c, "job")
 		wire.SetFault(lab.Script(lab.Unheard, lab.Unheard, lab.Unheard))
-		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...), leasehold.ErrUnknownOutcome)
-		lab.WantErr(t, "released again", lock.Release(t.Context()), nil)
+		lab.WantErr(t, "commit without a reply", lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		w.WantLog("1", "2")
 	})
 }
 
-func TestCommitAndReleaseReleasesLockEvenIfCommitIsNotSent(t *testing.T) {
+func TestCommitAndReleaseFreesKeyIfCommitIsNotSent(t *testing.T) {
 	for name, commit := range map[string]func(w *lab.World, h held) error{
-		"an ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
-		"a bad write": func(_ *lab.World, h held) error {
+		"ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
+		"bad write": func(_ *lab.World, h held) error {
 			return h.CommitAndRelease(context.Background(), lab.Writes(types.TransactWriteItem{}))
 		},
-		"a bad option": func(_ *lab.World, h held) error {
+		"bad option": func(_ *lab.World, h held) error {
 			bad := leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": lab.Str("x")})
 			return h.CommitAndRelease(context.Background(), nil, bad)
 		},
@@ -94,9 +94,9 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 		reason leasehold.LostReason
 	}
 	lab.Each(t, map[string]row{
-		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced},
-		"deleted":            {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
-		"resumed by somebody": {func(w *lab.World) {
+		"granted to other client": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced},
+		"deleted":                 {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
+		"resumed by other client": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("theirs")})
 		}, leasehold.LostReplaced},
 	}, func(t *testing.T, w *lab.World, end row) {
@@ -107,33 +107,33 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 		if reasonOf(err) != end.reason || errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("commit: %v", err)
 		}
-		lab.WantErr(t, "released again", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "second release", lock.Release(t.Context()), leasehold.ErrLost)
 		lab.Want(t, "version of the next holder's record", lab.Text(w.Item("job"), "recordVersionNumber"), before)
 		w.WantLog()
 	})
 }
 
-func TestCommitAndReleaseSucceedsIfCalledWithContextOfLock(t *testing.T) {
+func TestCommitAndReleaseAcceptsContextOfItsLock(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
-			w.T.Errorf("its context goes on: %v", context.Cause(ctx))
+			w.T.Errorf("the context has not ended: %v", context.Cause(ctx))
 		}
 		return err
 	}
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client) error{
-		"that of the lock": func(w *lab.World, c *leasehold.Client) error {
+		"context of lock": func(w *lab.World, c *leasehold.Client) error {
 			lock := w.Acquire(c, "job")
 			return commit(lock.Context(), w, lock)
 		},
-		"one derived from it": func(w *lab.World, c *leasehold.Client) error {
+		"derived context": func(w *lab.World, c *leasehold.Client) error {
 			return c.Do(w.T.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
 				ctx, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				return commit(ctx, w, lock)
 			})
 		},
-		"that of a group": func(w *lab.World, c *leasehold.Client) error {
+		"context of group": func(w *lab.World, c *leasehold.Client) error {
 			return w.AcquireAll(c, leasehold.Keys("job", "other")).Do(w.T.Context(), func(ctx context.Context, g *leasehold.Group) error {
 				return commit(ctx, w, g)
 			})
@@ -147,19 +147,19 @@ func TestCommitAndReleaseSucceedsIfCalledWithContextOfLock(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenContextEnds(t *testing.T) {
 	type row struct {
 		bound func(ctx context.Context) (context.Context, context.CancelFunc)
 		after time.Duration
 	}
 	bounds := map[string]row{
-		"cancelled outside": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+		"outer context ends": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return ctx, func() {}
 		}, 5 * time.Second},
-		"a deadline inside": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+		"deadline passes": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 3*time.Second)
 		}, 3 * time.Second},
-		"one of its own is cancelled": {func(context.Context) (context.Context, context.CancelFunc) {
+		"separate context ends": {func(context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(3*time.Second, cancel)
 			return ctx, cancel
@@ -201,7 +201,7 @@ func TestCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
+func TestCommitAndReleaseFailsOnceLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -216,7 +216,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseReturnsErrorOfCommitIfReleaseHasNoReply(t *testing.T) {
+func TestUnansweredReleaseDoesNotHideCommitError(t *testing.T) {
 	says := func(what string) func(error) bool {
 		return func(err error) bool { return strings.Contains(err.Error(), what) }
 	}
@@ -263,10 +263,10 @@ func TestCommitAndReleaseReturnsErrorOfCommitIfReleaseHasNoReply(t *testing.T) {
 						t.Errorf("error %v", err)
 					}
 					if tc.first == 0 && !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("what became of the releases is not said: %v", err)
+						t.Errorf("the error does not mention the failed releases: %v", err)
 					}
 					if what == "a group" && errors.Is(err, leasehold.ErrUnknownOutcome) {
-						t.Errorf("nothing was written: %v", err)
+						t.Errorf("unknown outcome, although nothing was written: %v", err)
 					}
 					w.WantLog()
 					wire.SetFault(nil)
@@ -277,9 +277,9 @@ func TestCommitAndReleaseReturnsErrorOfCommitIfReleaseHasNoReply(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenOtherLockEndsCallersContext(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenOuterLockEnds(t *testing.T) {
 	lab.Each(t, map[string]bool{
-		"bound to another lock": false, "bound to its own too": true,
+		"bound to other lock": false, "bound to both locks": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		outer := w.Acquire(c, "outer")
@@ -305,16 +305,16 @@ func TestCommitAndReleaseReturnsWhenOtherLockEndsCallersContext(t *testing.T) {
 // Within this client's lease, no other client can be granted the key unless the commit was
 // applied and freed the key. So the grant of another client within that time proves that
 // the commit was applied.
-func TestReleaseSucceedsIfUnansweredCommitAndReleaseFreedKey(t *testing.T) {
+func TestReleaseSucceedsIfCommitAlreadyFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.On(lab.Call.Commits, lab.Unheard))
-		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("1")), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "commit without a reply", lock.CommitAndRelease(w.Within(2*time.Second), noted("1")), leasehold.ErrUnknownOutcome)
 		next := w.Acquire(other, "job")
 		lab.Elapse(10 * time.Second) // let the release that follows the commit be answered
-		lab.WantErr(t, "released again", lock.Release(t.Context()), nil)
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		w.Release(next)
 	})
 }

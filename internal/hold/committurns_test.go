@@ -86,7 +86,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	})
 }
 
-func TestCommitThatWaitsForCommitFailsOnceLockIsReleased(t *testing.T) {
+func TestWaitingCommitFailsOnceLockIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))
@@ -95,7 +95,7 @@ func TestCommitThatWaitsForCommitFailsOnceLockIsReleased(t *testing.T) {
 		lab.Elapse(0)
 		wg.Go(func() {
 			began := time.Now()
-			lab.WantErr(t, "queued commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2"))), leasehold.ErrReleased)
+			lab.WantErr(t, "waiting commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2"))), leasehold.ErrReleased)
 			lab.Want(t, "returned after", time.Since(began), time.Second)
 		})
 		lab.Elapse(time.Second)
@@ -124,10 +124,10 @@ func TestReleaseFreesKeyDespiteUnansweredCommit(t *testing.T) {
 	})
 }
 
-func TestRenewalWaitsForCommitAtMostQuarterOfRemainingTrust(t *testing.T) {
+func TestRenewalWaitsOnlyBrieflyForCommit(t *testing.T) {
 	lab.Each(t, map[string]struct{ commit, wait time.Duration }{
-		"a short one": {time.Second, time.Second},
-		"a long one":  {3 * time.Second, 2 * time.Second}, // the lock is still trusted for 8 s, and the renewal waits for a quarter of that
+		"short commit": {time.Second, time.Second},
+		"long commit":  {3 * time.Second, 2 * time.Second}, // the lock is still trusted for 8 s, and the renewal waits for a quarter of that
 	}, func(t *testing.T, w *lab.World, tc struct{ commit, wait time.Duration }) {
 		_, wire, lock := w.Work().Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(10 * time.Second)
@@ -143,12 +143,12 @@ func TestRenewalWaitsForCommitAtMostQuarterOfRemainingTrust(t *testing.T) {
 		if took := time.Since(began); (took - tc.wait).Abs() > 5*time.Millisecond {
 			t.Errorf("the renewal waited %v, want %v", took, tc.wait)
 		}
-		lab.WantErr(t, "done", <-done, nil)
+		lab.WantErr(t, "commit", <-done, nil)
 		w.Release(lock)
 	})
 }
 
-func TestCommitSucceedsDespiteRenewalDuringCommit(t *testing.T) {
+func TestCommitSucceedsDespiteConcurrentRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {

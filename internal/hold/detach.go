@@ -111,9 +111,9 @@ func (c *Holds) detachAgain(d Detached, h *Lock) {
 }
 
 // beginResume waits until no other Resume of the grant is in progress, and blocks later ones
-// until end is called. It returns false if ctx ends first. If two calls ran
-// at once, the condition of each could accept the version that the other has written. Both
-// calls would then succeed.
+// until end is called. It returns false if ctx ends first. If two calls ran at once, the
+// condition of each could accept the version that the other has written. Both calls would
+// then succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

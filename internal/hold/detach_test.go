@@ -17,11 +17,11 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestResumeSucceedsAfterHundredsOfUnansweredResumes(t *testing.T) {
+func TestResumeSucceedsAfter200UnansweredResumes(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
-		"there was no network": lab.Drop,
-		"none of them arrived": lab.On(isUpdate, lab.Drop),
-		"all of them landed":   lab.On(isUpdate, lab.LoseReply),
+		"no network":            lab.Drop,
+		"attempts not received": lab.On(isUpdate, lab.Drop),
+		"attempts applied":      lab.On(isUpdate, lab.LoseReply),
 	}, func(t *testing.T, w *lab.World, unanswered lab.Fault) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -32,7 +32,7 @@ func TestResumeSucceedsAfterHundredsOfUnansweredResumes(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			began := time.Now()
 			if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) || time.Since(began) > 2*time.Second {
-				t.Fatalf("without an answer: %v after %v", err, time.Since(began))
+				t.Fatalf("resume without a reply: %v after %v", err, time.Since(began))
 			}
 			cancel()
 		}
@@ -41,7 +41,7 @@ func TestResumeSucceedsAfterHundredsOfUnansweredResumes(t *testing.T) {
 	})
 }
 
-func TestResumeSucceedsIfItsUnansweredAttemptWasApplied(t *testing.T) {
+func TestResumeSucceedsDespiteLostReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -59,7 +59,7 @@ func TestResumeSucceedsIfItsUnansweredAttemptWasApplied(t *testing.T) {
 	})
 }
 
-func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
+func TestOnlyOneOfConcurrentResumesSucceeds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -80,9 +80,9 @@ func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestResumeInterruptedByCloseDoesNotReleaseGrant(t *testing.T) {
+func TestCloseDuringResumeKeepsKeyHeld(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
-		"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond,
+		"caller waits": time.Hour, "caller has left": 500 * time.Millisecond,
 	}, func(t *testing.T, w *lab.World, leaves time.Duration) {
 		c, wire := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -95,13 +95,13 @@ func TestResumeInterruptedByCloseDoesNotReleaseGrant(t *testing.T) {
 		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("resume: %v", err)
 		}
-		lab.WantErr(t, "while the grant's trust lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
+		lab.WantErr(t, "other client, while the grant lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
 	})
 }
 
-// When its request is answered, Resume logs that the client holds many locks. This test's log
-// handler blocks at that line until Close has begun. Only then can Resume notice Close.
-func TestResumeAnsweredDuringCloseDoesNotReleaseGrant(t *testing.T) {
+// After the reply to its request, Resume logs a warning that the client holds many locks. This
+// test's log handler blocks at that line until Close has begun. Then Resume notices Close.
+func TestResumeThatReturnsDuringCloseKeepsKeyHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -118,19 +118,19 @@ func TestResumeAnsweredDuringCloseDoesNotReleaseGrant(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(resumed) > 0 {
-			t.Error("not what this test is about: it was answered before Close")
+			t.Error("bad setup: Resume returned before Close began")
 		}
 		go func() { closed <- c.Close(t.Context()) }()
 		synctest.Wait()
 		close(closing)
 		lab.WantErr(t, "resume", <-resumed, leasehold.ErrClosed)
-		lab.WantErr(t, "closed", <-closed, nil)
+		lab.WantErr(t, "close", <-closed, nil)
 		other, _ := w.Client(lab.Config())
-		lab.WantErr(t, "while the grant's trust lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
+		lab.WantErr(t, "other client, while the grant lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
 	})
 }
 
-func TestLocalWaiterSendsNoRequestWhileClientHoldsResumedLock(t *testing.T) {
+func TestLocalWaiterOfResumedLockSendsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -141,7 +141,7 @@ func TestLocalWaiterSendsNoRequestWhileClientHoldsResumedLock(t *testing.T) {
 		lab.Elapse(4 * time.Second)
 		for _, c := range wire.Sent() {
 			if !c.Renews() {
-				t.Errorf("sent %s while the key is held here", c.Op)
+				t.Errorf("sent %s while this client holds the key", c.Op)
 			}
 		}
 		w.Release(lock)
@@ -149,7 +149,7 @@ func TestLocalWaiterSendsNoRequestWhileClientHoldsResumedLock(t *testing.T) {
 	})
 }
 
-func TestReleaseOfResumedLockWakesOnlyOneGoroutineOfClient(t *testing.T) {
+func TestReleaseOfResumedLockWakesOneGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -164,7 +164,7 @@ func TestReleaseOfResumedLockWakesOnlyOneGoroutineOfClient(t *testing.T) {
 		lab.Elapse(4 * time.Second)
 		for _, c := range wire.Sent() {
 			if !c.Renews() {
-				t.Errorf("the second seeks the key, too: %s", c.Op)
+				t.Errorf("request of the second goroutine: %s", c.Op)
 			}
 		}
 		w.Release(first)
@@ -172,16 +172,16 @@ func TestReleaseOfResumedLockWakesOnlyOneGoroutineOfClient(t *testing.T) {
 	})
 }
 
-func TestResumeSucceedsAfterEarlierCallReturnedUnknownOutcome(t *testing.T) {
+func TestResumeSucceedsAfterUnknownOutcome(t *testing.T) {
 	type row struct {
 		fault  lab.Fault
 		leaves time.Duration // timeout of the first Resume
 		later  time.Duration // pause before the second Resume
 	}
 	lab.Each(t, map[string]row{
-		"its reply was lost":      {lab.LoseReply, time.Nanosecond, 2 * time.Second},
-		"its reply was late":      {lab.Slow(time.Second), time.Nanosecond, 2 * time.Second},
-		"its reply is on its way": {lab.Slow(2 * time.Second), time.Second, 0},
+		"reply lost":      {lab.LoseReply, time.Nanosecond, 2 * time.Second},
+		"reply late":      {lab.Slow(time.Second), time.Nanosecond, 2 * time.Second},
+		"reply in flight": {lab.Slow(2 * time.Second), time.Second, 0},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -195,7 +195,7 @@ func TestResumeSucceedsAfterEarlierCallReturnedUnknownOutcome(t *testing.T) {
 
 // While the record's queue is suspended, a release does not hand the key to a goroutine of
 // this client. Instead, the first waiting goroutine sends a grant itself.
-func TestReleaseOfResumedLockWakesSecondWaiterIfFirstIsCancelled(t *testing.T) {
+func TestCancelledWaiterOfResumedLockWakesNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -210,12 +210,12 @@ func TestReleaseOfResumedLockWakesSecondWaiterIfFirstIsCancelled(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		leave()
 		<-seeker
-		lab.WantErr(t, "released", <-released, nil)
+		lab.WantErr(t, "release", <-released, nil)
 		w.Release(<-granted)
 	})
 }
 
-func TestThrottledResumeHasUnknownOutcomeAfterUnansweredResume(t *testing.T) {
+func TestThrottlingDoesNotResolveUnansweredResume(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -224,9 +224,9 @@ func TestThrottledResumeHasUnknownOutcomeAfterUnansweredResume(t *testing.T) {
 			return err
 		}
 		wire.SetFault(lab.Drop)
-		lab.WantErr(t, "without an answer", resume(), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "resume without a reply", resume(), leasehold.ErrUnknownOutcome)
 		wire.SetFault(lab.Refused("ThrottlingException"))
-		lab.WantErr(t, "then throttled", resume(), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "throttled resume", resume(), leasehold.ErrUnknownOutcome)
 	})
 }
 
@@ -242,7 +242,7 @@ func TestRejectedResumeReportsHowGrantEnded(t *testing.T) {
 			"resumed and released elsewhere": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
 				w.Release(w.Resume(other, g))
 			}, leasehold.LostBroken},
-			"granted anew": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
+			"granted again": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
 				w.Release(w.Resume(other, g))
 				w.Acquire(other, "deploy")
 			}, leasehold.LostReplaced},

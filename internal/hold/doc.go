@@ -94,5 +94,5 @@
 //
 // Package hold does not know how keys are acquired: package acquire does, and calls [Holds]
 // as its [acquire.Keeper]. The root package knows the options. It also makes the errors and
-// events of users, through interfaces of package core.
+// events that users receive, through interfaces of package core.
 package hold

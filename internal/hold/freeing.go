@@ -30,11 +30,11 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 // their writes may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free: the lock's own or, if left is handedOn, the goroutine's; without the versions in tried
+	hold          protocol.Hold   // the grant to free: the lock's own or, if left is handedOn, the goroutine's; its versions omit those in tried
 	record        protocol.Record // the record after the last write that is known to have been applied
-	mayHaveStored bool            // a later write than the last applied one has no answer, and may have stored data or attributes
+	mayHaveStored bool            // a write after the last applied one has no answer, and may have stored data or attributes
 	sentInLease   bool            // the first write was sent before the lease had expired
-	reportsDone   bool            // some release was to store the done mark, so all later releases store it, too
+	reportsDone   bool            // the caller of a release asked for the done mark, so all later releases store it, too
 	marked        bool            // a release has stored the done mark, or a record has shown it
 	tried         attempts.Sequence[releaseAttempt]
 	left          left
@@ -129,9 +129,9 @@ func (f *freeing) done() *protocol.Done {
 }
 
 // named returns the grant for the condition of the next write. The result contains all
-// versions that the record may have, also the versions of attempts without an answer. Such an
-// attempt may have handed the key to a goroutine, so the result also contains the grant that
-// the attempt would have made. The result omits attempts that hand the key to another client,
+// versions that the record may have, including those of unanswered attempts. Such an attempt
+// may have handed the key to a goroutine, so the result also contains the grant that the
+// attempt would have made. The result omits attempts that hand the key to another client,
 // because no later write may overwrite them.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
@@ -146,7 +146,7 @@ func (f *freeing) named() protocol.Hold {
 }
 
 // run sends the attempts of op until one is answered or no time is left. It sends only one
-// attempt if the lock was lost, or if this release repeats a failed one.
+// attempt if the lock was lost, or if a timer repeats the release of a lock without a session.
 func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
 	op.BeforeSend = func() (func(), error) {
@@ -231,8 +231,8 @@ func (f *freeing) isOfUse() bool {
 }
 
 // report logs an error of a release, and emits the release's event with the number of
-// requests since the last event. It does not report a repetition that failed and will be
-// repeated again.
+// requests since the last event. Without a session, it does not report a repetition that
+// failed and will be repeated again.
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

@@ -15,40 +15,40 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSecondReleaseSendsNothingIfFirstFoundKeyTakenOver(t *testing.T) {
+func TestSecondReleaseOfTakenOverKeySendsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		w.Steal("job")
-		lab.WantErr(t, "the record shows another", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "first release", lock.Release(t.Context()), leasehold.ErrLost)
 		wire.Sent()
 		lab.WantErr(t, "second release", lock.Release(t.Context()), leasehold.ErrLost)
 		lab.Want(t, "requests", len(wire.Sent()), 0)
 	})
 }
 
-func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRejected(t *testing.T) {
+func TestSecondReleaseOfLostLockFreesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Minute)
 		wire.SetFault(refuseReleases("AccessDeniedException"))
-		lab.WantErr(t, "refused", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "refused release", lock.Release(t.Context()), leasehold.ErrLost)
 		wire.SetFault(nil)
-		lab.WantErr(t, "allowed", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "second release", lock.Release(t.Context()), leasehold.ErrLost)
 		w.WantReleased("job")
 	})
 }
 
-func TestSecondReleaseSucceedsIfFirstMayHaveDeletedRecord(t *testing.T) {
+func TestReleaseSucceedsIfItMayHaveDeletedRecord(t *testing.T) {
 	type row struct {
 		deletes bool
 		fate    lab.Fault // fault of the first release
 		freed   bool
 	}
 	lab.Each(t, map[string]row{
-		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},
-		"its own deletion":           {true, lab.LoseReply, true},
-		"another's, as it deletes":   {true, lab.Cut, true},
-		"another's, as it keeps":     {false, lab.Cut, false},
+		"deleted by operator after refusal":  {true, refuseReleases("AccessDeniedException"), false},
+		"deleted by release":                 {true, lab.LoseReply, true},
+		"deleted by operator, no reply":      {true, lab.Cut, true},
+		"deleted by operator, release keeps": {false, lab.Cut, false},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		var released []error
 		cfg := lab.Config()
@@ -68,26 +68,26 @@ func TestSecondReleaseSucceedsIfFirstMayHaveDeletedRecord(t *testing.T) {
 		}
 		_ = lock.Release(t.Context())
 		if len(released) != 2 || released[0] == nil || errors.Is(released[0], leasehold.ErrLost) || (released[1] == nil) != tc.freed {
-			t.Errorf("told of %v", released)
+			t.Errorf("errors of the released events: %v", released)
 		}
 	})
 }
 
-func TestReleaseOfExpiredLockReturnsErrLostIfKeyIsTakenOver(t *testing.T) {
+func TestReleaseOfTakenOverKeyReturnsErrLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 		_, _, taken := w.Holding(lab.OutageConfig()) // only the first client is in the outage
 		lab.WantErr(t, "lock during the outage", lock.Err(), nil)
 		wire.SetFault(lab.Drop)
-		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "release without a reply", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		wire.SetFault(nil)
-		lab.WantErr(t, "the other has it", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "second release", lock.Release(t.Context()), leasehold.ErrLost)
 		w.Release(taken)
 	})
 }
 
-func TestReleaseRejectedAfterUnansweredOneIsErrUnknownOutcome(t *testing.T) {
+func TestRejectionDoesNotResolveUnansweredRelease(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -96,9 +96,9 @@ func TestReleaseRejectedAfterUnansweredOneIsErrUnknownOutcome(t *testing.T) {
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 				lab.Elapse(time.Minute)
 				wire.SetFault(lab.Drop)
-				lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
+				lab.WantErr(t, "release without a reply", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 				wire.SetFault(lab.Refused(code))
-				lab.WantErr(t, "then refused", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
+				lab.WantErr(t, "refused release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 				wire.SetFault(nil)
 				w.Release(lock)
 			})
@@ -106,15 +106,15 @@ func TestReleaseRejectedAfterUnansweredOneIsErrUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestUnansweredReleaseReturnsNilIfAnotherClientIsGrantedKey(t *testing.T) {
-	for _, next := range []string{"nobody waits here", "somebody waits here"} {
+func TestReleaseReturnsNilOnceOtherClientHoldsKey(t *testing.T) {
+	for _, next := range []string{"no local waiter", "local waiter"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				a, wire := w.Client(lab.Config())
 				b, _ := w.Client(lab.Config())
 				lock := w.Acquire(a, "job", leasehold.WithoutRenewal())
 				var wg sync.WaitGroup
-				if next == "somebody waits here" {
+				if next == "local waiter" {
 					wg.Go(func() { w.Release(w.Acquire(a, "job")) })
 				}
 				foreign := make(chan *leasehold.Lock)
@@ -133,7 +133,7 @@ func TestUnansweredReleaseReturnsNilIfAnotherClientIsGrantedKey(t *testing.T) {
 
 // Once the session of a lock is lost, another client may be granted the key while a release
 // is in flight. So the grant of another client does not prove that the release was applied.
-func TestReleaseReturnsErrLostIfSessionIsLostDuringRelease(t *testing.T) {
+func TestReleaseReturnsErrLostIfSessionIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		var taken atomic.Bool
@@ -155,7 +155,7 @@ func TestReleaseReturnsErrLostIfSessionIsLostDuringRelease(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseDoesNotReleaseGrantOfNextHolder(t *testing.T) {
+func TestSecondReleaseDoesNotEndNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -179,7 +179,7 @@ func TestSecondReleaseDoesNotReleaseGrantOfNextHolder(t *testing.T) {
 		next := <-granted
 		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		if lab.Text(w.Item("job"), "isReleased") == "1" {
-			t.Errorf("the next holder's grant was released under it: %v", next.Err())
+			t.Errorf("the second release ended the next grant: %v", next.Err())
 		}
 		w.Release(next)
 	})

@@ -16,10 +16,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseSucceedsAfterEarlierReleasesWereRejected(t *testing.T) {
+func TestReleaseSucceedsAfterRejectedReleases(t *testing.T) {
 	for by, release := range map[string]func(context.Context, held) error{
-		"released":            func(ctx context.Context, h held) error { return h.Release(ctx) },
-		"committed, released": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
+		"released":               func(ctx context.Context, h held) error { return h.Release(ctx) },
+		"committed and released": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
 	} {
 		for _, code := range []string{"AccessDeniedException", "ExpiredTokenException", "ValidationException"} {
 			for what, acquire := range lockOrGroup {
@@ -29,7 +29,7 @@ func TestReleaseSucceedsAfterEarlierReleasesWereRejected(t *testing.T) {
 						lock := acquire(w, c)
 						wire.SetFault(refuseReleases(code))
 						lab.WantAs[*leasehold.OpError](t, "refused", release(t.Context(), lock))
-						lab.WantAs[*leasehold.OpError](t, "refused again", lock.Release(t.Context()))
+						lab.WantAs[*leasehold.OpError](t, "release refused again", lock.Release(t.Context()))
 						wire.SetFault(nil)
 						lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 						w.WantReleased("job")
@@ -44,18 +44,18 @@ func TestReleaseSucceedsAfterEarlierReleasesWereRejected(t *testing.T) {
 	}
 }
 
-func TestReleaseDoesNotWaitForEarlierUnansweredRelease(t *testing.T) {
+func TestReleaseDoesNotWaitForUnansweredRelease(t *testing.T) {
 	lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 500 * time.Millisecond
 		c, wire := w.Client(cfg)
 		lock := acquire(w, c)
 		wire.SetFault(lab.Cut)
-		lab.WantErr(t, "without a network", lock.Release(w.Ended()), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "release without a network", lock.Release(w.Ended()), leasehold.ErrUnknownOutcome)
 		wire.SetFault(nil) // later requests are answered, but the first request still gets no reply
 		began := time.Now()
 		if err := lock.Release(w.Ended()); err != nil || time.Since(began) > 100*time.Millisecond || !w.IsReleased("job") {
-			t.Errorf("again: %v after %v, record %v", err, time.Since(began), w.Item("job"))
+			t.Errorf("second release: %v after %v, record %v", err, time.Since(began), w.Item("job"))
 		}
 	})
 }
@@ -67,27 +67,28 @@ func TestConcurrentReleasesOfLockSendOneRequest(t *testing.T) {
 		wire.SetFault(lab.Slow(time.Second))
 		first := lab.Go(func() error { return lock.Release(t.Context()) })
 		lab.Elapse(100 * time.Millisecond)
-		lab.WantErr(t, "second", lock.Release(t.Context()), nil)
-		lab.WantErr(t, "first", <-first, nil)
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
+		lab.WantErr(t, "first release", <-first, nil)
 		lab.Want(t, "requests", len(wire.Sent()), 1)
 	})
 }
 
-func TestClientCanAcquireKeyAgainAfterItsReleaseFailed(t *testing.T) {
+func TestClientReacquiresKeyAfterFailedRelease(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)
 		wire.SetFault(refuseReleases("AccessDeniedException"))
 		lab.WantFailed(t, "refused release", lock.Release(t.Context()))
 		wire.SetFault(nil)
 		next := lab.Must(c.TryAcquire(t.Context(), "job"))(t)
-		lab.WantErr(t, "the first is released again", lock.Release(t.Context()), nil)
-		lab.WantErr(t, "the next holder", next.Renew(t.Context()), nil)
+		lab.WantErr(t, "second release of the first lock", lock.Release(t.Context()), nil)
+		lab.WantErr(t, "renewal of the next lock", next.Renew(t.Context()), nil)
 		w.Release(next)
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 	})
 }
 
-func TestReleaseSucceedsAfterOver100UnansweredReleases(t *testing.T) { // a condition lists versions in an IN, for which DynamoDB allows 100 operands
+// A condition lists versions in an IN, for which DynamoDB allows at most 100 operands.
+func TestReleaseSucceedsAfter150UnansweredReleases(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -119,17 +120,17 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 				t.Errorf("work returned %v, Do %v", want, err)
 			}
 			if !slices.ContainsFunc(released(), func(e leasehold.Event) bool { return e.Key.Partition == key && e.Err != nil }) {
-				t.Error("nobody hears of the release that failed")
+				t.Error("no event reports the failed release")
 			}
 		}
 		wire.SetFault(nil)
-		if err := c.Close(t.Context()); err != nil { // Close also ends the release that is repeated in the background
+		if err := c.Close(t.Context()); err != nil { // Close also frees the key whose release is repeated in the background
 			t.Error(err)
 		}
 	})
 }
 
-func TestDurationOfGrantIsInEventOfFirstReleaseOnly(t *testing.T) {
+func TestTimeHeldIsReportedOnlyOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -141,12 +142,12 @@ func TestDurationOfGrantIsInEventOfFirstReleaseOnly(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		_ = c.Close(t.Context())
 		if e := released(); len(e) != 2 || e[0].Err == nil || e[0].Held < 2*time.Second || e[1].Err != nil || e[1].Held != 0 {
-			t.Errorf("reported: %+v", e)
+			t.Errorf("released events: %+v", e)
 		}
 	})
 }
 
-func TestFailedReleaseUnderSharedLeaseIsRepeatedInBackground(t *testing.T) {
+func TestFailedReleaseIsRepeatedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		other, _ := w.Client(lab.Config())
@@ -157,7 +158,7 @@ func TestFailedReleaseUnderSharedLeaseIsRepeatedInBackground(t *testing.T) {
 		wire.SetFault(nil)
 		began := time.Now()
 		lock := w.Acquire(other, "job")
-		lab.WantTook(t, "key held without a holder for", began, 0, touchingSoon)
+		lab.WantTook(t, "key granted after", began, 0, touchingSoon)
 		w.Release(lock)
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 		w.WantSilence(wire, time.Hour)
@@ -175,9 +176,9 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 		want string
 	}
 	lab.Each(t, map[string]row{
-		"refused for good":          {"ValidationException", lab.Config(), "the lease frees the key"},
-		"throttled":                 {"ThrottlingException", lab.Config(), "it is repeated until the lease has ended"},
-		"throttled, a shared lease": {"ThrottlingException", lab.SharedConfig(), "it is repeated while the shared lease is renewed"},
+		"refused for good":        {"ValidationException", lab.Config(), "the lease frees the key"},
+		"throttled":               {"ThrottlingException", lab.Config(), "it is repeated until the lease has ended"},
+		"throttled, shared lease": {"ThrottlingException", lab.SharedConfig(), "it is repeated while the shared lease is renewed"},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		log := new(bytes.Buffer)
 		tc.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
@@ -185,14 +186,14 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 		wire.SetFault(refuseReleases(tc.code))
 		lab.WantFailed(t, "refused release", lock.Release(w.Ended()))
 		if said := log.String(); strings.Count(said, "release failed: ") != 1 || !strings.Contains(said, "release failed: "+tc.want) {
-			t.Errorf("said %s", said)
+			t.Errorf("log: %s", said)
 		}
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestSecondReleaseFreesKeyIfUnansweredHandOverWasApplied(t *testing.T) {
+func TestSecondReleaseUndoesUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -201,8 +202,8 @@ func TestSecondReleaseFreesKeyIfUnansweredHandOverWasApplied(t *testing.T) {
 			leave()
 			return lab.LoseReply(r)
 		}))
-		lab.WantErr(t, "without an answer", lock.Release(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
-		lab.WantErr(t, "the next", <-left, context.Canceled)
+		lab.WantErr(t, "release without a reply", lock.Release(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "cancelled waiter", <-left, context.Canceled)
 		wire.SetFault(nil)
 		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		w.WantReleased("job")
@@ -210,12 +211,12 @@ func TestSecondReleaseFreesKeyIfUnansweredHandOverWasApplied(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleaseUnderSharedLeaseReturnsOnceLeaseExpires(t *testing.T) {
+func TestUnansweredReleaseReturnsOnceLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))
 		began := time.Now()
-		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "release without a reply", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		lab.WantTook(t, "released after", began, 20*time.Second, 25*time.Second)
 		wire.SetFault(nil)
 		lab.Elapse(time.Minute)
@@ -223,7 +224,7 @@ func TestUnansweredReleaseUnderSharedLeaseReturnsOnceLeaseExpires(t *testing.T) 
 	})
 }
 
-func TestDurationOfGrantInEventExcludesDurationOfRelease(t *testing.T) {
+func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -246,7 +247,7 @@ func TestDurationOfGrantInEventExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupEndsAllItsLocksBeforeItSendsRequest(t *testing.T) {
+func TestReleaseOfGroupFirstEndsAllItsLocks(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -279,7 +280,7 @@ func TestReleaseOfGroupJoinsErrorsOfLocks(t *testing.T) {
 	})
 }
 
-func TestRetriedReleaseOfGroupSucceedsEvenIfOtherClientHoldsKeys(t *testing.T) {
+func TestRetriedReleaseOfGroupSucceeds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitOfGroupIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
+func TestCommitOfGroupNeedsAllItsLocks(t *testing.T) {
 	lab.Each(t, map[string]string{
-		"all are held": "", "x is broken": "x", "y is broken": "y", "z is broken": "z",
+		"all are held": "", "x is lost": "x", "y is lost": "y", "z is lost": "z",
 	}, func(t *testing.T, w *lab.World, broken string) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("y", "z", "x"))
@@ -28,7 +28,7 @@ func TestCommitOfGroupIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
 		lab.Want(t, "transactions", lab.Commits(wire.Sent()), 1)
 		var lost *leasehold.LostError
 		if errors.As(err, &lost) != (broken != "") || lost != nil && lost.Key.Partition != broken || (g.Err() == nil) != (err == nil) {
-			t.Errorf("error %v, the group: %v", err, g.Err())
+			t.Errorf("error %v, Err of the group: %v", err, g.Err())
 		}
 		lab.Want(t, "applied", len(w.Log("a")) == 1, broken == "")
 		for _, l := range g.Locks() {
@@ -40,14 +40,14 @@ func TestCommitOfGroupIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
 	})
 }
 
-func TestFailedWriteInCommitOfGroupLeavesLocksHeld(t *testing.T) {
+func TestFailedWriteInGroupCommitKeepsLocksHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 		err := g.Commit(t.Context(), lab.Writes(lab.Note("b", "1"), lab.NoteIf("a", "1")))
 		var failed *leasehold.CommitError
 		if !errors.As(err, &failed) || len(failed.Reasons) != 2 || *failed.Reasons[1].Code != "ConditionalCheckFailed" || g.Err() != nil {
-			t.Errorf("error %v, the group: %v", err, g.Err())
+			t.Errorf("error %v, Err of the group: %v", err, g.Err())
 		}
 		lab.WantErr(t, "release", g.Release(t.Context()), nil)
 	})
@@ -71,7 +71,7 @@ func TestCommitAndReleaseOfGroupIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupFreesKeysEvenIfItReturnsError(t *testing.T) {
+func TestFailedCommitAndReleaseOfGroupFreesKeys(t *testing.T) {
 	type row struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error
@@ -96,7 +96,7 @@ func TestCommitAndReleaseOfGroupFreesKeysEvenIfItReturnsError(t *testing.T) {
 		}
 		if tc.landed {
 			isUnknownAlone(t, err)
-			lab.WantErr(t, "released again", g.Release(t.Context()), nil)
+			lab.WantErr(t, "second release", g.Release(t.Context()), nil)
 		}
 		lab.Elapse(10 * time.Second)
 		lab.Want(t, "held", w.HeldAmong(leasehold.Keys("x", "y")), nil)
@@ -104,9 +104,9 @@ func TestCommitAndReleaseOfGroupFreesKeysEvenIfItReturnsError(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupDoesNotReleaseLostLock(t *testing.T) {
+func TestCommitAndReleaseOfGroupSkipsLostLock(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
-		"alone": leasehold.Keys("x"), "beside another": leasehold.Keys("x", "y"),
+		"one lock": leasehold.Keys("x"), "two locks": leasehold.Keys("x", "y"),
 	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, keys)
@@ -119,13 +119,13 @@ func TestCommitAndReleaseOfGroupDoesNotReleaseLostLock(t *testing.T) {
 		}
 		lab.Want(t, "requests", len(wire.Sent()), len(keys))
 		if len(keys) > 1 && !w.IsReleased("y") {
-			t.Error("y is left held")
+			t.Error("y was not released")
 		}
 		w.WantLog()
 	})
 }
 
-func TestInvalidCommitOfGroupReturnsErrorWithoutRequest(t *testing.T) {
+func TestInvalidCommitOfGroupFailsWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -139,7 +139,7 @@ func TestInvalidCommitOfGroupReturnsErrorWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupWaitsForCommitOfGroupOrOneOfItsLocks(t *testing.T) {
+func TestReleaseOfGroupWaitsForItsCommits(t *testing.T) {
 	for by, release := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, noted("2")) },
@@ -158,7 +158,7 @@ func TestReleaseOfGroupWaitsForCommitOfGroupOrOneOfItsLocks(t *testing.T) {
 				lab.Want(t, "released after", time.Since(began), time.Second)
 				lab.WantErr(t, "commit", <-committed, nil)
 				if got := w.Log("a"); got[0] != "1" || (len(got) == 2) != (by != "Release") {
-					t.Errorf("written %q", got)
+					t.Errorf("log %q", got)
 				}
 				_ = g.Release(t.Context())
 			})
@@ -166,9 +166,9 @@ func TestReleaseOfGroupWaitsForCommitOfGroupOrOneOfItsLocks(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfGroupSucceedsDespiteUnansweredRenewal(t *testing.T) {
+func TestUnansweredRenewalDoesNotFailCommit(t *testing.T) {
 	for name, renewal := range map[string]lab.Fault{
-		"landed unseen": lab.LoseReply, "never arrived": lab.Drop, "is under way": lab.Slow(time.Second), "under way, unseen": lab.Unheard,
+		"connection reset after": lab.LoseReply, "connection reset before": lab.Drop, "slow reply": lab.Slow(time.Second), "no reply": lab.Unheard,
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, allOrOne, func(t *testing.T, w *lab.World, of func(*leasehold.Group) held) {
@@ -188,8 +188,8 @@ func TestCommitAndReleaseOfGroupSucceedsDespiteUnansweredRenewal(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfGroupEmitsOneReleasedEventPerLock(t *testing.T) {
-	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
+func TestCommitAndReleaseEmitsReleasedEventPerLock(t *testing.T) {
+	for name, write := range map[string]types.TransactWriteItem{"applied": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				events := lab.Events(&cfg)
@@ -211,7 +211,7 @@ func TestCommitAndReleaseOfGroupEmitsOneReleasedEventPerLock(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfGroupIsNotSentIfAnyLockIsLost(t *testing.T) {
+func TestCommitAndReleaseOfGroupFailsIfLockExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}

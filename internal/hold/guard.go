@@ -19,8 +19,8 @@ import (
 // them into a transaction of its own.
 func (g *Group) Guards() []types.TransactWriteItem { return each(rowsOf(g.locks()), (*row).guard) }
 
-// rowsOf returns the rows that holds depend on: the records of the locks in order, then the
-// row of their session, if they have one.
+// rowsOf returns the rows that the locks in holds depend on: the records of the locks in
+// order, then the row of their session, if they have one.
 func rowsOf(holds []*Lock) []*row {
 	rows := each(holds, func(h *Lock) *row { return &h.row })
 	if s := sessionOf(holds); s != nil {
@@ -41,8 +41,8 @@ func sessionOf(holds []*Lock) *session {
 	return nil
 }
 
-// GuardError takes err, the result of a transaction that the caller has sent with all of
-// Guards, from index first on. It ends the locks whose guards failed.
+// GuardError ends the locks whose guards failed in a transaction that the caller has sent. The
+// transaction contained all of Guards, from index first on, and returned err.
 func (g *Group) GuardError(err error, first int) error {
 	if err != nil {
 		err = attempts.Joined(g.c.Requests.CheckTransactions(g.handles[0].ctx), err)
@@ -110,7 +110,7 @@ func (h *Lock) endedOtherwise() error {
 }
 
 // Read reads items in one transaction, which also checks that this grant is current. It
-// returns when ctx or the trust in the lock ends.
+// repeats the transaction until DynamoDB answers, or ctx or the trust in the lock ends.
 func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	h := l.h
 	if err := cmp.Or(h.c.Requests.CheckTransactions(ctx), h.checkGets(gets), l.Err()); err != nil {

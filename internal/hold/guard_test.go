@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
+func TestGuardErrorIgnoresUnrelatedErrors(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
@@ -28,7 +28,7 @@ func TestGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
 			i   int
 		}{
 			"success":            {nil, 0},
-			"another write's":    {cancelled, 1},
+			"other write failed": {cancelled, 1},
 			"a conflict":         {conflict, 1},
 			"an index too high":  {cancelled, 2},
 			"an index too low":   {cancelled, -1},
@@ -37,33 +37,33 @@ func TestGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
 			"a single condition": {&types.ConditionalCheckFailedException{}, 0},
 		} {
 			if err := lock.GuardError(tc.err, tc.i); !errors.Is(err, tc.err) || errors.Is(err, leasehold.ErrLost) || lock.Err() != nil {
-				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+				t.Errorf("%s: %v, Err of the lock: %v", name, err, lock.Err())
 			}
 		}
 		w.Release(lock)
 	})
 }
 
-func TestGuardErrorEndsExactlyLocksWhoseGuardsFailed(t *testing.T) {
+func TestGuardErrorEndsLocksWithFailedGuards(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
 		lost []string // keys of the locks that are lost, sorted; the group has a, b and c
 		only bool     // if true, the case is tested only under a shared lease
 	}{
-		"none":        {func(*lab.World) {}, nil, false},
-		"the first":   {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},
-		"the last":    {func(w *lab.World) { w.Steal("c") }, []string{"c"}, false},
-		"two":         {func(w *lab.World) { w.Steal("c"); w.Steal("b") }, []string{"b", "c"}, false},
-		"the session": {func(w *lab.World) { w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
-		"both":        {func(w *lab.World) { w.Steal("b"); w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
+		"no lock":         {func(*lab.World) {}, nil, false},
+		"first lock":      {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},
+		"last lock":       {func(w *lab.World) { w.Steal("c") }, []string{"c"}, false},
+		"two locks":       {func(w *lab.World) { w.Steal("c"); w.Steal("b") }, []string{"b", "c"}, false},
+		"session":         {func(w *lab.World) { w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
+		"session and one": {func(w *lab.World) { w.Steal("b"); w.MarkDead(session(w)) }, []string{"a", "b", "c"}, true},
 	} {
 		for _, shared := range []bool{false, true} {
 			for first := range 3 {
 				if tc.only && !shared {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s, behind %d writes, shared lease %t", name, first, shared), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, after %d writes, shared lease %t", name, first, shared), func(t *testing.T) {
 					lab.InBubble(t, func(t *testing.T, w *lab.World) {
 						cfg := lab.Config()
 						cfg.SharedLease = shared
@@ -92,7 +92,7 @@ func TestGuardErrorEndsExactlyLocksWhoseGuardsFailed(t *testing.T) {
 	}
 }
 
-func TestFailedGuardOfSessionDoesNotEndResumedLock(t *testing.T) {
+func TestDeadSessionDoesNotEndResumedLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		grant := w.Detach(w.Acquire(first, "a"))
@@ -103,7 +103,7 @@ func TestFailedGuardOfSessionDoesNotEndResumedLock(t *testing.T) {
 		told := g.GuardError(w.Transact(g.Guards()...), 0)
 		var lost *leasehold.LostError
 		if !errors.As(told, &lost) || lost.Key.Partition != "b" || resumed.Err() != nil {
-			t.Errorf("error %v, the resumed lock: %v", told, resumed.Err())
+			t.Errorf("error %v, Err of the resumed lock: %v", told, resumed.Err())
 		}
 		_ = c.Close(t.Context())
 	})
@@ -117,22 +117,22 @@ func TestGuardErrorWithWrongIndexDoesNotEndLocks(t *testing.T) {
 		err := w.Transact(append(g.Guards(), lab.Note("behind", "1"))...)
 		for _, first := range []int{math.MinInt, -1, 1, 2, 3, 4, 5, math.MaxInt} {
 			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // no errors.Is here: GuardError returns err itself
-				t.Errorf("from %d on: %v, the locks: %v", first, told, g.Err())
+				t.Errorf("first index %d: %v, Err of the group: %v", first, told, g.Err())
 			}
 		}
 		if told := g.GuardError(err, 0); !errors.Is(told, leasehold.ErrLost) {
-			t.Errorf("from 0 on: %v", told)
+			t.Errorf("first index 0: %v", told)
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestGuardedReadIsRepeatedUntilItIsAnswered(t *testing.T) {
+func TestGuardedReadIsRepeatedUntilAnswered(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
 		"throttled": lab.Refused("ThrottlingException"),
 		"reset":     lab.LoseReply,
-		"silence":   lab.Cut,
+		"no reply":  lab.Cut,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Reads, fault))
@@ -142,13 +142,13 @@ func TestGuardedReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 		wire.SetFault(lab.On(lab.Call.Reads, lab.Refused("AccessDeniedException")))
 		var op *leasehold.OpError
 		if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
-			t.Errorf("refused: %v", err)
+			t.Errorf("refused read: %v", err)
 		}
 		w.Release(lock)
 	})
 }
 
-func TestUnansweredGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
+func TestGuardedReadEndsWithContextOrTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -161,7 +161,7 @@ func TestUnansweredGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 	})
 }
 
-func TestInvalidGuardedReadReturnsErrorWithoutRequest(t *testing.T) {
+func TestInvalidGuardedReadFailsWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
@@ -170,21 +170,21 @@ func TestInvalidGuardedReadReturnsErrorWithoutRequest(t *testing.T) {
 			hundred[i] = lab.Get("a")
 		}
 		for name, gets := range map[string][]types.TransactGetItem{
-			"a hundred items": hundred,
-			"nothing to get":  {{}},
-			"the own record":  {{Get: &types.Get{TableName: aws.String("locks"), Key: lab.Key("job")}}},
+			"a hundred items":  hundred,
+			"item without Get": {{}},
+			"own record":       {{Get: &types.Get{TableName: aws.String("locks"), Key: lab.Key("job")}}},
 		} {
 			if _, err := lock.Read(t.Context(), gets); err == nil || lock.Err() != nil {
-				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+				t.Errorf("%s: %v, Err of the lock: %v", name, err, lock.Err())
 			}
 		}
-		lab.WantErr(t, "with an ended context", lab.ErrorOf(lock.Read(w.Ended(), nil)), context.Canceled)
+		lab.WantErr(t, "read with an ended context", lab.ErrorOf(lock.Read(w.Ended(), nil)), context.Canceled)
 		lab.Want(t, "requests", len(wire.Sent()), 0)
 		w.Release(lock)
 	})
 }
 
-func TestGuardedReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
+func TestGuardedReadErrorStatesItemLimit(t *testing.T) {
 	type row struct {
 		cfg  leasehold.Config
 		said string
@@ -200,7 +200,7 @@ func TestGuardedReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
 	})
 }
 
-func TestInvalidCommitReturnsErrorWithoutRequest(t *testing.T) {
+func TestInvalidCommitFailsWithoutRequest(t *testing.T) {
 	put := func(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
 	}
@@ -209,14 +209,14 @@ func TestInvalidCommitReturnsErrorWithoutRequest(t *testing.T) {
 	own := map[string]types.AttributeValue{"key": lab.Str("job"), "x": lab.Str("y")}
 	const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
 	lab.Each(t, map[string][]types.TransactWriteItem{
-		"a hundred writes":       slices.Repeat(lab.Writes(lab.Note("a", "1")), 100),
-		"no operation":           lab.Writes(lab.Note("a", "1"), types.TransactWriteItem{}),
-		"two operations":         lab.Writes(both),
-		"a put of the own row":   lab.Writes(put("locks", own)),
-		"by ARN":                 lab.Writes(put(arn, own)),
-		"an update of the own":   lab.Writes(types.TransactWriteItem{Update: &types.Update{TableName: aws.String("locks"), Key: lab.Key("job"), UpdateExpression: aws.String("SET x = :y")}}),
-		"a delete of the own":    lab.Writes(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("job")}}),
-		"a check of the own row": lab.Writes(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("locks"), Key: lab.Key("job"), ConditionExpression: aws.String("attribute_exists(x)")}}),
+		"a hundred writes":         slices.Repeat(lab.Writes(lab.Note("a", "1")), 100),
+		"no operation":             lab.Writes(lab.Note("a", "1"), types.TransactWriteItem{}),
+		"two operations":           lab.Writes(both),
+		"put of own record":        lab.Writes(put("locks", own)),
+		"put of own record by ARN": lab.Writes(put(arn, own)),
+		"update of own record":     lab.Writes(types.TransactWriteItem{Update: &types.Update{TableName: aws.String("locks"), Key: lab.Key("job"), UpdateExpression: aws.String("SET x = :y")}}),
+		"delete of own record":     lab.Writes(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("job")}}),
+		"check of own record":      lab.Writes(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("locks"), Key: lab.Key("job"), ConditionExpression: aws.String("attribute_exists(x)")}}),
 	}, func(t *testing.T, w *lab.World, refused []types.TransactWriteItem) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
@@ -237,7 +237,7 @@ func TestInvalidCommitReturnsErrorWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestCommitErrorNamesNewHolderEvenIfReplyOmitsRecord(t *testing.T) {
+func TestCommitErrorNamesHolderMissingFromReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

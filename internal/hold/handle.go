@@ -61,7 +61,7 @@ func (l *Handle) TrustedUntil() time.Time {
 }
 
 // add adds l to the handles of the grant, and starts the given warnings. The context of l
-// inherits the values of the context that is passed as values. That context must never be
+// inherits its values from the context in the parameter values, which must never be
 // cancelled. The caller must hold h.mu, unless no other goroutine can use the lock yet.
 func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
 	l.h, l.warnings = h, warnings
@@ -122,8 +122,8 @@ func (l *Handle) leavesMark() bool {
 	return slices.ContainsFunc(l.h.handles, func(o *Handle) bool { return o != l && o.Once && !o.closed })
 }
 
-// BeginWork records that a function in Do begins, so that Close waits for it. It returns an
-// error if the lock has ended.
+// BeginWork records that a function passed to Do begins, so that Close waits for it. It
+// returns an error if the lock has ended.
 func (l *Handle) BeginWork() error {
 	// Count the function before the check: Close first ends the contexts, and then waits for
 	// the functions that are counted.
@@ -135,7 +135,7 @@ func (l *Handle) BeginWork() error {
 	return err
 }
 
-// EndWork records that a function in Do has returned.
+// EndWork records that a function passed to Do has returned.
 func (l *Handle) EndWork() { l.h.working.End() }
 
 // lockContext is the context of a lock. Its methods read the clock, so its state is right

@@ -55,7 +55,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 
 // TryAcquire must fail while any client holds the key, and also at the moment when the key
 // is handed to the next waiter.
-func TestTryAcquireReturnsErrHeldWhileWaitersHandOverKey(t *testing.T) {
+func TestTryAcquireFailsWhileWaitersHandOverKey(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
 			other, _ := w.Client(lab.Config())
@@ -72,7 +72,7 @@ func TestTryAcquireReturnsErrHeldWhileWaitersHandOverKey(t *testing.T) {
 
 // At any time, a goroutine of the first process waits for the key. The reply to each hand-over
 // shows the first process whether another client has joined the queue in the record.
-func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
+func TestReleasePrefersWaiterOfOtherProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -93,8 +93,8 @@ func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
 				// The other client joins the queue while a goroutine holds the key. The
-				// release of that goroutine may not know of the client yet, so the client
-				// may wait for one more section.
+				// release of that goroutine may not know of the client yet. Then the next
+				// goroutine holds the key before the client does.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {
@@ -108,15 +108,15 @@ func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyIsGrantedKeyDespiteCompetingWaiters(t *testing.T) {
+func TestAcquireAnySucceedsAmongManyWaiters(t *testing.T) {
 	keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}
 	one := func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 		return c.AcquireAny(ctx, keys)
 	}
-	t.Run("that want any, too", func(t *testing.T) {
+	t.Run("waiters for any key", func(t *testing.T) {
 		amongCrowd(t, lab.Config(), 1, 8, one, func(w *lab.World) { waitsAtMost(t, w, 2*time.Second, one) })
 	})
-	t.Run("that want one key", func(t *testing.T) {
+	t.Run("waiters for one key", func(t *testing.T) {
 		other := 0
 		either := func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.Acquire(ctx, keys[other%2].Partition)
@@ -132,7 +132,7 @@ func TestAcquireAnyIsGrantedKeyDespiteCompetingWaiters(t *testing.T) {
 	})
 }
 
-func TestAcquireAllIsGrantedKeysDespiteCompetingWaiters(t *testing.T) {
+func TestAcquireAllSucceedsAmongManyWaiters(t *testing.T) {
 	both := func(ctx context.Context, c *leasehold.Client) (*leasehold.Group, error) {
 		return c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}})
 	}
@@ -167,7 +167,7 @@ func TestAcquireAllLeavesQueueWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// If both keys are handed to the call at the same time, the call releases one of them.
+// AcquireAny queues for two keys. If both are handed to it at the same time, it releases one.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
@@ -205,7 +205,7 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 
 // One process waits while many goroutines of another process contend for the key. The
 // record's queue must still let the single process acquire the key.
-func TestProcessIsGrantedKeyDespiteManyGoroutinesOfOtherProcess(t *testing.T) {
+func TestBusyProcessDoesNotStarveOtherProcess(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
@@ -222,7 +222,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 		lock, err := acquire(limit, c)
 		cancel()
 		if err != nil {
-			t.Errorf("another process was granted nothing in %v: %v", most, err)
+			t.Errorf("the key was not granted within %v: %v", most, err)
 			return
 		}
 		time.Sleep(sectionTakes)
@@ -230,7 +230,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 	}
 }
 
-func TestHandOverBetweenGoroutinesTakesOneRoundTrip(t *testing.T) {
+func TestLocalHandOverTakesOneRoundTrip(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))

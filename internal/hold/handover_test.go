@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestKeyHandedToCancelledGoroutineReachesNextWaiter(t *testing.T) {
+func TestKeyPassesFromCancelledWaiterToNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c)
@@ -31,14 +31,14 @@ func TestKeyHandedToCancelledGoroutineReachesNextWaiter(t *testing.T) {
 			return lab.Slow(100 * time.Millisecond)(r)
 		}))
 		w.Release(lock)
-		lab.WantErr(t, "the one who left", <-left, context.Canceled)
+		lab.WantErr(t, "cancelled waiter", <-left, context.Canceled)
 		last := <-granted
 		lab.Want(t, "locks held", len(c.Held()), 1)
 		w.Release(last)
 	})
 }
 
-// holdUp is a log handler that blocks each warning until the channel until is closed.
+// holdUp is a log handler that blocks each warning until its channel is closed.
 type holdUp struct {
 	slog.Handler
 	until <-chan struct{}
@@ -59,9 +59,9 @@ func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds "job" and eight other locks. The function another
 // acquires one more lock. After that, the next hand-over of "job" logs a warning that the
-// client holds many locks. The log handler blocks at this line until the channel until is
-// closed. At that time the hand-over was applied, but the client has not yet checked whether
-// the goroutine still waits.
+// client holds many locks. The log handler blocks at this line until the caller closes the
+// channel. By then the hand-over was applied, but the client has not yet checked whether the
+// goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -79,7 +79,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestGrantToCancelledGoroutineIsReleasedEvenIfRenewed(t *testing.T) {
+func TestRenewedGrantOfCancelledWaiterIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -94,18 +94,18 @@ func TestGrantToCancelledGoroutineIsReleasedEvenIfRenewed(t *testing.T) {
 			return lab.Slow(2300 * time.Millisecond)(r) // the reply comes within the goroutine's lease of 3 s
 		})
 		w.Release(lock)
-		lab.WantErr(t, "the one who left", <-left, context.Canceled)
+		lab.WantErr(t, "cancelled waiter", <-left, context.Canceled)
 		select {
 		case <-renewed:
 		default:
-			t.Error("not what this test is about: no renewal was sent")
+			t.Error("bad setup: no renewal was sent")
 		}
 		w.WantReleased("job")
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestCloseSucceedsDuringHandOverToCancelledGoroutine(t *testing.T) {
+func TestCloseSucceedsDuringHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
@@ -117,7 +117,7 @@ func TestCloseSucceedsDuringHandOverToCancelledGoroutine(t *testing.T) {
 			return r.Send()
 		})
 		released := lab.Go(func() error { return lock.Release(t.Context()) })
-		lab.WantErr(t, "the one who left", <-left, context.Canceled)
+		lab.WantErr(t, "cancelled waiter", <-left, context.Canceled)
 		synctest.Wait()
 		closed := lab.Go(func() error { return c.Close(t.Context()) })
 		w.WantReleased("job")
@@ -126,7 +126,7 @@ func TestCloseSucceedsDuringHandOverToCancelledGoroutine(t *testing.T) {
 	})
 }
 
-func TestNextGoroutineAcquiresKeyDespiteUnansweredHandOver(t *testing.T) {
+func TestWaiterAcquiresKeyAfterUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -141,7 +141,7 @@ func TestNextGoroutineAcquiresKeyDespiteUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestReleaseReturnsOnceLeaseExpiresIfHandOverKeepsFailing(t *testing.T) {
+func TestFailingHandOverEndsWhenLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -161,7 +161,7 @@ func TestReleaseReturnsOnceLeaseExpiresIfHandOverKeepsFailing(t *testing.T) {
 	})
 }
 
-func TestWaiterAcquiresKeyThatOperatorFreedDuringHandOver(t *testing.T) {
+func TestWaiterAcquiresKeyFreedDuringHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -174,23 +174,23 @@ func TestWaiterAcquiresKeyThatOperatorFreedDuringHandOver(t *testing.T) {
 		w.Release(lock)
 		next := <-granted
 		if err := next.Renew(t.Context()); err != nil || w.IsReleased("job") {
-			t.Errorf("the next holder does not hold what the record shows: %v, %v", err, w.Item("job"))
+			t.Errorf("the next holder cannot renew, or its record is released: %v, %v", err, w.Item("job"))
 		}
 		w.Release(next)
 	})
 }
 
-func TestReleaseReturnsNilAfterHandOverToCancelledGoroutine(t *testing.T) {
+func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":  func(w *lab.World) { w.Delete("job") },
 		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
-		"another's": func(w *lab.World) {
+		"granted to other client": func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("another"), "recordVersionNumber": lab.Str("another")})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			lab.Each(t, map[string]lab.Fault{
-				"its hand-over is applied": lab.Slow(100 * time.Millisecond), "its hand-over is lost": lab.Drop,
+				"hand-over applied": lab.Slow(100 * time.Millisecond), "hand-over lost": lab.Drop,
 			}, func(t *testing.T, w *lab.World, hand lab.Fault) {
 				c, wire, lock := w.Holding(lab.Config())
 				leave, _ := mayLeave(w, c)
@@ -204,21 +204,21 @@ func TestReleaseReturnsNilAfterHandOverToCancelledGoroutine(t *testing.T) {
 					}
 					return handOver(r)
 				})
-				lab.WantErr(t, "its own grant was given up", lock.Release(t.Context()), nil)
+				lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 			})
 		})
 	}
 }
 
-// A hand-over stores no done mark. The goroutine that is handed the key is cancelled, and the
-// release of its grant is refused. Then the record is changed by hand: it has no mark, and no
-// longer shows this grant. The next Release with MarkDone must return an error, because the
-// mark is not stored. But it must not report a loss.
-func TestReleaseWithMarkDoneReturnsErrorIfHandOverStoredNoMark(t *testing.T) {
+// A hand-over stores no done mark. Here the goroutine that receives the key is cancelled, and
+// DynamoDB refuses the release of its grant. Then the record is changed by hand: it has no
+// mark, and no longer shows the grant. The next Release with MarkDone must return an error,
+// because the mark is not stored. But it must not report a loss.
+func TestMarkDoneFailsIfHandOverStoredNoMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
-		"deleted":   func(w *lab.World) { w.Delete("job") },
-		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
-		"another's": func(w *lab.World) { w.Steal("job") },
+		"deleted":                 func(w *lab.World) { w.Delete("job") },
+		"released":                func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
+		"granted to other client": func(w *lab.World) { w.Steal("job") },
 	}, func(t *testing.T, w *lab.World, becomes func(w *lab.World)) {
 		c, wire, lock := w.Holding(lab.Config(), leasehold.Once("mon"))
 		leave, _ := mayLeave(w, c)
@@ -233,9 +233,9 @@ func TestReleaseWithMarkDoneReturnsErrorIfHandOverStoredNoMark(t *testing.T) {
 	})
 }
 
-// leavesUnderHandOver returns a fault that applies the fault hand to the first hand-over, and
-// refuses all releases. While that hand-over is in flight, it calls leave, which cancels the
-// waiting goroutine.
+// leavesUnderHandOver returns a fault that refuses all releases, and applies the fault hand to
+// the first hand-over. While that hand-over is in flight, the returned fault calls leave, which
+// cancels the waiting goroutine.
 func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 		leave()
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseReturnsOpErrorIfRejectedAfterUnansweredHandOver(t *testing.T) {
+func TestReleaseRejectedAfterHandOverIsOpError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -262,9 +262,9 @@ func TestReleaseReturnsOpErrorIfRejectedAfterUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestNextGoroutineAcquiresKeyDespiteRejectedHandOver(t *testing.T) {
+func TestWaiterAcquiresKeyAfterRejectedHandOver(t *testing.T) {
 	lab.Each(t, map[string]bool{
-		"to the next": false, "past the next, who left": true,
+		"first waiter stays": false, "first waiter leaves": true,
 	}, func(t *testing.T, w *lab.World, leaves bool) {
 		c, wire, lock := w.Holding(lab.Config())
 		ctx, leave := context.WithCancel(t.Context())
@@ -297,7 +297,7 @@ func TestNextGoroutineAcquiresKeyDespiteRejectedHandOver(t *testing.T) {
 	})
 }
 
-func TestReleaseThatStoresDataOrDeletesRecordDoesNotHandOver(t *testing.T) {
+func TestReleaseWithDataOrDeleteDoesNotHandOver(t *testing.T) {
 	type row struct {
 		opt  leasehold.ReleaseOption
 		want string
@@ -327,7 +327,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestConditionOfHandOverListsAtMostHundredRecordVersions(t *testing.T) {
+func TestHandOverConditionNamesAtMost100Versions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -349,14 +349,14 @@ func TestConditionOfHandOverListsAtMostHundredRecordVersions(t *testing.T) {
 			}
 		}
 		if most > 100 || handOvers < 50 {
-			t.Errorf("%d hand-overs name up to %d versions: DynamoDB takes 100", handOvers, most)
+			t.Errorf("%d hand-overs name up to %d versions; DynamoDB allows 100", handOvers, most)
 		}
 		wire.SetFault(nil)
 		w.Release(<-granted)
 	})
 }
 
-func TestGrantHandedToGoroutineStaysUnderSameSession(t *testing.T) {
+func TestHandOverToGoroutineKeepsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")
@@ -365,18 +365,18 @@ func TestGrantHandedToGoroutineStaysUnderSameSession(t *testing.T) {
 		w.Release(lock)
 		next := <-granted
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].HandsOver() {
-			t.Fatalf("not what this test is about: %v", lab.Ops(sent))
+			t.Fatalf("bad setup: sent %v", lab.Ops(sent))
 		}
 		for _, name := range []string{"session", "ownerName"} {
 			lab.Want(t, name, lab.Text(w.Item("job"), name), lab.Text(before, name))
 		}
 		w.MarkDead(w.Sessions()[0])
 		lab.Elapse(5 * time.Second) // let the session be renewed
-		lab.WantErr(t, "it outlives the session", next.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock of the dead session", next.Err(), leasehold.ErrLost)
 	})
 }
 
-func TestLockGrantedAfterResumedLockUsesSharedLeaseOfClient(t *testing.T) {
+func TestWaiterBehindResumedLockUsesSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
@@ -387,7 +387,7 @@ func TestLockGrantedAfterResumedLockUsesSharedLeaseOfClient(t *testing.T) {
 		<-granted
 		item := w.Item("job")
 		if id := lab.Text(item, "session"); id == "" || !strings.HasSuffix(lab.Text(item, "ownerName"), "/"+id) {
-			t.Errorf("a lock of a shared lease that is under no session: %v", item)
+			t.Errorf("the lock is not under a session: %v", item)
 		}
 		_ = c.Close(t.Context())
 	})

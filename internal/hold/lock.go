@@ -31,7 +31,7 @@ type Lock struct {
 	unclaimed bool // the lock was resumed, but its caller has not received it yet; guarded by the mu of Holds
 
 	committing ctxmutex.Mutex // locked during each commit and release, so that only one of them runs at a time
-	working    core.Calls     // the functions in Do that run under the lock; Close waits for them
+	working    core.Calls     // the functions passed to Do that run under the lock; Close waits for them
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	handles []*Handle
@@ -42,7 +42,7 @@ type Lock struct {
 	freeing *freeing      // state that the releases of the lock share; one of them uses it at a time
 }
 
-// Hold makes a Lock of the grant g. first is the handle of the call that acquired the key.
+// Hold makes a Lock from the grant g. first is the handle of the call that acquired the key.
 func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []*lease.Warning) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{

@@ -30,7 +30,7 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 		broken, expired := w.Acquire(c, "broken"), w.Acquire(c, "expired")
 		w.Break(c, broken, "")
 		isLostError(t, "commit", broken.Commit(t.Context(), nil))
-		isLostError(t, "release after it", broken.Release(t.Context()))
+		isLostError(t, "release after the commit", broken.Release(t.Context()))
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Minute)
 		wire.SetFault(nil)
@@ -47,7 +47,7 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	})
 }
 
-func TestReasonOfLostErrorIsDerivedFromRecord(t *testing.T) {
+func TestLostReasonIsDerivedFromRecord(t *testing.T) {
 	type row struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason
@@ -66,16 +66,16 @@ func TestReasonOfLostErrorIsDerivedFromRecord(t *testing.T) {
 		"marked released": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
-		"given to another": {func(w *lab.World) {
+		"owner changed": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
 		}, leasehold.LostReplaced},
-		"given to another, who has released it": {func(w *lab.World) {
+		"owner changed, released": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa"), "isReleased": lab.Str("1")})
 		}, leasehold.LostReplaced},
 		"another grant": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("x")})
 		}, leasehold.LostReplaced},
-		"another grant, which has been released": {func(w *lab.World) {
+		"another grant, released": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "isReleased": lab.Str("1")})
 		}, leasehold.LostReplaced},
 		"deleted": {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
@@ -95,13 +95,12 @@ func TestReasonOfLostErrorIsDerivedFromRecord(t *testing.T) {
 		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrLost)
 		lab.Want(t, "requests for the release of a lost lock", len(wire.Sent()), 0)
 		if after := w.Item("job"); len(after) != len(before) || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
-			t.Errorf("the loser changed the record to %v", after)
+			t.Errorf("the release changed the record to %v", after)
 		}
 	})
 }
 
-// Close releases the lock while a call of one of its methods waits. The call must return the
-// error that the lock's Err also returns.
+// Close releases a lock while another call on the lock waits. That call must return ErrClosed.
 func TestCallInterruptedByCloseReturnsErrClosed(t *testing.T) {
 	renewsJob := func(c lab.Call) bool { return c.Renews() && slices.Contains(c.Keys(), "job") }
 	for name, tc := range map[string]struct {
@@ -120,7 +119,7 @@ func TestCallInterruptedByCloseReturnsErrClosed(t *testing.T) {
 				lab.Elapse(time.Second)
 				lab.WantErr(t, "close", c.Close(t.Context()), nil)
 				if err := <-ended; !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrReleased) || reasonOf(err) != "" {
-					t.Errorf("%v; the lock says: %v", err, lock.Err())
+					t.Errorf("error %v, Err of the lock: %v", err, lock.Err())
 				}
 				if !w.IsReleased("job") && (!cfg.SharedLease || name == "commit and release") {
 					t.Error("the key is not free")
@@ -162,8 +161,8 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-// mayLeave starts a goroutine that waits for the key "job". leave cancels its context. left
-// receives the error of its Acquire.
+// mayLeave starts a goroutine that waits for the key "job". The function leave cancels the
+// goroutine's context. The channel left receives the error of its Acquire.
 func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) (leave func(), left <-chan error) {
 	ctx, leave := context.WithCancel(w.T.Context())
 	ended := make(chan error, 1)
@@ -172,7 +171,7 @@ func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption
 	return leave, ended
 }
 
-// inFlight counts the requests that are in flight now, and the largest number at one time.
+// inFlight counts requests in flight.
 type inFlight struct {
 	mu        sync.Mutex
 	now, most int // now: requests in flight; most: the largest number at one time
@@ -203,11 +202,11 @@ func wantData(w *lab.World) {
 // refuseReleases is a fault that answers every release with the given error code.
 func refuseReleases(code string) lab.Fault { return lab.On(lab.Call.Releases, lab.Refused(code)) }
 
-// isUpdate reports whether the request is an UpdateItem, and not a part of a transaction.
+// isUpdate reports whether the request is an UpdateItem.
 func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
 
 // allOrOne has functions that return what a test commits with: a group, or its first lock.
 var allOrOne = map[string]func(g *leasehold.Group) held{
-	"of all":         func(g *leasehold.Group) held { return g },
-	"of one of them": func(g *leasehold.Group) held { return g.Locks()[0] },
+	"group":             func(g *leasehold.Group) held { return g },
+	"one lock of group": func(g *leasehold.Group) held { return g.Locks()[0] },
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// outage applies a fault to all requests until the time d has passed.
+// outage applies a fault to all requests until d has passed.
 func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	began := time.Now()
 	return func(r *lab.Request) (*http.Response, error) {
@@ -26,9 +26,9 @@ func outage(d time.Duration, fault lab.Fault) lab.Fault {
 // troubles are faults after which a client sends its release again.
 var troubles = map[string]lab.Fault{
 	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": lab.Drop, "no answer": lab.Cut,
-	"reply lost": lab.LoseReply,
-	"expired":    lab.Refused("ExpiredTokenException"),
-	"denied":     lab.Refused("AccessDeniedException"),
+	"reply lost":          lab.LoseReply,
+	"credentials expired": lab.Refused("ExpiredTokenException"),
+	"access denied":       lab.Refused("AccessDeniedException"),
 }
 
 // shortLease returns a configuration with a lease of ten seconds.
@@ -38,7 +38,7 @@ func shortLease() leasehold.Config {
 	return cfg
 }
 
-func TestDoneMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
+func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 	ways := map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Do": func(ctx context.Context, c *leasehold.Client, done func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { done(); return nil }, leasehold.Once("mon"))
@@ -73,14 +73,14 @@ func TestDoneMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 						cancel()
 					})
 					lab.WantErr(t, "do", err, nil)
-					lab.WantErr(t, "a waiter", <-waits, leasehold.ErrDone)
+					lab.WantErr(t, "waiter", <-waits, leasehold.ErrDone)
 				})
 			})
 		}
 	}
 }
 
-func TestDoReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
+func TestDoReturnsErrorIfDoneMarkIsNotStored(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
 			continue // a write whose reply is lost was applied, so its mark is stored
@@ -97,7 +97,7 @@ func TestDoReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
 				}, leasehold.Once("mon"))
 				took := time.Since(began)
 				if !errors.As(err, new(*leasehold.OpError)) || errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("the mark is not stored: %v", err)
+					t.Errorf("want an OpError, because the mark is not stored: %v", err)
 				}
 				lab.WantRange(t, "gave up after", took, 9*time.Second, 14*time.Second)
 				w.Release(w.Acquire(other, "job", leasehold.Once("mon")))
@@ -106,7 +106,7 @@ func TestDoReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
 	}
 }
 
-func TestDoReturnsErrorAtOnceIfReleaseWithDoneMarkIsRejected(t *testing.T) {
+func TestDoFailsAtOnceIfDoneMarkIsRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -136,15 +136,15 @@ func TestCloseEndsRetriesOfReleaseWithDoneMark(t *testing.T) {
 		lab.WantTook(t, "Close took", began, 0, 2100*time.Millisecond)
 		err := <-ended
 		if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
-			t.Errorf("Do ended %v after Close began: %v", took, err)
+			t.Errorf("Do returned %v after Close began: %v", took, err)
 		}
 		lab.Elapse(5 * time.Second) // let the requests in flight end
 		w.WantSilence(wire, time.Hour)
 	})
 }
 
-// longLease returns a configuration with a lease of 15 minutes. No call of Release waits for
-// so long. So a failed release is repeated in the background.
+// longLease returns a configuration with a lease of 15 minutes. No call of Release waits that
+// long, so a failed release is repeated in the background.
 func longLease() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = 15 * time.Minute
@@ -167,7 +167,7 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 	})
 }
 
-func TestFailedReleaseIsRepeatedOnlyUntilCloseOrExpiryOrSuccess(t *testing.T) {
+func TestFailedReleaseIsNotRepeatedForever(t *testing.T) {
 	withLease := func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 		lab.Elapse(14 * time.Minute)
 		if n := len(wire.Sent()); n < 10 || n > 400 {
@@ -181,10 +181,10 @@ func TestFailedReleaseIsRepeatedOnlyUntilCloseOrExpiryOrSuccess(t *testing.T) {
 		stops   func(w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock)
 	}
 	lab.Each(t, map[string]row{
-		"with the lease, throttled":        {lab.Throttled, withLease},
-		"with the lease, no answer":        {lab.Cut, withLease},
-		"with the lease, connection reset": {lab.Drop, withLease},
-		"with Close": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
+		"lease expires, throttled":        {lab.Throttled, withLease},
+		"lease expires, no answer":        {lab.Cut, withLease},
+		"lease expires, connection reset": {lab.Drop, withLease},
+		"Close": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			began := time.Now()
 			_ = c.Close(w.Within(4 * time.Second))
 			if took := time.Since(began); took > 4100*time.Millisecond {
@@ -192,13 +192,13 @@ func TestFailedReleaseIsRepeatedOnlyUntilCloseOrExpiryOrSuccess(t *testing.T) {
 			}
 			w.WantSilence(wire, time.Hour)
 		}},
-		"with the key, within Close": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
+		"Close frees key": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			wire.SetFault(nil)
 			if err := c.Close(w.T.Context()); err != nil || !w.IsReleased("job") {
 				w.T.Errorf("closed: %v, record %v", err, w.Item("job"))
 			}
 		}},
-		"with another release": {lab.Throttled, func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
+		"another release": {lab.Throttled, func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 			lab.Elapse(10 * time.Minute)
 			wire.SetFault(nil)
 			began := time.Now()
@@ -219,8 +219,8 @@ func TestFailedReleaseIsRepeatedOnlyUntilCloseOrExpiryOrSuccess(t *testing.T) {
 	})
 }
 
-func TestRepeatedReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
-	lab.Each(t, map[string]bool{"of the same client": true, "of another": false}, func(t *testing.T, w *lab.World, same bool) {
+func TestRepeatedReleaseDoesNotEndNextGrant(t *testing.T) {
+	lab.Each(t, map[string]bool{"same client": true, "other client": false}, func(t *testing.T, w *lab.World, same bool) {
 		c, wire, lock := w.Holding(lab.Config())
 		other, _ := w.Client(lab.Config())
 		if same {
@@ -231,7 +231,7 @@ func TestRepeatedReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
 		next := w.Acquire(other, "job")
 		wire.SetFault(nil)
 		lab.Elapse(time.Minute)
-		lab.WantErr(t, "the next holder", next.Err(), nil)
+		lab.WantErr(t, "next lock", next.Err(), nil)
 		w.Release(next)
 	})
 }

@@ -113,11 +113,11 @@ type release struct {
 	terms  Terms
 	slots  ctxmutex.Mutex // limits the number of requests in flight of a client that closes; nil for no limit
 	leave  func()         // frees the slot that the next request already has; nil if it has none
-	again  bool           // this release repeats a failed one; it has no caller, and sends a single attempt
+	again  bool           // a timer has begun this release, of a lock without a session: it has no caller, and sends a single attempt
 	handle *Handle        // the handle to end if other handles share the grant; nil if the grant is to end
 
 	// The method open sets these fields, when the release begins:
-	limit context.Context    // context of the call; the release begins no request after limit has ended
+	limit context.Context    // context of the call; the release sends no retry after limit has ended
 	ctx   context.Context    // context that the requests receive
 	cut   context.CancelFunc // cancels ctx, and with it a request in flight; called only to cut the release short
 	done  chan struct{}
@@ -242,8 +242,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether every request of the release was answered, and the release sends no
-// more of them, because its limit has ended.
+// Answered reports whether all requests of the release were answered and its limit has ended,
+// so that it sends no retry.
 func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
 // LastErr returns the error of the release's last attempt that is no longer in flight.
@@ -291,8 +291,8 @@ func (r *release) repeat(limit context.Context) error {
 }
 
 // currentRelease returns the release that is in progress or has freed the key. If there is
-// no such release, it begins next. It cuts short a release in progress that has no caller,
-// or whose caller has no time left.
+// no such release, it begins next. It cuts short a release in progress whose limit has ended,
+// or whose field again is true.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -72,9 +72,9 @@ func (h *Lock) Renewed(r lease.Report) {
 }
 
 // OnAsked registers fn. A reply to a renewal may show that another client asks the holder to
-// step down. fn is then called, once, with all other registered functions; none may block.
-// The request stays in the record, so a function that is registered later is called at the
-// next renewal.
+// step down. Then fn and all other registered functions are called once. None may block. The
+// request stays in the record, so a function that is registered later is called at the next
+// renewal.
 func (h *Lock) OnAsked(fn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

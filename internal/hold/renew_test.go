@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewWithLeaseReturnsErrorUnderSharedLease(t *testing.T) {
+func TestRenewWithLeaseFailsUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		wire.Sent()
@@ -26,12 +26,12 @@ func TestRenewWithLeaseReturnsErrorUnderSharedLease(t *testing.T) {
 		}
 		lab.Want(t, "requests for an invalid lease", len(wire.Sent()), 0)
 		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), "3600000")
-		lab.WantErr(t, "renewed without a lease", lock.Renew(t.Context(), leasehold.WithData([]byte("y"))), nil)
+		lab.WantErr(t, "renew without WithLease", lock.Renew(t.Context(), leasehold.WithData([]byte("y"))), nil)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestResumedLockHasSeparateLeaseDespiteSharedLease(t *testing.T) {
+func TestResumedLockHasItsOwnLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
@@ -70,7 +70,7 @@ func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
 						}
 						began := time.Now()
 						if err := do(ctx, held.Load()); (err != nil) != (kind == leasehold.EventLost) || err != nil && !errors.Is(err, leasehold.ErrLost) {
-							t.Errorf("%v", err)
+							t.Errorf("error %v", err)
 						}
 						lab.Want(t, "returned after", time.Since(began), 0)
 					}
@@ -79,7 +79,7 @@ func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
 					happens(w, wire)
 					lab.Elapse(6 * time.Second)
 					if !told.Load() {
-						t.Error("not told")
+						t.Error("OnEvent was not called")
 					}
 					_ = c.Close(t.Context())
 				})
@@ -97,7 +97,7 @@ func logged() (leasehold.Config, func(message string) int) {
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
-func TestLogHasOneSummaryOfFailingRenewalsPerTenSeconds(t *testing.T) {
+func TestFailingRenewalsAreLoggedEveryTenSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -109,7 +109,7 @@ func TestLogHasOneSummaryOfFailingRenewalsPerTenSeconds(t *testing.T) {
 			t.Errorf("%d warnings in 12 s", n)
 		}
 		if said("locks=1 attempts=1 ") != 1 || said("locks=200 attempts=") != 1 || said("remaining=") != 2 {
-			t.Error("not summed up with the least trust left")
+			t.Error("the log has no summaries with the least remaining trust")
 		}
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
@@ -123,7 +123,7 @@ func TestLogHasOneSummaryOfFailingRenewalsPerTenSeconds(t *testing.T) {
 	})
 }
 
-func TestRecoveryOfRenewalsIsLoggedEvenIfOneLockWasReleased(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedDespiteRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -134,13 +134,13 @@ func TestRecoveryOfRenewalsIsLoggedEvenIfOneLockWasReleased(t *testing.T) {
 		w.Release(released)
 		lab.Elapse(5 * time.Second)
 		if said("renewals fail") == 0 || said("renewals succeed again") != 1 {
-			t.Error("of the lock that stays it is not said that its renewals succeed again")
+			t.Error("the log does not say that renewals succeed again")
 		}
 		w.Release(stays)
 	})
 }
 
-func TestRecoveryOfRenewalsIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedOnceForAllLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -150,7 +150,7 @@ func TestRecoveryOfRenewalsIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
 		wire.SetFault(lab.On(func(c lab.Call) bool { return slices.Contains(c.Keys(), "b") }, lab.Out))
 		lab.Elapse(5 * time.Second)
 		if said("renewals fail") == 0 || said("renewals succeed again") != 0 {
-			t.Error("it is said that renewals succeed again, while those of b fail")
+			t.Error("the log says that renewals succeed again, although renewals of b fail")
 		}
 		wire.SetFault(nil)
 		lab.Elapse(2 * time.Second)
@@ -160,7 +160,7 @@ func TestRecoveryOfRenewalsIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
 	})
 }
 
-func TestRecoveryOfRenewalsIsNotLoggedWhenUnrenewedLockIsLost(t *testing.T) {
+func TestLossOfUnrenewedLockIsNotLoggedAsRecovery(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -168,7 +168,7 @@ func TestRecoveryOfRenewalsIsNotLoggedWhenUnrenewedLockIsLost(t *testing.T) {
 		wire.SetFault(lab.On(func(c lab.Call) bool { return slices.Contains(c.Keys(), "b") }, lab.Out))
 		lab.Elapse(time.Minute)
 		if said("renewals fail") == 0 || b.Err() == nil || said("renewals succeed again") != 0 {
-			t.Errorf("said %d times that renewals succeed again; of b: %v", said("renewals succeed again"), b.Err())
+			t.Errorf("%d lines say that renewals succeed again; Err of b: %v", said("renewals succeed again"), b.Err())
 		}
 		wire.SetFault(nil)
 		w.Release(a)

@@ -31,7 +31,7 @@ func TestRowOfDeadSessionIsKeptForOneWeek(t *testing.T) {
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 				lab.OK(w.T, c.Close(w.T.Context()))
 			},
-			"marked by a waiter": func(w *lab.World, _ *leasehold.Client, wire *lab.Wire) {
+			"marked dead by waiter": func(w *lab.World, _ *leasehold.Client, wire *lab.Wire) {
 				wire.SetFault(lab.Cut)
 				cfg := lab.Config()
 				cfg.Retention = retention
@@ -77,34 +77,34 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	withA := []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})}
 	withoutA := []leasehold.ReleaseOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil})}
 	lab.Each(t, map[string]row{
-		"a bare record":                    {0, nil, nil, week},
-		"one with data":                    {0, withData, nil, 0},
-		"one with attributes":              {0, withA, nil, 0},
-		"one whose attributes are removed": {0, withA, withoutA, week},
-		"retention set":                    {day, withData, nil, day},
-		"for ever":                         {leasehold.Forever, nil, nil, 0},
+		"no data":            {0, nil, nil, week},
+		"data":               {0, withData, nil, 0},
+		"attributes":         {0, withA, nil, 0},
+		"attributes removed": {0, withA, withoutA, week},
+		"retention set":      {day, withData, nil, day},
+		"forever":            {leasehold.Forever, nil, nil, 0},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		cfg := lab.Config()
 		cfg.Retention = tc.retention
 		c, _, lock := w.Holding(cfg, tc.option...)
-		lab.Want(t, "end of a held record", w.Item("job")["expiresAt"], nil)
+		lab.Want(t, "TTL of a held record", w.Item("job")["expiresAt"], nil)
 		w.Release(lock, tc.end...)
 		want := ""
 		if tc.want != 0 {
 			want = fmt.Sprint(time.Now().Add(tc.want).Unix())
 		}
-		lab.Want(t, "end of a released record", lab.Number(w.Item("job"), "expiresAt"), want)
+		lab.Want(t, "TTL of a released record", lab.Number(w.Item("job"), "expiresAt"), want)
 		lock = w.Acquire(c, "job")
-		lab.Want(t, "end of a granted record", w.Item("job")["expiresAt"], nil)
+		lab.Want(t, "TTL of a record granted again", w.Item("job")["expiresAt"], nil)
 		w.Release(lock)
 	})
 }
 
-func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
+func TestUndoneGrantSetsNoTTLOnRecordWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
-		lab.Want(t, "end of a record with data", w.Item("job")["expiresAt"], nil)
+		lab.Want(t, "TTL of a record with data", w.Item("job")["expiresAt"], nil)
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		lab.WantErr(t, "acquire", lab.ErrorOf(c.Acquire(w.Within(10*time.Millisecond), "job")), context.DeadlineExceeded)
 		lab.Elapse(5 * time.Second)
@@ -113,7 +113,7 @@ func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordHasNoTTLIfRenewMayHaveStoredData(t *testing.T) {
+func TestRecordHasNoTTLIfRenewMayHaveStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
@@ -138,7 +138,7 @@ func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordHasTTLIfHandOverWithDataWasRejected(t *testing.T) {
+func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -155,7 +155,7 @@ func TestReleasedRecordHasTTLIfHandOverWithDataWasRejected(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordHasTTLIfUnansweredHandOverHadNoData(t *testing.T) {
+func TestRecordHasTTLAfterUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c)
@@ -163,7 +163,7 @@ func TestReleasedRecordHasTTLIfUnansweredHandOverHadNoData(t *testing.T) {
 		wire.SetFault(lab.Drop)
 		lab.WantErr(t, "release", lock.Release(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
 		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n < 2 {
-			t.Fatalf("not what this test is about: %d hand-overs", n)
+			t.Fatalf("bad setup: %d hand-overs", n)
 		}
 		leave()
 		<-left
@@ -178,7 +178,7 @@ func TestReleasedRecordHasTTLIfUnansweredHandOverHadNoData(t *testing.T) {
 	})
 }
 
-func TestCloseSetsTTLOfSessionRowButNotOfLockRecord(t *testing.T) {
+func TestCloseSetsTTLOfSessionRowOnly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")

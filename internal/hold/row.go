@@ -89,10 +89,10 @@ func (r *row) narrow(
 }
 
 // send sends attempts that free the row, or resume its grant. It first calls narrow, as a
-// condition can name only so many versions; reads is the number of requests that narrow has
-// sent. If once is true, send sends only one attempt. Otherwise it sends attempts until one is
-// answered or limit ends. Once the time in until has
-// passed, it begins no attempt except the first.
+// condition can name only a limited number of versions; reads is the number of requests that
+// narrow has sent. If once is true, send sends only one attempt. Otherwise it sends attempts
+// until one is answered or limit ends. Once the time in until has passed, it begins no attempt
+// except the first.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,

@@ -86,7 +86,7 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
 	var failure *attempts.Failure
 	switch record, err := c.DecodeBy(proto, key, r.Item); {
-	// A rejection answers a second copy of the request: the first copy has created the row.
+	// The rejected request was a second copy: the first copy has created the row.
 	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed:
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Effect != decide.Applied:

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLateCommitIsNotAppliedAfterSessionHasEnded(t *testing.T) {
+func TestLateCommitIsNotAppliedAfterSessionEnds(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("late")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("late")) },
@@ -46,7 +46,7 @@ func TestLateCommitIsNotAppliedAfterSessionHasEnded(t *testing.T) {
 	}
 }
 
-func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
+func TestCommitUnderDeadSessionEndsAllItsLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -59,7 +59,7 @@ func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 			select {
 			case <-l.Context().Done():
 			default:
-				t.Errorf("%v is believed in", l.Key())
+				t.Errorf("%v is still trusted", l.Key())
 			}
 		}
 		w.WantLog()
@@ -68,7 +68,7 @@ func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 	})
 }
 
-func TestCommitErrorNamesNewHolderRatherThanEndOfSession(t *testing.T) {
+func TestCommitErrorNamesNewHolderUnderDeadSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.SharedConfig())
 		w.MarkDead(w.Sessions()[0])
@@ -100,10 +100,10 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	// The commit's first request is unanswered, and its second fails by the write's condition.
 	// So the commit sends the guards alone, to use up the idempotency token of the first.
-	lab.Each(t, map[string]bool{"it stands": false, "it is dead": true}, func(t *testing.T, w *lab.World, dead bool) {
+	lab.Each(t, map[string]bool{"session current": false, "session dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
-			lab.Want(t, "guards that void the token", len(r.Parts()), 2)
+			lab.Want(t, "guards that use up the token", len(r.Parts()), 2)
 			if dead {
 				w.MarkDead(w.Sessions()[0])
 			}
@@ -112,7 +112,7 @@ func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 		err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1")))
 		var failed *leasehold.CommitError
 		if dead && !errors.Is(err, leasehold.ErrLost) || !dead && (!errors.As(err, &failed) || len(failed.Reasons) != 1 || lock.Err() != nil) {
-			t.Errorf("commit: %v, lock: %v", err, lock.Err())
+			t.Errorf("commit: %v, Err of the lock: %v", err, lock.Err())
 		}
 		w.Open("a")
 		lab.Elapse(20 * time.Second)
@@ -121,7 +121,7 @@ func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	})
 }
 
-func TestCommitOfGroupUnderSharedLeaseGuardsSessionOnlyOnce(t *testing.T) {
+func TestCommitOfGroupGuardsSessionOnlyOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -143,7 +143,7 @@ func TestCommitOfGroupUnderSharedLeaseGuardsSessionOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestGuardsPassOnlyWhileGrantAndSessionAreCurrent(t *testing.T) {
+func TestGuardsPassOnlyWhileSessionIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
@@ -161,27 +161,27 @@ func TestGuardsPassOnlyWhileGrantAndSessionAreCurrent(t *testing.T) {
 		lab.WantFailed(t, "guarded write under a dead session", err)
 		var lost *leasehold.LostError
 		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || lost.Key != lock.Key() || lost.Reason != leasehold.LostBroken || !errors.Is(told, err) {
-			t.Errorf("told of the session's: %v", told)
+			t.Errorf("error of the session's guard: %v", told)
 		}
 		if lock.Err() == nil || other.Err() == nil {
-			t.Errorf("believed in: %v, %v", lock.Err(), other.Err())
+			t.Errorf("a lock is still trusted: %v, %v", lock.Err(), other.Err())
 		}
 		w.WantLog("1", "2")
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestGuardErrorWithIndexOfOtherLockDoesNotEndLock(t *testing.T) {
+func TestGuardErrorIgnoresIndexOfOtherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
 		w.Steal("other")
 		err := w.Transact(lock.Guards()[0], other.Guards()[0])
 		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // no errors.Is here: GuardError returns err itself
-			t.Errorf("an index that is not its own ended the lock: %v", told)
+			t.Errorf("the index of the other lock ended this lock: %v", told)
 		}
 		if told := other.GuardError(err, 1); !errors.Is(told, leasehold.ErrLost) {
-			t.Errorf("the other: %v", told)
+			t.Errorf("other lock: %v", told)
 		}
 		_ = c.Close(t.Context())
 	})
@@ -216,7 +216,7 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 		}
 		wg.Wait()
 		// Two thousand commits of 10 ms each are sent one after the other, as they all check
-		// the row of the session. A renewal of the session waits only for a few of them.
+		// the row of the session. A renewal of the session waits only for a few commits.
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}
@@ -229,7 +229,7 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 // isStuck reports whether the request is a commit that writes the item "stuck".
 func isStuck(c lab.Call) bool { return c.Commits() && strings.Contains(string(c.Body), `"stuck"`) }
 
-func TestHangingCommitDelaysOtherCommitByLessThanOneSecond(t *testing.T) {
+func TestHangingCommitDoesNotBlockOtherCommits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -246,7 +246,7 @@ func TestHangingCommitDelaysOtherCommitByLessThanOneSecond(t *testing.T) {
 	})
 }
 
-func TestCancelledCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
+func TestCancelledCommitDoesNotDelayOtherCommits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")
@@ -269,7 +269,7 @@ func TestCancelledCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 	})
 }
 
-func TestSessionRenewalThatConflictsIsRepeatedAtOnce(t *testing.T) {
+func TestConflictingSessionRenewalIsRetriedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		var conflicted time.Time

@@ -60,7 +60,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 				alive++
 			}
 		}
-		lab.Want(t, "contexts alive after the end of the trust", alive, 0)
+		lab.Want(t, "contexts that have not ended", alive, 0)
 		lab.Want(t, "warnings", warned.Load(), 1)
 		began := time.Now()
 		lab.WantErr(t, "lock", held[locks-1].Err(), leasehold.ErrLost)
@@ -70,7 +70,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestErrDoesNotWaitUntilLossesOfOtherLocksAreReported(t *testing.T) {
+func TestErrDoesNotWaitForReportsOfOtherLosses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()
@@ -84,11 +84,11 @@ func TestErrDoesNotWaitUntilLossesOfOtherLocksAreReported(t *testing.T) {
 		others := w.AcquireMany(c, "lock", 9)
 		k.Boot.Store(int64(19 * time.Second)) // the machine was suspended, so no timer has fired
 		looked := time.Now()
-		lab.WantErr(t, "believed in", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock after suspension", lock.Err(), leasehold.ErrLost)
 		lab.WantTook(t, "duration of a check of one lock", looked, 0, time.Second)
 		for _, other := range others {
 			if other.Context().Err() == nil {
-				t.Errorf("%v is believed in", other.Key())
+				t.Errorf("%v is still trusted", other.Key())
 			}
 		}
 		lab.Elapse(time.Minute)
@@ -113,7 +113,7 @@ func TestLossOfSessionEndsAllItsLocks(t *testing.T) {
 	})
 }
 
-func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
+func TestLockGrantedUnderEndedSessionIsLostAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -142,13 +142,13 @@ func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 				t.Error("the client holds a lock of a session that has ended")
 			}
 		}
-		lab.WantErr(t, "believed in under a session that is gone", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock under an ended session", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
-	lab.Each(t, map[string]bool{"looked at before": true, "not looked at": false}, func(t *testing.T, w *lab.World, looked bool) {
+func TestTakeoverIsNotReportedAsBreak(t *testing.T) {
+	lab.Each(t, map[string]bool{"loss noticed before": true, "loss not noticed": false}, func(t *testing.T, w *lab.World, looked bool) {
 		k := &lab.Jumps{}
 		c, _ := w.Work().Client(lab.SharedConfig(), k.Edit)
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -157,15 +157,15 @@ func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 		w.MarkDead(w.Sessions()[0]) // a waiter marks the session as dead when it takes a lock over
 		w.Steal("a")
 		if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
-			t.Errorf("by its own clocks: %v", left.Err())
+			t.Errorf("Err before the failed guards: %v", left.Err())
 		}
 		failed := w.Transact(g.Guards()...)
 		if err := g.GuardError(failed, 0); reasonOf(err) != leasehold.LostReplaced || !errors.Is(err, failed) {
-			t.Errorf("that which was taken over: %v", err)
+			t.Errorf("lock that was taken over: %v", err)
 		}
 		failed = w.Transact(left.Guards()...)
 		if err := left.GuardError(failed, 0); reasonOf(err) != leasehold.LostPaused || !errors.Is(err, failed) {
-			t.Errorf("that which nobody has taken: %v", err)
+			t.Errorf("lock that was not taken over: %v", err)
 		}
 		if reasonOf(left.Err()) != leasehold.LostPaused || looked && reasonOf(taken.Err()) != leasehold.LostPaused {
 			t.Errorf("ended by %v and %v", taken.Err(), left.Err())
@@ -174,7 +174,7 @@ func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 	})
 }
 
-func TestSessionThatExpiresDuringRenewalIsNotReportedBroken(t *testing.T) {
+func TestExpiredSessionIsNotReportedBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.SharedConfig(), k.Edit)

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestTenThousandLocksOfSessionCostOneRenewalPerPeriod(t *testing.T) {
+func TestOneRenewalServesAllLocksOfSession(t *testing.T) {
 	locks := lab.Cases(10_000, 1_000)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, holderWire := w.Client(lab.SharedConfig())
@@ -30,7 +30,7 @@ func TestTenThousandLocksOfSessionCostOneRenewalPerPeriod(t *testing.T) {
 		sent := holderWire.Sent()
 		for _, c := range sent {
 			if !c.RenewsSession() {
-				t.Fatalf("a %s besides the session's renewals: %s", c.Op, c.Body)
+				t.Fatalf("sent a %s, which does not renew the session: %s", c.Op, c.Body)
 			}
 		}
 		lab.WantRange(t, "renewals in 60 s", len(sent), 11, 13)
@@ -42,7 +42,7 @@ func TestTenThousandLocksOfSessionCostOneRenewalPerPeriod(t *testing.T) {
 		heir, _ := w.Client(cfg)
 		holderWire.SetFault(lab.Cut)
 		died := time.Now()
-		lastRenewed := died // the session's last renewal was not later than this
+		lastRenewed := died // the session was last renewed at this time or earlier
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		earliest, latest := time.Hour, time.Duration(0)
@@ -63,19 +63,19 @@ func TestTenThousandLocksOfSessionCostOneRenewalPerPeriod(t *testing.T) {
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}
-		lab.WantErr(t, "the dead holder believes", first.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock of the dead holder", first.Err(), leasehold.ErrLost)
 		lab.WantErr(t, "close", heir.Close(t.Context()), nil)
 	})
 }
 
-func TestRecordOfLockUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
+func TestRecordOfLockUnderSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), "3600000")
 		before := lab.Text(w.Item("job"), "recordVersionNumber")
 		lab.Elapse(20 * time.Minute)
 		if lab.Text(w.Item("job"), "recordVersionNumber") == before {
-			t.Error("not touched within twenty minutes")
+			t.Error("the record was not renewed within twenty minutes")
 		}
 		lab.Elapse(3 * time.Hour)
 		lab.WantErr(t, "lock", lock.Err(), nil)
@@ -84,7 +84,7 @@ func TestRecordOfLockUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenEachTimeTrustFallsBelowLimit(t *testing.T) {
+func TestExpiryWarningIsGivenInEachOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		given := make(chan time.Duration, 9)
@@ -97,14 +97,14 @@ func TestExpiryWarningIsGivenEachTimeTrustFallsBelowLimit(t *testing.T) {
 			wire.SetFault(nil)
 			lab.Elapse(6 * time.Second)
 		}
-		lab.Want(t, "warnings in two such times", len(given), 2)
+		lab.Want(t, "warnings in two outages", len(given), 2)
 		lab.WantRange(t, "trust left at the warning", <-given, 8*time.Second, 9*time.Second)
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestSessionWhoseCreationIsUnansweredIsNotUsed(t *testing.T) {
+func TestSessionCreatedWithoutReplyIsNotUsed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
@@ -128,14 +128,14 @@ func TestExpiredSessionIsMarkedDeadByNextSession(t *testing.T) {
 		lock := w.Acquire(c, "b")
 		lab.Elapse(time.Second)
 		if item := w.Item(row); lab.Text(item, "dead") != "1" || item["expiresAt"] == nil {
-			t.Errorf("nothing collects the row of the session before: %v", item)
+			t.Errorf("the old session is not marked dead, or its row has no TTL: %v", item)
 		}
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestAcquireBeginsNewSessionIfSessionExpiresBeforeReply(t *testing.T) {
+func TestLockIsNotGrantedUnderExpiredSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -152,14 +152,14 @@ func TestAcquireBeginsNewSessionIfSessionExpiresBeforeReply(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		lock := w.Acquire(c, "job")
 		if err := lock.Err(); err != nil || strings.HasSuffix(lock.Record().Owner, strings.TrimPrefix(former, "leasehold/session")) {
-			t.Errorf("granted under a session whose lease had run out: %v", err)
+			t.Errorf("granted under the expired session, or lost: %v", err)
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-// noTouch is a fault by which renewals of a lock's own record are not applied and get no reply.
-// All other requests, such as renewals of the session, are answered.
+// noTouch is a fault that drops renewals of a lock's own record. All other requests, such as
+// renewals of the session, are answered.
 func noTouch(r *lab.Request) (*http.Response, error) {
 	if r.Renews() && !r.RenewsSession() {
 		return lab.Cut(r)
@@ -174,7 +174,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestLockWhoseRecordHasExpiredIsHeldWhileSessionIsRenewed(t *testing.T) {
+func TestRenewedSessionKeepsLockWithExpiredRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(noTouch)
@@ -208,7 +208,7 @@ func TestLockWhoseRecordHasExpiredIsHeldWhileSessionIsRenewed(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedEvenIfRecordIsNotRenewedForHours(t *testing.T) {
+func TestBreakIsNoticedAfterHoursOfFailedRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := lab.Text(w.Item("job"), "recordVersionNumber")
@@ -217,7 +217,7 @@ func TestBreakIsNoticedEvenIfRecordIsNotRenewedForHours(t *testing.T) {
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
 		if lab.Text(w.Item("job"), "recordVersionNumber") == before || lock.Err() != nil {
-			t.Errorf("not touched since: %v", lock.Err())
+			t.Errorf("the record was not renewed, or the lock has ended: %v", lock.Err())
 		}
 		lab.WantErr(t, "renew", lock.Renew(t.Context(), leasehold.WithData([]byte("x"))), nil)
 		lab.Want(t, "data", string(lock.Record().Data), "x")
@@ -229,7 +229,7 @@ func TestBreakIsNoticedEvenIfRecordIsNotRenewedForHours(t *testing.T) {
 	})
 }
 
-func TestLockOfDeadSessionIsTakenOverDespiteRenewedRecord(t *testing.T) {
+func TestLockOfExpiredSessionIsTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		lab.OK(t, lock.Renew(t.Context()))
@@ -239,7 +239,7 @@ func TestLockOfDeadSessionIsTakenOverDespiteRenewedRecord(t *testing.T) {
 		// lease ends.
 		lab.OK(t, lock.Renew(t.Context()))
 		lab.Elapse(2 * time.Second)
-		lab.WantErr(t, "lock whose grant was broken", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock of the expired session", lock.Err(), leasehold.ErrLost)
 		waiter, _ := w.Client(lab.Config())
 		began := time.Now()
 		next := w.Acquire(waiter, "job")

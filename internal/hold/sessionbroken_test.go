@@ -25,8 +25,8 @@ func told(w *lab.World) int {
 	return len(m.Value)
 }
 
-// lostByBreak fails the test unless the lock was lost by a break, and its error contains
-// the operator and the reason.
+// lostByBreak fails the test unless the lock was lost by a break, and the lock's error
+// contains the reason of the break.
 func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
 	t.Helper()
 	var lost *leasehold.LostError
@@ -60,7 +60,7 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedDespiteLostRepliesToRenewals(t *testing.T) {
+func TestBreakIsNoticedDespiteLostReplies(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -75,7 +75,7 @@ func TestBreakIsNoticedDespiteLostRepliesToRenewals(t *testing.T) {
 		w.Break(op, lock, "stuck")
 		lab.Elapse(15 * time.Second)
 		if lost < 2 {
-			t.Fatal("this test tests nothing")
+			t.Fatal("bad setup: fewer than two replies were lost")
 		}
 		lostByBreak(t, lock, "stuck")
 		lab.Elapse(15 * time.Second)
@@ -104,7 +104,7 @@ func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
 		for _, lock := range locks[1:] {
 			lostByBreak(t, lock, "all")
 		}
-		lab.WantErr(t, "that which nobody broke", locks[0].Err(), nil)
+		lab.WantErr(t, "lock that was not broken", locks[0].Err(), nil)
 		// Let the session be renewed until all notices are removed. Each renewal removes up
 		// to a hundred.
 		lab.Elapse(10 * time.Second)
@@ -113,7 +113,7 @@ func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
 	})
 }
 
-func TestLockBrokenBeforeReplyToItsGrantArrivesIsLost(t *testing.T) {
+func TestLockBrokenBeforeReplyToItsGrantIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // the client renews this session every second
@@ -134,7 +134,7 @@ func TestLockBrokenBeforeReplyToItsGrantArrivesIsLost(t *testing.T) {
 	})
 }
 
-func TestHolderRepeatsFailedCheckOfRecordAfterBreakNotice(t *testing.T) {
+func TestHolderRepeatsFailedCheckAfterBreakNotice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -169,20 +169,20 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 		lab.Elapse(time.Minute)
 		looks := lab.Count(wire.Sent(), func(c lab.Call) bool { return !c.RenewsSession() })
 		if err := lock.Err(); err != nil || looks != 1 || told(w) != 0 {
-			t.Errorf("%v after %d looks, told of %d", err, looks, told(w))
+			t.Errorf("%v after %d reads; %d break notices", err, looks, told(w))
 		}
 		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestBreakIsNoticedEvenIfEarlierBreakWasNotApplied(t *testing.T) {
+func TestBreakIsNoticedAfterFailedBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Elapse(5 * time.Second) // let the session's first renewals pass; later ones come every 5 s
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
-		lab.WantErr(t, "without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "break without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
 		lab.Elapse(5 * time.Second) // long enough for the client to read the notice, but not to remove it
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		lab.Want(t, "break notices", told(w), 1)
@@ -193,7 +193,7 @@ func TestBreakIsNoticedEvenIfEarlierBreakWasNotApplied(t *testing.T) {
 	})
 }
 
-func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
+func TestForgedBreakNoticesDoNotStopRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		words := map[string]types.AttributeValue{}

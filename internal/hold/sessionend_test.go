@@ -36,7 +36,7 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotEndSessionWhileFunctionInDoRuns(t *testing.T) {
+func TestCloseDoesNotEndSessionWhileDoRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "free")
@@ -57,7 +57,7 @@ func TestCloseDoesNotEndSessionWhileFunctionInDoRuns(t *testing.T) {
 
 func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
-		"that waits for it": time.Minute, "that has no time": 0,
+		"Close waits": time.Minute, "Close has no time": 0,
 	}, func(t *testing.T, w *lab.World, limit time.Duration) {
 		cfg := lab.SharedConfig()
 		cfg.ReleaseGrace = time.Second
@@ -66,7 +66,7 @@ func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 		refused := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		lab.Elapse(time.Millisecond)
 		_ = c.Close(w.Within(limit))
-		lab.WantErr(t, "acquired", <-refused, leasehold.ErrClosed)
+		lab.WantErr(t, "acquire", <-refused, leasehold.ErrClosed)
 		lab.Elapse(10 * time.Second)
 		w.WantSilence(wire, time.Minute)
 		for _, row := range w.Sessions() {
@@ -75,7 +75,7 @@ func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterCloseUnderSharedLeaseSendsNoRequest(t *testing.T) {
+func TestReleaseAfterCloseSendsNoRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -83,14 +83,14 @@ func TestReleaseAfterCloseUnderSharedLeaseSendsNoRequest(t *testing.T) {
 		lab.OK(t, c.Close(t.Context()))
 		wire.Sent()
 		if err := lock.Release(t.Context()); err != nil { // a caller often defers Release, so it may follow Close
-			t.Errorf("released again: %v", err)
+			t.Errorf("second release: %v", err)
 		}
 		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
 		lab.Want(t, "releases reported", len(released()), 1)
 	})
 }
 
-func TestReleasedEventOfCloseHasErrorIfSessionCannotBeEnded(t *testing.T) {
+func TestReleasedEventHasErrorOfFailedClose(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -98,7 +98,7 @@ func TestReleasedEventOfCloseHasErrorIfSessionCannotBeEnded(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		lab.WantErr(t, "close", c.Close(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
 		if told := released(); len(told) != 1 || !errors.Is(told[0].Err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("reported %+v", told)
+			t.Errorf("released events: %+v", told)
 		}
 		wire.SetFault(nil)
 		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
@@ -107,7 +107,7 @@ func TestReleasedEventOfCloseHasErrorIfSessionCannotBeEnded(t *testing.T) {
 	})
 }
 
-func TestCloseReturnsErrLostIfAnotherClientEndedSession(t *testing.T) {
+func TestCloseReturnsErrLostIfOthersEndSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // if true, the first write by which Close ends the session is applied
@@ -119,7 +119,7 @@ func TestCloseReturnsErrLostIfAnotherClientEndedSession(t *testing.T) {
 		"deleted before Close": {false, false, remove, leasehold.ErrLost},
 		// No error: the row existed when Close began to write, so the write of Close may
 		// have ended the session.
-		"deleted behind Close's write, not answered": {true, true, remove, nil},
+		"deleted after Close's write, no reply":      {true, true, remove, nil},
 		"marked dead before Close repeats its write": {false, true, func(w *lab.World) { w.MarkDead(w.Sessions()[0]) }, leasehold.ErrLost},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, _ := w.Holding(lab.SharedConfig())
@@ -138,7 +138,7 @@ func TestCloseReturnsErrLostIfAnotherClientEndedSession(t *testing.T) {
 	})
 }
 
-func TestCloseReturnsNilIfSessionWasLostBefore(t *testing.T) {
+func TestCloseReturnsNilIfSessionIsAlreadyLost(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, wire *lab.Wire){
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(10 * time.Second) },
 		"expired": func(_ *lab.World, wire *lab.Wire) {
@@ -154,7 +154,7 @@ func TestCloseReturnsNilIfSessionWasLostBefore(t *testing.T) {
 	})
 }
 
-func TestGrantAnsweredDuringCloseIsReleasedWithoutLossEvent(t *testing.T) {
+func TestGrantAnsweredDuringCloseIsReleased(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		events := lab.Events(&cfg)
 		c, wire := w.Client(cfg)
@@ -189,9 +189,9 @@ func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) 
 	return c, wire
 }
 
-func TestUnansweredGrantUnderSessionIsUndoneEvenIfAppliedLate(t *testing.T) {
+func TestLateGrantUnderSessionIsUndone(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
-		"soon": 8 * time.Second, "in minutes": 10 * time.Minute,
+		"8 seconds late": 8 * time.Second, "10 minutes late": 10 * time.Minute,
 	}, func(t *testing.T, w *lab.World, late time.Duration) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
@@ -201,7 +201,7 @@ func TestUnansweredGrantUnderSessionIsUndoneEvenIfAppliedLate(t *testing.T) {
 		lab.WantFailed(t, "acquire without a reply", lab.ErrorOf(c.Acquire(ctx, "job")))
 		lab.Elapse(late)
 		if item := w.Item("job"); item == nil || lab.Text(item, "isReleased") != "" {
-			t.Fatalf("nothing has landed: %v", item)
+			t.Fatalf("bad setup: the grant was not applied: %v", item)
 		}
 		waiter, _ := w.Client(lab.Config())
 		began := time.Now()
@@ -218,7 +218,7 @@ func TestUnansweredGrantUnderSessionIsUndoneEvenIfAppliedLate(t *testing.T) {
 		lab.Elapse(time.Minute)
 		for _, sent := range wire.Sent() {
 			if !sent.RenewsSession() && !sent.Renews() {
-				t.Errorf("still looked for an hour later: %s", sent.Op)
+				t.Errorf("sent an hour later: %s", sent.Op)
 			}
 		}
 		_ = c.Close(t.Context())
@@ -240,7 +240,7 @@ func TestHundredUnansweredGrantsOfKeyCauseFewReads(t *testing.T) {
 		wire.Sent()
 		lab.Elapse(time.Minute)
 		if looks := lab.Count(wire.Sent(), lab.Call.Reads); looks == 0 || looks > 5 {
-			t.Errorf("%d looks in a minute", looks)
+			t.Errorf("%d reads in a minute", looks)
 		}
 		_ = c.Close(t.Context())
 	})
@@ -257,7 +257,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
+func TestUnansweredGrantIsFreedAsConfigured(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "deleted": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		cfg := lab.SharedConfig()
 		cfg.DeleteOnRelease = deletes
@@ -273,18 +273,18 @@ func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
 		lab.Elapse(time.Minute)
 		_, _ = late()
 		if w.Item("job") == nil || w.IsReleased("job") {
-			t.Fatal("it did not land: this test tests nothing")
+			t.Fatal("bad setup: the grant was not applied")
 		}
 		lab.Elapse(2 * time.Minute)
 		// The record may have a done mark, so TTL must not delete it.
 		if gone := w.Item("job") == nil; gone != deletes || !gone && (!w.IsReleased("job") || w.Item("job")["expiresAt"] != nil) {
-			t.Errorf("left %v", w.Item("job"))
+			t.Errorf("record %v", w.Item("job"))
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestCloseDeletesRecordUnderSessionAsConfigured(t *testing.T) {
+func TestCloseObeysDeleteOnReleaseUnderSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "kept")
@@ -292,7 +292,7 @@ func TestCloseDeletesRecordUnderSessionAsConfigured(t *testing.T) {
 		lab.OK(t, c.Close(t.Context()))
 		lab.Want(t, "record of the lock to delete", w.Item("deleted"), nil)
 		if w.Item("kept") == nil {
-			t.Error("the other record is gone, too")
+			t.Error("the other record was deleted, too")
 		}
 	})
 }

@@ -26,7 +26,7 @@ type transaction struct {
 	ctx      context.Context // ends with the caller's context, or when the client closes
 	stop     context.CancelFunc
 	holds    []*Lock    // locks of the commit, sorted by key
-	rows     []*row     // rows that the guards check: the records of holds, and the row of their session
+	rows     []*row     // rows that the guards check: the records of the locks, and the row of their session
 	releases []*release // the releases of holds, for CommitAndRelease; nil for Commit
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
@@ -141,8 +141,8 @@ func (t *transaction) Throttled(err error) {
 	t.c.ReportThrottled(context.WithoutCancel(t.ctx), t.holds[0].key, t.holds[0].token, err)
 }
 
-// checkWrites returns an error if no transaction can contain both writes and the guards of
-// holds.
+// checkWrites returns an error if no transaction can contain both the writes and the guards
+// of the locks.
 func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
 	rows, key := rowsOf(holds), holds[0].key
 	switch most := attempts.MaxTransact - len(rows); {

@@ -62,7 +62,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 		if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("error %v", err)
 		}
-		lab.WantTook(t, "granted before", held.Holder.GrantedAt, 0, time.Second)
+		lab.WantTook(t, "time since the grant", held.Holder.GrantedAt, 0, time.Second)
 		lab.Want(t, "token of the holder", held.Holder.Token, lock.Token())
 		lab.Want(t, "owner of the holder", held.Holder.Owner, lock.Record().Owner)
 		wantSent(t, wire, 1)
@@ -72,7 +72,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 	})
 }
 
-func TestTryAcquireInNewProcessTakesOverLockOfDeadHolder(t *testing.T) {
+func TestTryAcquireTakesOverLockOfDeadHolder(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.TryAcquire(ctx, "job")
@@ -94,7 +94,7 @@ func TestTryAcquireInNewProcessTakesOverLockOfDeadHolder(t *testing.T) {
 		began := time.Now()
 		lock, err := try(t.Context(), fresh)
 		if took := time.Since(began); err != nil || took < 20*time.Second || took > 21*time.Second {
-			t.Fatalf("an hour after its death: %v after %v", err, took)
+			t.Fatalf("an hour after the holder died: %v after %v", err, took)
 		}
 		w.Release(lock)
 	})
@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireIfExistsReturnsErrorIfNoRecordExists(t *testing.T) {
+func TestAcquireIfExistsFailsWithoutRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -131,7 +131,7 @@ func TestAcquireIfExistsReturnsErrorIfNoRecordExists(t *testing.T) {
 	})
 }
 
-func TestNextGrantKeepsDataAndAttributesUnlessReplaced(t *testing.T) {
+func TestNextGrantKeepsDataAndAttributes(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))
@@ -157,19 +157,19 @@ func TestNextGrantKeepsDataAndAttributesUnlessReplaced(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsRecordErrorForDamagedRecord(t *testing.T) {
+func TestTryAcquireRejectsDamagedRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
-			"isReleased of a caller": {"isReleased": lab.Str("no")},
-			"no owner":               {"ownerName": nil},
-			"no version":             {"recordVersionNumber": nil},
-			"no lease":               {"leaseDuration": nil},
-			"lease of another type":  {"leaseDuration": lab.Num("20000")},
-			"token of another type":  {"fencingToken": lab.Str("1"), "isReleased": lab.Str("1")},
-			"token below zero":       {"fencingToken": lab.Num("-1"), "isReleased": lab.Str("1")},
-			"token without a next":   {"fencingToken": lab.Num("9007199254740991"), "isReleased": lab.Str("1")},
-			"another kind":           {"kind": lab.Str("rw"), "isReleased": lab.Str("1")},
-			"our owner, no grant":    {"grantId": nil},
+			"isReleased with a wrong value": {"isReleased": lab.Str("no")},
+			"no owner":                      {"ownerName": nil},
+			"no version":                    {"recordVersionNumber": nil},
+			"no lease":                      {"leaseDuration": nil},
+			"lease of another type":         {"leaseDuration": lab.Num("20000")},
+			"token of another type":         {"fencingToken": lab.Str("1"), "isReleased": lab.Str("1")},
+			"token below zero":              {"fencingToken": lab.Num("-1"), "isReleased": lab.Str("1")},
+			"token too large":               {"fencingToken": lab.Num("9007199254740991"), "isReleased": lab.Str("1")},
+			"unknown kind":                  {"kind": lab.Str("rw"), "isReleased": lab.Str("1")},
+			"our owner, no grant id":        {"grantId": nil},
 		} {
 			w.Release(w.Acquire(c, "job"))
 			w.Update("job", map[string]types.AttributeValue{"isReleased": nil})
@@ -185,17 +185,17 @@ func TestTryAcquireReturnsRecordErrorForDamagedRecord(t *testing.T) {
 	})
 }
 
-func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
+func TestAcquireRepairsDamagedRecordOfFreeKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
-			"no owner":              {"ownerName": nil},
-			"no version":            {"recordVersionNumber": nil},
-			"no lease":              {"leaseDuration": nil},
-			"lease of another type": {"leaseDuration": lab.Num("20000")},
-			"lease below zero":      {"leaseDuration": lab.Str("-5")},
-			"no token":              {"fencingToken": nil},
-			"our owner, no grant":   {"grantId": nil},
-			"nothing but the mark": {
+			"no owner":               {"ownerName": nil},
+			"no version":             {"recordVersionNumber": nil},
+			"no lease":               {"leaseDuration": nil},
+			"lease of another type":  {"leaseDuration": lab.Num("20000")},
+			"lease below zero":       {"leaseDuration": lab.Str("-5")},
+			"no token":               {"fencingToken": nil},
+			"our owner, no grant id": {"grantId": nil},
+			"only isReleased": {
 				"ownerName": nil, "recordVersionNumber": nil, "leaseDuration": nil,
 				"fencingToken": nil, "grantId": nil, "grantedAt": nil, "expiresAt": nil,
 			},
@@ -203,7 +203,7 @@ func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
 			w.Release(w.Acquire(c, "job"))
 			w.Update("job", change)
 			if r, err := c.Get(t.Context(), "job"); err != nil || !r.Released {
-				t.Errorf("%s: reads as %+v, %v", name, r, err)
+				t.Errorf("%s: Get returns %+v, %v", name, r, err)
 			}
 			lock, err := c.TryAcquire(t.Context(), "job")
 			if err != nil {
@@ -211,7 +211,7 @@ func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
 				continue
 			}
 			if r, err := c.Get(t.Context(), "job"); err != nil || r.Grant == "" || r.Grant != lock.Record().Grant {
-				t.Errorf("%s: the grant reads as %+v, %v", name, r, err)
+				t.Errorf("%s: after the grant, Get returns %+v, %v", name, r, err)
 			}
 			w.Release(lock)
 			w.Delete("job")
@@ -219,21 +219,21 @@ func TestReleasedKeyIsAcquiredDespiteDamagedOwnerOrLease(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesExpiresAtEvenIfLayoutDoesNotUseExpiresAt(t *testing.T) {
+func TestGrantRemovesExpiresAtFromRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))
 			if w.Item("job")["expiresAt"] == nil {
-				t.Fatal("a released record is kept for ever")
+				t.Fatal("the released record has no expiresAt")
 			}
 			_, _, lock := w.Holding(lab.ConfigOf("locks", layout.Native{TTL: name}))
-			lab.Want(t, fmt.Sprintf("TTL %q: end of a held record", name), w.Item("job")["expiresAt"], nil)
+			lab.Want(t, fmt.Sprintf("TTL %q: expiresAt of a held record", name), w.Item("job")["expiresAt"], nil)
 			w.Release(lock)
 		}
 	})
 }
 
-func TestAcquireAfterReleaseByOtherLibraryTakesTokenFromClock(t *testing.T) {
+func TestRecordWithoutTokenGetsTokenFromClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
@@ -247,7 +247,7 @@ func TestAcquireAfterReleaseByOtherLibraryTakesTokenFromClock(t *testing.T) {
 	})
 }
 
-func TestHeldErrorShowsDateIfGrantIsOlderThanOneDay(t *testing.T) {
+func TestHeldErrorShowsDateOfOldGrant(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
@@ -281,7 +281,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs clien
 	})
 }
 
-func TestTryAcquireSucceedsIfKeyIsReleasedAfterRejectedGrant(t *testing.T) {
+func TestNoWaitSucceedsIfKeyIsReleasedMeanwhile(t *testing.T) {
 	oneClient(t, func(_ *testing.T, w *lab.World, b *leasehold.Client, wire *lab.Wire) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -302,7 +302,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		released := time.Now()
 		w.Release(lock)
 		w.Release(<-next)
-		lab.WantTook(t, "granted after the release", released, 0, time.Second)
+		lab.WantTook(t, "time from release to grant", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
 				// This is the grant after the release. Before it, the waiter must only have
@@ -316,7 +316,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 	})
 }
 
-func TestWaitingAcquireReturnsAtOnceWhenItsContextEnds(t *testing.T) {
+func TestAcquireReturnsAtOnceWhenContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lock := holds(w, "job")
 		ctx := w.Within(3 * time.Second)
@@ -336,14 +336,14 @@ func TestWaitingAcquireReturnsAtOnceWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
+func TestWaiterTakesOverDeadHolderAfterOneLease(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, dead *leasehold.Lock) {
 		last := dead.Record()
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		lock := holds(w, "job")
 		defer w.Release(lock)
-		lab.WantTook(t, "taken over after", began, 20*time.Second, 20*time.Second+50*time.Millisecond)
+		lab.WantTook(t, "time until the takeover", began, 20*time.Second, 20*time.Second+50*time.Millisecond)
 		if r, ok := lock.TookOver(); !ok || r.Owner != last.Owner || r.Token != last.Token {
 			t.Errorf("took over %+v, %v", r, ok)
 		}
@@ -353,7 +353,7 @@ func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	})
 }
 
-func TestTokensRepeatAfterRestoreFromBackupButNotInNewTable(t *testing.T) {
+func TestTokensRepeatAfterRestoreFromBackup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		granted := func() int64 {
 			lab.Elapse(time.Second)
@@ -366,11 +366,11 @@ func TestTokensRepeatAfterRestoreFromBackupButNotInNewTable(t *testing.T) {
 		second, third := granted(), granted()
 		w.Put(backup)
 		if token := granted(); token != second {
-			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
+			t.Errorf("token %d after the restore, want %d; the last token before it was %d: docs/table.md says that tokens repeat", token, second, third)
 		}
 		w.Delete("job") // without its record, the key is as in a new table
 		if token := granted(); token <= third {
-			t.Errorf("token %d of an empty table, after %d", token, third)
+			t.Errorf("token %d in an empty table, after %d", token, third)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAllAndReleaseEachCostOneWritePerKey(t *testing.T) {
+func TestAcquireAllSendsOneWritePerKey(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 103} { // 103 keys do not fit into one transaction: DynamoDB allows 100 writes
 		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			// In the first round the locks have no records yet. In the second round they
@@ -33,22 +33,22 @@ func TestAcquireAllAndReleaseEachCostOneWritePerKey(t *testing.T) {
 	}
 }
 
-func TestAcquireAllAndAcquireAnySendNothingForInvalidKeys(t *testing.T) {
+func TestAcquireAllSendsNothingForInvalidKeys(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		ended := w.Ended()
 		for name, tc := range map[string]struct {
 			ctx  context.Context
 			keys []leasehold.Key
 		}{
-			"none": {t.Context(), nil}, "an empty one": {t.Context(), leasehold.Keys("a", "")},
-			"a sort key in a table without": {t.Context(), []leasehold.Key{{Partition: "a", Sort: "b"}}},
-			"two, and an ended context":     {ended, leasehold.Keys("a", "b")},
+			"no keys": {t.Context(), nil}, "an empty key": {t.Context(), leasehold.Keys("a", "")},
+			"a sort key in a table without one": {t.Context(), []leasehold.Key{{Partition: "a", Sort: "b"}}},
+			"two keys and an ended context":     {ended, leasehold.Keys("a", "b")},
 		} {
 			for call, err := range map[string]error{
 				"AcquireAll": lab.ErrorOf(c.AcquireAll(tc.ctx, tc.keys)), "AcquireAny": lab.ErrorOf(c.AcquireAny(tc.ctx, tc.keys)),
 			} {
 				if err == nil || errors.Is(err, context.Canceled) != (tc.ctx == ended) {
-					t.Errorf("%s of %s: %v", call, name, err)
+					t.Errorf("%s with %s: %v", call, name, err)
 				}
 			}
 		}
@@ -56,7 +56,7 @@ func TestAcquireAllAndAcquireAnySendNothingForInvalidKeys(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
+func TestAcquireAllErrorNamesFirstHeldKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
@@ -74,7 +74,7 @@ func TestErrorOfAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTakesOverKeysOfDeadHolderTogether(t *testing.T) {
+func TestAcquireAllTakesOverAllKeysAfterOneLease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		dead := w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		wire.SetFault(lab.Cut)
@@ -88,16 +88,16 @@ func TestAcquireAllTakesOverKeysOfDeadHolderTogether(t *testing.T) {
 			}
 		}
 		if dead.Err() == nil {
-			t.Error("the dead holder believes")
+			t.Error("the dead holder still trusts its lock")
 		}
 		w.Release(g)
 		_ = dead.Release(t.Context())
 	})
 }
 
-func TestAcquireAllRenewsAcquiredKeysUntilLastKeyIsFree(t *testing.T) {
+func TestAcquireAllRenewsKeysWhileItWaits(t *testing.T) {
 	type options = []leasehold.AcquireOption
-	lab.Each(t, map[string]options{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
+	lab.Each(t, map[string]options{"with renewal": nil, "without renewal": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
 		other := w.Acquire(a, "b")
@@ -111,7 +111,7 @@ func TestAcquireAllRenewsAcquiredKeysUntilLastKeyIsFree(t *testing.T) {
 		lab.WantTook(t, "granted after the release", began, 0, time.Second)
 		lab.WantErr(t, "group", g.Err(), nil)
 		if got := w.Item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
-			t.Errorf("a was lost on the way: token %v, then %v", token, got)
+			t.Errorf("a was granted a second time: token %v, then %v", token, got)
 		}
 		wire.Sent()
 		lab.Elapse(10 * time.Second)
@@ -139,17 +139,17 @@ func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
+func TestAcquireOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		ctx := g.Context()
 		wire.Sent()
 		for name, err := range map[string]error{
-			"a key it has":       lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "e"))),
-			"a key below":        lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("c", "e"))),
-			"one key below":      lab.ErrorOf(c.Acquire(ctx, "a")),
-			"any of what it has": lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
-			"below, and shared":  lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
+			"a key of the group": lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "e"))),
+			"a key before d":     lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("c", "e"))),
+			"one key before b":   lab.ErrorOf(c.Acquire(ctx, "a")),
+			"any of its keys":    lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
+			"c, with Reentrant":  lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
 		} {
 			lab.WantErr(t, name, err, leasehold.ErrDeadlock)
 		}
@@ -165,7 +165,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestAcquireInAnyKeyOrderSucceedsAfterGroupIsReleased(t *testing.T) {
+func TestReleasedGroupDoesNotRestrictKeyOrder(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		inner := lab.Must(c.Acquire(g.Context(), "e"))(t)
@@ -176,7 +176,7 @@ func TestAcquireInAnyKeyOrderSucceedsAfterGroupIsReleased(t *testing.T) {
 	})
 }
 
-func TestReentrantAcquireAllLeavesNoKeyHeldIfOuterLockEnds(t *testing.T) {
+func TestReentrantAcquireAllFailsIfOuterLockEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

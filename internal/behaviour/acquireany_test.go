@@ -33,18 +33,18 @@ func TestAcquireAnyAcquiresFirstFreeKeyInOneWrite(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyReadsAllKeysAfterFirstRejectedGrant(t *testing.T) {
+func TestAcquireAnyReadsAllKeysIfFirstKeyIsHeld(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		b, wire := w.Client(lab.Config())
 		lock := acquireAny(t.Context(), w, b, leasehold.Keys("a", "b", "c", "d", "e"))
 		if got, want := lab.Ops(wire.Sent()), []string{"UpdateItem", "BatchGetItem", "UpdateItem"}; !slices.Equal(got, want) || lock.Key().Partition != "d" {
-			t.Errorf("%v is granted by %v, want d by %v", lock.Key(), got, want)
+			t.Errorf("%v was granted after the requests %v, want d after %v", lock.Key(), got, want)
 		}
 	})
 }
 
-func TestAcquireAnyNoWaitAcquiresFirstFreeKeyIfEarlierKeysAreHeld(t *testing.T) {
+func TestAcquireAnyNoWaitSkipsHeldKeys(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		w.AcquireAll(a, leasehold.Keys("a", "b"))
 		b, _ := w.Client(lab.Config())
@@ -54,13 +54,13 @@ func TestAcquireAnyNoWaitAcquiresFirstFreeKeyIfEarlierKeysAreHeld(t *testing.T) 
 	})
 }
 
-func TestTrustOfAcquireAnyStartsAtLastReadBeforeHandOver(t *testing.T) {
+func TestAcquireAnyCountsTrustFromItsLastRead(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
 		b, wire := w.Client(lab.Config())
 		granted := begin(func() *leasehold.Lock { return acquireAny(t.Context(), w, b, keys) })
-		lab.Elapse(time.Minute) // longer than the lease of a hand-over: a lease counted from the start of the call would have expired
+		lab.Elapse(time.Minute) // longer than the lease of a hand-over: a lease that began with the call would have expired
 		wire.Sent()
 		w.Release(others.Locks()[0])
 		lock := <-granted
@@ -74,7 +74,7 @@ func TestTrustOfAcquireAnyStartsAtLastReadBeforeHandOver(t *testing.T) {
 // Forty clients contend for ten keys, and each client is in the queues of only two keys. A
 // client reads these two keys often, and the other keys rarely. If it read all keys equally
 // often, a grant would cost 144 read units.
-func TestFortyClientsUseFewCapacityUnitsToAcquireAnyOfTenKeys(t *testing.T) {
+func TestAcquireAnyCostsFewUnitsUnderContention(t *testing.T) {
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))
@@ -83,7 +83,7 @@ func TestFortyClientsUseFewCapacityUnitsToAcquireAnyOfTenKeys(t *testing.T) {
 	c := contend(t, lab.Config(), leasehold.Keys(names...), 40, lab.Cases(1000, 400), lasts, uneven)
 	use := c.works.Seconds() / c.each.Seconds() / float64(len(names))
 	if use < 0.75 || c.used.Write > 9 || c.used.Read > 60 {
-		t.Errorf("keys are held %.0f %% of the time, %.1f write and %.1f read units a grant; want 75 %% at least, 9 and 60 at most",
+		t.Errorf("keys are held %.0f %% of the time, and a grant costs %.1f write and %.1f read units; want at least 75 %%, and at most 9 and 60",
 			100*use, c.used.Write, c.used.Read)
 	}
 }
@@ -129,7 +129,7 @@ func TestAcquireAnyTakesOverKeyOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresOnlyOneKeyDespiteLostReply(t *testing.T) {
+func TestAcquireAnyAcquiresOneKeyDespiteLostReply(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"))
@@ -138,7 +138,7 @@ func TestAcquireAnyAcquiresOnlyOneKeyDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyNoWaitNamesFirstGivenKey(t *testing.T) {
+func TestAcquireAnyErrorNamesFirstGivenKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
@@ -151,14 +151,14 @@ func TestErrorOfAcquireAnyNoWaitNamesFirstGivenKey(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallsForSeveralKeysFailAfterTenSecondsOfThrottling(t *testing.T) {
+func TestNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
-			"all": func() error {
+			"AcquireAll": func() error {
 				return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
 			},
-			"any": func() error {
+			"AcquireAny": func() error {
 				return lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
 			},
 		} {
@@ -185,7 +185,7 @@ func TestAcquireAnySkipsKeyWithDamagedRecord(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyHeldInContextUnlessReentrant(t *testing.T) {
+func TestAcquireAnySkipsKeyOfLockInContext(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
@@ -219,14 +219,14 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 		lab.Elapse(20 * time.Second)
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("x", "y"), leasehold.NoWait())
 		if held.Err() == nil {
-			t.Error("the dead holder believes")
+			t.Error("the dead holder still trusts its lock")
 		}
 		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestAcquireAnyAcquiresReleasedKeyIfMarkOfDeadSessionFails(t *testing.T) {
+func TestFailedTakeoverDoesNotStopAcquireAny(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
 		c, wire := w.Client(lab.Config())
@@ -244,7 +244,7 @@ func TestAcquireAnyAcquiresReleasedKeyIfMarkOfDeadSessionFails(t *testing.T) {
 		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, c, leasehold.Keys("a", "b")) })
 		lab.Elapse(time.Minute)
 		if !marked || lost.Err() == nil {
-			t.Error("not what this test is about")
+			t.Error("the client sent no mark for the dead session, or the lock is not lost")
 		}
 		began := time.Now()
 		w.Release(other)
@@ -255,10 +255,10 @@ func TestAcquireAnyAcquiresReleasedKeyIfMarkOfDeadSessionFails(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReturnsWithin30SecondsIfNoReplyArrives(t *testing.T) {
+func TestAcquireAnyNoWaitReturnsWithin30Seconds(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
-		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
-		"of both":          func(r *lab.Request) bool { return true },
+		"no reply for b": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
+		"no reply":       func(r *lab.Request) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
@@ -281,12 +281,12 @@ func TestAcquireAnyNoWaitReturnsWithin30SecondsIfNoReplyArrives(t *testing.T) {
 				})
 				began := time.Now()
 				lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
-				lab.WantTook(t, "a try took", began, 0, 30*time.Second)
+				lab.WantTook(t, "AcquireAny took", began, 0, 30*time.Second)
 				if lock != nil { // AcquireAny has returned a lock
-					if lock.Key().Partition != "a" || name == "of both" {
+					if lock.Key().Partition != "a" || name == "no reply" {
 						t.Errorf("granted %v", lock.Key())
 					}
-				} else if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || !strings.Contains(err.Error(), "gave up after 1") || name != "of both" {
+				} else if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || !strings.Contains(err.Error(), "gave up after 1") || name != "no reply" {
 					t.Errorf("error %v", err)
 				}
 				_ = b.Close(t.Context())
@@ -295,7 +295,7 @@ func TestAcquireAnyNoWaitReturnsWithin30SecondsIfNoReplyArrives(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
+func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b", "z"))
@@ -321,7 +321,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsBrieflyToUndoGrantOfUnknownOutcome(t *testing.T) {
+func TestAcquireAnyLimitsTimeToUndoOtherGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()
@@ -348,7 +348,7 @@ func TestAcquireAnyWaitsBrieflyToUndoGrantOfUnknownOutcome(t *testing.T) {
 		}
 		// Nothing renews the lease of key b during the cleanup of key a, so the cleanup
 		// must be short.
-		lab.WantTook(t, "it took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
+		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)
 		w.Release(lock)

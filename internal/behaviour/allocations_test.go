@@ -65,7 +65,7 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 // testdata/allocations.txt records the number of allocations of each operation. With
 // -rewrite, this test writes the file anew. It accepts a tenth more than recorded, because
 // other goroutines allocate memory, too.
-func TestMemoryAllocationsPerOperationStayWithinRecordedBounds(t *testing.T) {
+func TestAllocationsStayWithinRecordedBounds(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder
 	measured := map[string]int{}

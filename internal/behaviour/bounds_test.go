@@ -37,9 +37,9 @@ const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a renewal lets the holder trust its lock
 	term     = 20 * time.Second // the lease
-	tokenUse = 5 * time.Minute
-	byCtx    = 0               // the call has no limit of its own: only its context ends it
-	patience = 5 * time.Second // time after which the context of a call ends, if it ends
+	tokenUse = 5 * time.Minute  // time limit of a commit
+	byCtx    = 0                // the call has no limit of its own: only its context ends it
+	patience = 5 * time.Second  // time after which the context of a call ends, if it ends
 	undoes   = 3*time.Second + 2*time.Second + time.Second
 )
 
@@ -51,7 +51,7 @@ var calls = []struct {
 }{
 	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Acquire(ctx, "a")) }},
 	{"TryAcquire", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "a")) }},
-	{"TryAcquire of what is held", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "other's")) }},
+	{"TryAcquire of a held key", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "other's")) }},
 	{"TryAcquire without renewal", tries, true, func(ctx context.Context, s *scene) error {
 		return lab.ErrorOf(s.c.TryAcquire(ctx, "a", leasehold.WithoutRenewal()))
 	}},
@@ -61,7 +61,7 @@ var calls = []struct {
 	{"AcquireAll NoWait", tries, false, func(ctx context.Context, s *scene) error {
 		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"), leasehold.NoWait()))
 	}},
-	{"AcquireAll NoWait of what is held", tries, false, func(ctx context.Context, s *scene) error {
+	{"AcquireAll NoWait of a held key", tries, false, func(ctx context.Context, s *scene) error {
 		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "other's", "z"), leasehold.NoWait()))
 	}},
 	{"AcquireAny", byCtx, false, func(ctx context.Context, s *scene) error {
@@ -126,14 +126,13 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Refused("AccessDeniedException"),
 }
 
-// replies are faults in which a server sends a bad reply. The client notices this only when
-// it reads the body.
+// replies are faults in which the server sends a reply with a bad body.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil
 	},
-	"another JSON": lab.Answer(func() *http.Response { return answered(io.NopCloser(strings.NewReader(`{"name":"search"}`))) }),
-	"nothing":      lab.Answer(func() *http.Response { return answered(http.NoBody) }),
+	"other JSON": lab.Answer(func() *http.Response { return answered(io.NopCloser(strings.NewReader(`{"name":"search"}`))) }),
+	"no body":    lab.Answer(func() *http.Response { return answered(http.NoBody) }),
 }
 
 // answered returns a successful reply like DynamoDB's, but with the given body.
@@ -158,8 +157,8 @@ func (b *trickle) Read(p []byte) (int, error) {
 	}
 }
 
-// kinds names sets of API operations. A test lets one of these sets fail. PutItem is
-// missing, because the library never sends it.
+// kinds names sets of API operations. The test makes all operations of one set fail. PutItem
+// is missing, because the library never sends it.
 var kinds = map[string][]string{
 	"get": {"GetItem"}, "update": {"UpdateItem"}, "delete": {"DeleteItem"}, "batch get": {"BatchGetItem"},
 	"transact": {"TransactWriteItems"}, "transact get": {"TransactGetItems"}, "list": {"Scan", "Query"},

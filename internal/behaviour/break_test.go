@@ -39,21 +39,21 @@ func TestBreakEndsOnlySpecifiedGrant(t *testing.T) {
 		}
 		w.Release(next)
 		w.Delete("job")
-		lab.WantErr(t, "break of nothing", op.Break(t.Context(), r, leasehold.BreakOptions{}), leasehold.ErrNotFound)
+		lab.WantErr(t, "break without a record", op.Break(t.Context(), r, leasehold.BreakOptions{}), leasehold.ErrNotFound)
 		_ = lock.Release(t.Context())
 	})
 }
 
-func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
+func TestLostErrorNamesOperatorAndReasonOfBreak(t *testing.T) {
 	says := regexp.MustCompile(`^leasehold: lost job in table locks \(token \d+\) at [0-9:.]+: broken by operator/[a-z2-7]{4} at 0\d:\d\d:\d\d: "the disk\\nis full"(; the record shows a later grant, of test/[a-z2-7]{4})?$`)
 	type row struct {
 		after  func(*lab.World, *leasehold.Client)
 		reason leasehold.LostReason
 	}
 	lab.Each(t, map[string]row{
-		"free since":         {func(*lab.World, *leasehold.Client) {}, leasehold.LostBroken},
-		"granted to another": {func(w *lab.World, c *leasehold.Client) { w.Acquire(c, "job") }, leasehold.LostReplaced},
-		"granted to another, which has released it": {func(w *lab.World, c *leasehold.Client) {
+		"free since then":           {func(*lab.World, *leasehold.Client) {}, leasehold.LostBroken},
+		"granted to another client": {func(w *lab.World, c *leasehold.Client) { w.Acquire(c, "job") }, leasehold.LostReplaced},
+		"granted and released since then": {func(w *lab.World, c *leasehold.Client) {
 			w.Release(w.Acquire(c, "job"))
 		}, leasehold.LostReplaced},
 	}, func(t *testing.T, w *lab.World, tc row) {
@@ -75,7 +75,7 @@ func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
 			t.Errorf("the holder: %v", renewing.Err())
 		}
 		if b := lost.By; b == nil || b.Broken == nil || b.Broken.Reason != "the disk\nis full" || b.Broken.Token != renewing.Token() {
-			t.Errorf("the record that showed it: %+v", lost.By)
+			t.Errorf("the record in the error: %+v", lost.By)
 		}
 		told := func(what string, err error) {
 			t.Helper()
@@ -97,12 +97,12 @@ func TestBreakNotifiesOnlyHolderOfSpecifiedGrant(t *testing.T) {
 		second := w.Acquire(a, "job", leasehold.WithoutRenewal())
 		w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("another")})
 		if err := second.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) || strings.Contains(err.Error(), "broken") {
-			t.Errorf("the next holder: %v", err)
+			t.Errorf("the error of the next holder: %v", err)
 		}
 	})
 }
 
-func TestBreakRejectsReasonThatIsTooLongOrInvalidUTF8(t *testing.T) {
+func TestBreakRejectsTooLongOrInvalidReason(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		for _, reason := range []string{strings.Repeat("x", 1001), "\xff"} {
@@ -123,7 +123,7 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	return out
 }
 
-func TestUnmarshalGrantRejectsNegativeOrTooLongLease(t *testing.T) {
+func TestUnmarshalGrantRejectsLeaseOutOfRange(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
 		var g leasehold.Grant
@@ -134,7 +134,7 @@ func TestUnmarshalGrantRejectsNegativeOrTooLongLease(t *testing.T) {
 	}
 }
 
-func TestUnmarshalGrantRejectsTimeOutsideYears0To9999(t *testing.T) {
+func TestUnmarshalGrantRejectsTimeOutOfRange(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,
@@ -146,7 +146,7 @@ func TestUnmarshalGrantRejectsTimeOutsideYears0To9999(t *testing.T) {
 	}
 }
 
-func TestDetachReturnsErrorWhileGrantHasOtherHandles(t *testing.T) {
+func TestDetachFailsWhileGrantHasOtherHandles(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		lab.WantFailed(t, "detach", lab.ErrorOf(lock.Detach()))
@@ -166,7 +166,7 @@ func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 	})
 }
 
-func TestGrantDetachedAfterUnansweredRenewalCanBeResumed(t *testing.T) {
+func TestResumeSucceedsAfterUnansweredRenewal(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
@@ -179,8 +179,9 @@ func TestGrantDetachedAfterUnansweredRenewalCanBeResumed(t *testing.T) {
 	})
 }
 
-// FuzzGrant parses grants that another process may have written. A parsed lease is not
-// negative and equals the written one. A parsed grant can be written and parsed again.
+// FuzzGrant parses grants that another process may have written. The lease of a parsed grant
+// is never negative. Encoding a parsed grant and parsing it again keeps every field. The test
+// does not compare TrustedUntil.
 func FuzzGrant(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{
@@ -201,7 +202,7 @@ func FuzzGrant(f *testing.F) {
 		var again leasehold.Grant
 		rereads(t, g, &again)
 		if again.TrustedUntil = g.TrustedUntil; g.Lease < 0 || !reflect.DeepEqual(g, again) {
-			t.Errorf("%s reads as %+v, and that as %+v", b, g, again)
+			t.Errorf("%s is parsed as %+v. After encoding and parsing again: %+v", b, g, again)
 		}
 	})
 }
@@ -215,7 +216,7 @@ func rereads(t *testing.T, v, again any) {
 	}
 }
 
-func TestDetachedGrantCanBeResumedOnlyOnceByAnotherProcess(t *testing.T) {
+func TestDetachedGrantCanBeResumedOnlyOnce(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
 		wire.Sent()
@@ -249,7 +250,7 @@ func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
 		taken := holds(w, "deploy")
 		_, err := a.Resume(t.Context(), g)
 		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != leasehold.LostReplaced || lost.By.Token != taken.Token() {
-			t.Errorf("taken: %v", err)
+			t.Errorf("resume after a takeover: %v", err)
 		}
 		w.Release(taken)
 	})

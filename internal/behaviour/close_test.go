@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
+func TestCloseReleasesOtherLocksWhileDoRuns(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)
@@ -28,7 +28,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		for i := range 3 {
 			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
-				t.Errorf("%s waits for the function", key)
+				t.Errorf("%s is not released while the function runs", key)
 			}
 		}
 		err := <-closed
@@ -36,7 +36,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 			t.Errorf("close: %v after %v", err, took)
 		}
 		if w.IsReleased("stuck") {
-			t.Error("released while the function runs")
+			t.Error("stuck is released while the function runs")
 		}
 		close(stop)
 		lab.WantErr(t, "Do, whose lock was held until its lease expired", <-running, nil)
@@ -44,7 +44,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 	})
 }
 
-func TestCloseUnderSharedLeaseSendsAtMostTwoRequestsWhileDoRuns(t *testing.T) {
+func TestCloseUnderSharedLeaseSendsFewRequests(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.AcquireMany(c, "job", 50)
@@ -104,7 +104,7 @@ func TestCloseEndsAllWaitsAndReleasesAllLocks(t *testing.T) { // in dynamolock, 
 	})
 }
 
-func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // Close of dynamolock and of older awslabs clients stops at the first failed release
+func TestCloseReleasesOtherLocksIfOneReleaseFails(t *testing.T) { // Close of dynamolock and of older awslabs clients stops at the first failed release
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		w.AcquireMany(c, "job", 5)
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Refused("AccessDeniedException")))
@@ -130,11 +130,11 @@ func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 		synctest.Wait()
 		lab.WantErr(t, "second", c.Close(w.Within(10*time.Second)), context.DeadlineExceeded)
 		close(stop)
-		lab.WantErr(t, "Do, or the first", errors.Join(<-running, <-first), nil)
+		lab.WantErr(t, "Do or the first Close", errors.Join(<-running, <-first), nil)
 	})
 }
 
-func TestCloseLeavesNoLockHeldEvenIfAcquireRunsMeanwhile(t *testing.T) {
+func TestCloseDuringAcquireLeavesNoLockHeld(t *testing.T) {
 	// For each key, the scheduler decides whether the grant or Close comes first. The test
 	// acquires many keys, so that both orders occur.
 	for range 2 {
@@ -162,7 +162,7 @@ func TestCloseLeavesNoLockHeldEvenIfAcquireRunsMeanwhile(t *testing.T) {
 	}
 }
 
-func TestCloseEndsResumeAndBreakEvenIfRequestsAreThrottled(t *testing.T) {
+func TestCloseEndsThrottledResumeAndBreak(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)
@@ -190,7 +190,7 @@ func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
 	})
 }
 
-func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
+func TestReentrantAcquireFailsDuringClose(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		closed := make(chan error, 1)
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
@@ -209,7 +209,7 @@ func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 			}
 			return nil
 		})
-		lab.WantErr(t, "Do, or Close", errors.Join(err, <-closed), nil)
+		lab.WantErr(t, "Do or Close", errors.Join(err, <-closed), nil)
 		w.WantReleased("job")
 	})
 }

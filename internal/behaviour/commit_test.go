@@ -26,8 +26,7 @@ func TestCommitSendsOnlyOneRequest(t *testing.T) {
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", sent)
 		}
-		// Each write of a transaction costs two write units. The guard is such a write,
-		// too.
+		// Each write of a transaction costs two write units. The guard counts as a write.
 		lab.Want(t, "used", wire.Meter.Reset(), lab.Units{Write: 4})
 		if told := events.of(leasehold.EventCommitted); len(told) != 1 || told[0].Err != nil || told[0].Requests != 1 || told[0].Token != lock.Token() {
 			t.Errorf("events %+v", told)
@@ -37,7 +36,7 @@ func TestCommitSendsOnlyOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
+func TestCommitWithoutWritesChecksGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		lab.OK(t, lock.Commit(t.Context(), nil))
@@ -46,20 +45,20 @@ func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestCommitWritesNothingIfRecordNoLongerShowsGrant(t *testing.T) {
+func TestCommitWritesNothingAfterLockIsLost(t *testing.T) {
 	type row struct {
 		by     func(w *lab.World)
 		reason leasehold.LostReason
 		shown  bool
 	}
 	lab.Each(t, map[string]row{
-		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced, true},
+		"granted to another client": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced, true},
 		"broken": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken, true},
-		"deleted":              {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken, false},
-		"granted again, later": {func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"fencingToken": lab.Num("5")}) }, leasehold.LostBroken, true},
-		"carried forward by a peer": {func(w *lab.World) {
+		"deleted":            {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken, false},
+		"with another token": {func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"fencingToken": lab.Num("5")}) }, leasehold.LostBroken, true},
+		"with another owner": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("a peer")})
 		}, leasehold.LostReplaced, true},
 	}, func(t *testing.T, w *lab.World, end row) {
@@ -68,20 +67,20 @@ func TestCommitWritesNothingIfRecordNoLongerShowsGrant(t *testing.T) {
 		wire.Sent()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale")))
 		if sent := wire.Sent(); end.shown && len(sent) != 1 {
-			t.Errorf("the refusal shows the record, and %v was sent", sent)
+			t.Errorf("the rejection shows the record, but %v was sent", sent)
 		}
 		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != end.reason || (lost.By != nil) != end.shown {
 			t.Errorf("commit: %v", err)
 		}
 		if cancelled := (*types.TransactionCanceledException)(nil); !errors.As(err, &cancelled) {
-			t.Errorf("the transaction's error is not in %v", err)
+			t.Errorf("%v does not wrap the error of the transaction", err)
 		}
 		lab.WantErr(t, "cause of the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
 		w.WantLog()
 	})
 }
 
-func TestNextWaiterAcquiresAtOnceIfCommitReturnsErrLost(t *testing.T) {
+func TestCommitThatFindsLossWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -145,7 +144,7 @@ func TestCommitUsesNewIdempotencyTokenForEachCall(t *testing.T) {
 	})
 }
 
-func TestCommitToMissingTableReturnsErrTableNotFound(t *testing.T) {
+func TestCommitReturnsErrTableNotFound(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config()) // this test does not create the table to which the commit writes
 		lock := w.Acquire(c, "job")
@@ -168,7 +167,7 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 	lab.Each(t, map[string]row{
 		"released": {func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) }, leasehold.ErrReleased},
 		"detached": {func(_ *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { _, _ = lock.Detach() }, leasehold.ErrReleased},
-		"run out":  {func(*lab.World, *leasehold.Client, *leasehold.Lock) { lab.Elapse(19 * time.Second) }, leasehold.ErrLost},
+		"expired":  {func(*lab.World, *leasehold.Client, *leasehold.Lock) { lab.Elapse(19 * time.Second) }, leasehold.ErrLost},
 		"closed":   {func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { _ = c.Close(w.T.Context()) }, leasehold.ErrClosed},
 	}, func(t *testing.T, w *lab.World, over row) {
 		c, wire, lock := w.Work().Holding(lab.Config(), leasehold.WithoutRenewal())
@@ -212,7 +211,7 @@ func TestCommitAndReleaseSendsOnlyOneRequest(t *testing.T) {
 		}
 		lab.Want(t, "events", events.kinds()[1:], []leasehold.EventKind{leasehold.EventCommitted, leasehold.EventReleased})
 		w.Release(lock) // the second Release of a lock succeeds
-		lab.WantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
+		lab.WantErr(t, "a second CommitAndRelease", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
 		wantSent(t, wire, 0)
 	})
 }
@@ -228,8 +227,8 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 		check  func(error) bool
 	}
 	lab.Each(t, map[string]row{
-		"a write failed":                       {nil, failed},
-		"a write failed behind a lost request": {[]lab.Fault{lab.Delayed(time.Minute)}, failed},
+		"a write failed":                      {nil, failed},
+		"a write failed after a lost request": {[]lab.Fault{lab.Delayed(time.Minute)}, failed},
 		"refused": {[]lab.Fault{denied}, func(err error) bool {
 			var op *leasehold.OpError
 			return errors.As(err, &op) && op.Op == "commit"
@@ -252,7 +251,7 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 	})
 }
 
-func TestGuardConditionSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
+func TestGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		guard := lock.Guards()[0]
@@ -271,7 +270,7 @@ func TestGuardConditionSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorEndsLockIfItsGuardConditionFailed(t *testing.T) {
+func TestGuardErrorEndsLockIfItsGuardFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")
@@ -284,7 +283,7 @@ func TestGuardErrorEndsLockIfItsGuardConditionFailed(t *testing.T) {
 	})
 }
 
-func TestGuardedReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
+func TestLockReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))))
@@ -306,7 +305,7 @@ func TestGuardedReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 // The network may deliver the request of a grant twice. DynamoDB may apply the second copy
 // after the release, when the key is free again. The copy then writes a new token, which
 // the guard of the released grant does not contain.
-func TestGuardOfReleasedLockFailsEvenIfGrantIsAppliedAgain(t *testing.T) {
+func TestOldGuardFailsIfGrantIsAppliedTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		a, wire := w.Client(lab.Config())
@@ -320,8 +319,8 @@ func TestGuardOfReleasedLockFailsEvenIfGrantIsAppliedAgain(t *testing.T) {
 		w.Release(lock)
 		w.Release(holds(w, "job"))
 		if res, err := again(); err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("the copy did not land: %v %v", res, err)
+			t.Fatalf("the copy was not applied: %v %v", res, err)
 		}
-		lab.WantFailed(t, "guard of the former grant", w.Transact(guard, lab.Note("log", "late")))
+		lab.WantFailed(t, "transaction with the guard of the first grant", w.Transact(guard, lab.Note("log", "late")))
 	})
 }

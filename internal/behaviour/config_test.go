@@ -31,17 +31,17 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 		{"no table", func(c *leasehold.Config) { c.Table = "" }, says{"Table"}},
 		{"a lease under a second", func(c *leasehold.Config) { c.Lease = 999 * time.Millisecond }, says{"Lease"}},
 		{"renewals too rare", func(c *leasehold.Config) { c.RenewEvery = 6*time.Second + 1 }, says{"RenewEvery"}},
-		{"a margin of the lease", func(c *leasehold.Config) { c.Margin = 20 * time.Second }, says{"Margin"}},
+		{"a margin as long as the lease", func(c *leasehold.Config) { c.Margin = 20 * time.Second }, says{"Margin"}},
 		{"a margin that leaves too little of the shortest lease", func(c *leasehold.Config) { c.Lease, c.Margin = time.Second, 501*time.Millisecond }, says{"Margin"}},
 		{"a negative poll", func(c *leasehold.Config) { c.PollMax = -1 }, says{"PollMax"}},
 		{"a negative retention", func(c *leasehold.Config) { c.Retention = -time.Hour }, says{"Retention"}},
-		{"a retention of what is deleted", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = time.Hour, true }, says{"DeleteOnRelease"}},
-		{"deleted and kept for ever", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = leasehold.Forever, true }, says{"DeleteOnRelease"}},
+		{"a retention with DeleteOnRelease", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = time.Hour, true }, says{"DeleteOnRelease"}},
+		{"DeleteOnRelease with Forever", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = leasehold.Forever, true }, says{"DeleteOnRelease"}},
 		{"a nil pointer to a layout", func(c *leasehold.Config) { c.Layout = (*layout.Native)(nil) }, says{"not a pointer"}},
-		{"a nil pointer to another", func(c *leasehold.Config) { c.Layout = (*layout.DyndbMutex)(nil) }, says{"not a pointer"}},
+		{"a nil pointer to another layout", func(c *leasehold.Config) { c.Layout = (*layout.DyndbMutex)(nil) }, says{"not a pointer"}},
 		{"a pointer to a layout", func(c *leasehold.Config) { c.Layout = &layout.AWSLabs{} }, says{"not a pointer"}},
 		{"an owner that is too long", func(c *leasehold.Config) { c.Owner = strings.Repeat("o", 256) }, says{"Owner has 256 bytes: at most 255"}},
-		{"a layout that clashes", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, says{"partition key"}},
+		{"a partition key with a reserved name", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, says{"partition key"}},
 		{"renewals without a unit", func(c *leasehold.Config) { c.RenewEvery = 5 }, says{"RenewEvery is 5ns", "5 * time.Second"}},
 		{"the longest pause without a unit", func(c *leasehold.Config) { c.PollMax = 1 }, says{"PollMax is 1ns", "1 * time.Second"}},
 		{"the margin without a unit", func(c *leasehold.Config) { c.Margin = 2 }, says{"Margin is 2ns", "2 * time.Second"}},
@@ -49,11 +49,11 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 		{"the lease without a unit", func(c *leasehold.Config) { c.Lease = 20 }, says{"Lease is 20ns", "20 * time.Second", "at least 1s"}},
 		{"the retention without a unit", func(c *leasehold.Config) { c.Retention = 86400 }, says{"Retention is 86.4µs"}},
 		{"the grace without a unit", func(c *leasehold.Config) { c.ReleaseGrace = 2 }, says{"ReleaseGrace is 2ns"}},
-		{"a margin a hair below the lease", func(c *leasehold.Config) { c.Margin = 20*time.Second - 1 }, says{"Margin is 19.999999999s", "leaves 1ns", "at least 500ms"}},
-		{"all at once", func(c *leasehold.Config) {
+		{"a margin just below the lease", func(c *leasehold.Config) { c.Margin = 20*time.Second - 1 }, says{"Margin is 19.999999999s", "leaves 1ns", "at least 500ms"}},
+		{"four invalid fields", func(c *leasehold.Config) {
 			c.RenewEvery, c.PollMax, c.Margin, c.ReleaseGrace = 5, 1, 30*time.Second, -1
 		}, says{"RenewEvery is 5ns", "PollMax is 1ns", "Margin is 30s", "ReleaseGrace is -1ns"}},
-		{"two negative ones", func(c *leasehold.Config) { c.RenewEvery, c.Margin = -1, -1 }, says{"RenewEvery is -1ns", "Margin is -1ns"}},
+		{"two negative durations", func(c *leasehold.Config) { c.RenewEvery, c.Margin = -1, -1 }, says{"RenewEvery is -1ns", "Margin is -1ns"}},
 	} {
 		cfg := lab.Config()
 		tc.change(&cfg)
@@ -88,13 +88,13 @@ func TestErrorOfNewReportsInvalidLeaseOnlyOnce(t *testing.T) {
 
 func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
-		"the defaults":                {},
-		"the shortest lease":          {Lease: time.Second},
-		"the least trust":             {Lease: time.Second, Margin: 500 * time.Millisecond},
-		"the rarest renewals":         {Lease: 20 * time.Second, Margin: 2 * time.Second, RenewEvery: 6 * time.Second},
-		"the least trust, by a clock": {Lease: 2700 * time.Millisecond, Margin: 200 * time.Millisecond, Layout: layout.DynamoDLM{}},
-		"a pause of a millisecond":    {PollMax: time.Millisecond},
-		"retention for ever":          {Retention: leasehold.Forever},
+		"the defaults":                  {},
+		"the shortest lease":            {Lease: time.Second},
+		"the least trust":               {Lease: time.Second, Margin: 500 * time.Millisecond},
+		"the rarest renewals":           {Lease: 20 * time.Second, Margin: 2 * time.Second, RenewEvery: 6 * time.Second},
+		"the least trust by wall clock": {Lease: 2700 * time.Millisecond, Margin: 200 * time.Millisecond, Layout: layout.DynamoDLM{}},
+		"a pause of a millisecond":      {PollMax: time.Millisecond},
+		"retention for ever":            {Retention: leasehold.Forever},
 	} {
 		cfg.Table = "locks"
 		lab.WantErr(t, name, lab.ErrorOf(leasehold.New(localdynamo.New().Client(), cfg)), nil)
@@ -168,10 +168,10 @@ func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 		warns       int
 	}
 	lab.Each(t, map[string]row{
-		"ten for each":                       {10, 109, false, 0},
-		"more than ten for each":             {10, 300, false, 1},
-		"more, with a shared lease":          {10, 300, true, 0},
-		"as many as renewals may be at once": {128, 1300, false, 0},
+		"ten locks per connection":                {10, 109, false, 0},
+		"thirty locks per connection":             {10, 300, false, 1},
+		"thirty under a shared lease":             {10, 300, true, 0},
+		"a connection for each renewal in flight": {128, 1300, false, 0},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		var log eventLog
 		cfg := lab.Config()
@@ -195,7 +195,7 @@ func (p *pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestClientWithSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
+func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
 	lab.WantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)
@@ -210,7 +210,7 @@ func TestClientWithSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	})
 }
 
-func TestNewRejectsRetentionIfReleasedRecordsCannotExpire(t *testing.T) {
+func TestNewRejectsUnsupportedRetention(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
 		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour

@@ -145,9 +145,9 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. The test accepts a tenth more than the
-// recorded values, because results vary by chance. The fewer clients, the more sections it
-// runs, so that a result exceeds its bound by chance only once in many million runs.
-func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
+// recorded values, because results vary by chance. With fewer clients it runs more sections. So
+// a result exceeds its bound by chance only once in many million runs.
+func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
 		requests, writes, reads float64
@@ -164,16 +164,16 @@ func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 				"ms":          {c.each.Seconds() * 1000, limit.Seconds() * 1000},
 			} {
 				if is.got > is.most*1.1 {
-					t.Errorf("%.2f %s for each section, %.2f are recorded", is.got, what, is.most)
+					t.Errorf("%.2f %s for each section, want at most a tenth more than %.2f", is.got, what, is.most)
 				}
 			}
 		})
 	}
 }
 
-// A dead waiter blocks the key when it becomes the queue's head: for the lease of a hand-over
-// or, if it sent a grant request just before it died, for a full lease, which is longer.
-func TestKeyIsHeldAtLeast70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
+// A dead waiter that becomes the queue's head blocks the key for the lease of a hand-over. If it
+// sent a grant request just before it died, it blocks the key for a full lease, which is longer.
+func TestKeyStaysBusyWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -233,10 +233,10 @@ func TestKeyIsHeldAtLeast70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the part of the time in which a client works under the lock. Without the
-		// suspension of the queue after a dead head, share would be a quarter.
+		// share is the part of the time in which a client works under the lock. If a takeover
+		// from a dead head did not suspend the queue, share would be a quarter.
 		if share < 0.7 {
-			t.Errorf("worked for %.2f of the time", share)
+			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}
 		stop()
 		all.Wait()
@@ -247,7 +247,7 @@ func TestKeyIsHeldAtLeast70PercentOfTimeWhileQueuedWaitersDie(t *testing.T) {
 // While the key is held, the head of the queue reads the record four times a second, and the
 // other queued waiters read it once a second. The queue has no room for most waiters. A waiter
 // outside the queue reads once in twelve seconds.
-func TestThousandWaitersOfHeldKeyReadAtMost120TimesASecond(t *testing.T) {
+func TestThousandWaitersSendFewReads(t *testing.T) {
 	waiters, most := lab.Cases(1000, 100), lab.Cases(120, 36)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")

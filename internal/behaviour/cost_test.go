@@ -23,13 +23,13 @@ type costs struct {
 	lab.Units
 }
 
-// priced is an operation in a table of docs/timing.md, which states its costs.
+// priced is an operation whose costs docs/timing.md states in a table.
 type priced struct {
 	name string
 	what func(w *lab.World, p *process) // prepares the operation, calls p.before, and runs the operation
 }
 
-// process is a client whose requests are counted after its before function was called.
+// process is a client. Only its requests after a call of before count.
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire

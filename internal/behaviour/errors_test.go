@@ -72,7 +72,7 @@ func TestErrorsOfAllTypesNameKeyAndTable(t *testing.T) {
 			"late":      lab.ErrorOf(other.Acquire(soon, "job")),
 			"not run":   other.Do(t.Context(), "job", nil),
 			"reentrant": lab.ErrorOf(c.Acquire(lock.Context(), "job")),
-			"not there": lab.ErrorOf(c.Get(t.Context(), "job/none")),
+			"no record": lab.ErrorOf(c.Get(t.Context(), "job/none")),
 			"if exists": lab.ErrorOf(c.Acquire(t.Context(), "job/none", leasehold.IfExists())),
 			"sort key":  lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithSortKey("eu"))),
 			"no lease":  lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithLease(time.Nanosecond))),
@@ -99,19 +99,19 @@ func TestErrorsOfAllTypesNameKeyAndTable(t *testing.T) {
 		for name, err := range errs {
 			typesIn(err, found)
 			if err == nil || !strings.Contains(err.Error(), "table locks") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s names no table, or is of several lines: %v", name, err)
+				t.Errorf("%s: the text has no table, or several lines: %v", name, err)
 				continue
 			}
 			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
 				continue // an UnsupportedError is the same for every key, so it need not name the key
 			}
 			if !strings.Contains(err.Error(), "job") {
-				t.Errorf("%s names no key: %v", name, err)
+				t.Errorf("%s: the text has no key: %v", name, err)
 			}
 		}
 		for name := range errorTypes(t) {
 			if !found[name] {
-				t.Errorf("no error of %s", name)
+				t.Errorf("no error has the type %s", name)
 			}
 		}
 	})
@@ -157,12 +157,12 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorSuggestsRenamingConflictingUserAttribute(t *testing.T) {
+func TestRecordErrorAdvisesRenamingUserAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
-			"kind":              {"kind": lab.Str("invoice")},
-			"fencingToken":      {"fencingToken": lab.Str("none")},
-			"kind and its like": {"kind": lab.Num("7"), "fencingToken": lab.Num("-1")},
+			"kind":            {"kind": lab.Str("invoice")},
+			"fencingToken":    {"fencingToken": lab.Str("none")},
+			"both attributes": {"kind": lab.Num("7"), "fencingToken": lab.Num("-1")},
 		} {
 			t.Run(l.Name()+"/"+name, func(t *testing.T) {
 				lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
@@ -176,7 +176,7 @@ func TestRecordErrorSuggestsRenamingConflictingUserAttribute(t *testing.T) {
 					}
 					want := "a free lock of layout " + l.Name() + ": rename the attribute " + bad.Attribute
 					if s := err.Error(); !strings.Contains(s, want) || strings.Contains(s, "leasehold break") {
-						t.Errorf("%q does not say %q", s, want)
+						t.Errorf("%q does not contain %q", s, want)
 					}
 				})
 			})
@@ -207,7 +207,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 
 // DynamoDB throttles every request of these calls until their context ends. So when the
 // context ends, every request has been answered.
-func TestErrUnknownOutcomeIsNotReturnedIfRequestsWereAnswered(t *testing.T) {
+func TestThrottledCallHasKnownOutcome(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config
@@ -239,7 +239,7 @@ func TestErrUnknownOutcomeIsNotReturnedIfRequestsWereAnswered(t *testing.T) {
 	})
 }
 
-func TestErrorOfExpiredLockExplainsWhyRenewalsFailed(t *testing.T) {
+func TestLockErrorExplainsWhyRenewalsFailed(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)
@@ -320,10 +320,10 @@ func TestErrorsEscapeTextWrittenByOtherClients(t *testing.T) {
 		}
 	}
 	if named := (&leasehold.HeldError{Holder: record}).Error(); !strings.Contains(named, `held by "web 1\x1b]0;x\a\u009b2J`) {
-		t.Errorf("the owner's end is not to be seen: %s", named)
+		t.Errorf("the owner is not quoted: %s", named)
 	}
 	if !strings.Contains((&leasehold.HeldError{Holder: leasehold.Record{Owner: "Jörg@山田/812"}}).Error(), "held by Jörg@山田/812") {
-		t.Error("an ordinary owner is not shown as it is")
+		t.Error("the text of an ordinary owner has changed")
 	}
 }
 

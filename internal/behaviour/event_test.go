@@ -58,20 +58,20 @@ func TestEventsCountEachRequestAndHoldingTimeOnce(t *testing.T) {
 			synctest.Wait()
 			w.Release(lock)
 		}},
-		"a commit that releases": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+		"CommitAndRelease": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
 			lab.WantErr(t, "CommitAndRelease", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 		}},
-		"a commit that releases, and finds the lock gone": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+		"CommitAndRelease of a lost lock": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
 			w.Steal("job")
 			lab.WantErr(t, "CommitAndRelease", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrLost)
 		}},
-		"a commit that releases, and whose write fails": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+		"CommitAndRelease whose write fails": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
 			lab.WantAs[*leasehold.CommitError](t, "commit and release", lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))))
 		}},
-		"a release without an answer, called again": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		"an unanswered release, called again": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			lock := heldForSecond(w, c)
 			wire.SetFault(lab.Cut)
 			lab.WantErr(t, "Release", lock.Release(w.Within(7*time.Second)), leasehold.ErrUnknownOutcome)
@@ -79,12 +79,12 @@ func TestEventsCountEachRequestAndHoldingTimeOnce(t *testing.T) {
 			wire.SetFault(nil)
 			w.Release(lock)
 		}},
-		"a release of a lock that has been lost": {18 * time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		"a release of a lost lock": {18 * time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 			lab.Elapse(25 * time.Second)
 			lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
 		}},
-		"renewals without an answer, until the record is read": {5 * time.Minute, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		"unanswered renewals": {5 * time.Minute, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			lock := w.Acquire(c, "job", leasehold.WithLease(10*time.Minute))
 			wire.SetFault(lab.Drop)
 			lab.Elapse(5 * time.Minute)
@@ -118,12 +118,12 @@ func TestEventsCountEachRequestAndHoldingTimeOnce(t *testing.T) {
 		requests, held := log.sums()
 		lab.Want(t, "requests in the events", requests, len(wire.Sent()))
 		if held.Truncate(time.Second) != tc.held { // a repeated request comes after a random pause, so only full seconds are compared
-			t.Errorf("held for %v, the events tell of %v", tc.held, held)
+			t.Errorf("held for %v, but for %v according to the events", tc.held, held)
 		}
 	})
 }
 
-func TestLockMethodsCanBeCalledFromOnEventAfterCommit(t *testing.T) {
+func TestOnEventMayCallMethodsOfLock(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Lock) error{
 		"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {
@@ -148,7 +148,7 @@ func TestLockMethodsCanBeCalledFromOnEventAfterCommit(t *testing.T) {
 		// The call in OnEvent must not wait until OnEvent returns. 12 s are enough for the call
 		// and too short for the lock to expire: the lock is trusted for 18 s.
 		case <-time.After(12 * time.Second):
-			t.Error("it waits for the event that it was called from")
+			t.Error("the call in OnEvent waits until OnEvent returns")
 		}
 		lab.Elapse(time.Minute)
 		_ = lock.Release(t.Context())
@@ -167,7 +167,7 @@ func TestContextPassedToOnEventIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestStatsShowNumberOfLocksAndShortestRemainingTrust(t *testing.T) {
+func TestStatsShowHeldLocksAndShortestTrust(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {
 			return w.Acquire(c, key, leasehold.WithLease(lease), leasehold.WithoutRenewal())

@@ -18,7 +18,7 @@ func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 		for _, l := range g.Locks() {
 			got = append(got, l.Key().Partition)
 			if item := w.Item(l.Key().Partition); l.Token() == 0 || l.Record().Grant != lab.Text(item, "grantId") {
-				t.Errorf("%v: what is held, %+v, is not what the record shows, %v", l.Key(), l.Record(), item)
+				t.Errorf("%v: the lock has the record %+v, and the table has %v", l.Key(), l.Record(), item)
 			}
 		}
 		lab.Want(t, "locks", got, []string{"b", "a", "c"})
@@ -52,7 +52,7 @@ func TestGroupContextEndsWhenAnyLockOfGroupEnds(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesAllLocksAndReturnsErrLostIfOneIsLost(t *testing.T) {
+func TestGroupDoReturnsErrLostIfAnyLockIsLost(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b")
 		g := w.AcquireAll(c, keys)
@@ -68,7 +68,7 @@ func TestGroupDoReleasesAllLocksAndReturnsErrLostIfOneIsLost(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		lab.WantErr(t, "with a lock lost on the way", err, leasehold.ErrLost)
+		lab.WantErr(t, "Do during which a lock is lost", err, leasehold.ErrLost)
 		wantFree(w, keys)
 	})
 }
@@ -90,7 +90,7 @@ func TestCloseWaitsForFunctionOfGroupDo(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
+func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
 	type row struct {
 		end  func(w *lab.World, lock *leasehold.Lock)
 		want error
@@ -107,7 +107,7 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 		g := w.AcquireAll(c, keys)
 		tc.end(w, g.Locks()[1])
 		wire.Sent()
-		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
+		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("the function ran"); return nil })
 		lab.WantErr(t, "Do", err, leasehold.ErrNotRun)
 		lab.WantErr(t, "Do", err, tc.want)
 		lab.Want(t, "requests", lab.Ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"})
@@ -115,13 +115,13 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForGroupDoThatReturnedErrNotRun(t *testing.T) {
+func TestCloseIgnoresGroupDoThatNeverRan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)
 		w.Delete("b")
 		_ = g.Locks()[1].Renew(t.Context())
-		lab.WantErr(t, "do", g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil }), leasehold.ErrNotRun)
+		lab.WantErr(t, "do", g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("the function ran"); return nil }), leasehold.ErrNotRun)
 		// The lock outer is still held. But no function runs under it or under the group,
 		// so Close need not wait.
 		lab.WantErr(t, "Close", c.Close(w.Within(10*time.Second)), nil)
@@ -130,10 +130,10 @@ func TestCloseDoesNotWaitForGroupDoThatReturnedErrNotRun(t *testing.T) {
 
 func TestDoReturnsErrLostIfReleaseFindsLockLost(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
-		"of a lock": func(ctx context.Context, g *leasehold.Group, steal func()) error {
+		"Lock.Do": func(ctx context.Context, g *leasehold.Group, steal func()) error {
 			return g.Locks()[0].Do(ctx, func(context.Context, *leasehold.Lock) error { steal(); return nil })
 		},
-		"of a group": func(ctx context.Context, g *leasehold.Group, steal func()) error {
+		"Group.Do": func(ctx context.Context, g *leasehold.Group, steal func()) error {
 			return g.Do(ctx, func(context.Context, *leasehold.Group) error { steal(); return nil })
 		},
 	}, func(t *testing.T, w *lab.World, do func(context.Context, *leasehold.Group, func()) error) {

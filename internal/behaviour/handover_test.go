@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestHandOverStoresShortLeaseIfReleasersLeaseIsShort(t *testing.T) {
+func TestHandOverLeaseDependsOnReleasersLease(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -52,12 +52,12 @@ func TestHandOverStoresShortLeaseIfReleasersLeaseIsShort(t *testing.T) {
 		want time.Duration
 	}
 	lab.Each(t, map[string]row{
-		"1 s":                       {leased(time.Second), time.Second},
-		"2 s":                       {leased(2 * time.Second), 2 * time.Second},
-		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
-		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
-		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // the session's lease of 4 s counts; the locks' own records have a lease of an hour
+		"1 s":         {leased(time.Second), time.Second},
+		"2 s":         {leased(2 * time.Second), 2 * time.Second},
+		"5 s":         {leased(5 * time.Second), 3 * time.Second},
+		"12 s":        {leased(12 * time.Second), 6 * time.Second},
+		"1 min":       {leased(time.Minute), 10 * time.Second},
+		"4 s, shared": {shared, 3 * time.Second}, // the session's lease of 4 s counts; the locks' own records have a lease of an hour
 	}, func(t *testing.T, w *lab.World, tc row) {
 		l := inOrderBehind(t, w, tc.cfg, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -71,28 +71,28 @@ func TestHandOverStoresShortLeaseIfReleasersLeaseIsShort(t *testing.T) {
 
 // If the head of the queue has died, a hand-over to it blocks the key for the lease of the
 // hand-over. This lease is at most one second if the releaser's lease is one second.
-func TestDeadQueueHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
+func TestDeadQueueHeadBlocksKeyOnlyBriefly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
 		l.wires[0].SetFault(lab.Cut)
 		w.Release(l.lock)
 		began := time.Now()
 		w.Release(<-l.got[1])
-		lab.WantTook(t, "it took", began, 0, 1500*time.Millisecond)
+		lab.WantTook(t, "time until the second waiter acquired", began, 0, 1500*time.Millisecond)
 		l.leave[0]()
 		lab.Elapse(10 * time.Second)
 	})
 }
 
-func TestTrustOfQueueHeadStartsAtItsLastReadBeforeHandOver(t *testing.T) {
+func TestQueueHeadCountsTrustFromItsLastRead(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
 	}
 	lab.Each(t, map[string]row{
-		"for at most the lease of the hand-over":                  {lab.Config(), lab.Config(), handOverLease * 9 / 10},
-		"for at most the lease of a hand-over with a short lease": {leased(2 * time.Second), lab.Config(), 1800 * time.Millisecond},
-		"for at most its own lease":                               {lab.Config(), leased(5 * time.Second), 4500 * time.Millisecond},
+		"lease of the hand-over":       {lab.Config(), lab.Config(), handOverLease * 9 / 10},
+		"short lease of the hand-over": {leased(2 * time.Second), lab.Config(), 1800 * time.Millisecond},
+		"lease of the waiter":          {lab.Config(), leased(5 * time.Second), 4500 * time.Millisecond},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		next, unseen := handed(t, w, tc.holds, tc.waits)
 		lab.Want(t, "trusted after the last read without the hand-over", next.TrustedUntil().Sub(unseen), tc.want)
@@ -100,7 +100,7 @@ func TestTrustOfQueueHeadStartsAtItsLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadSendsOwnGrantIfHandOverLeavesLittleTrust(t *testing.T) {
+func TestQueueHeadSendsOwnGrantIfTrustIsShort(t *testing.T) {
 	skewed := lab.Config()
 	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A client
 	// with the configuration short trusts the key for 900 ms, even after a grant of its own.
@@ -112,12 +112,12 @@ func TestQueueHeadSendsOwnGrantIfHandOverLeavesLittleTrust(t *testing.T) {
 		replace bool
 	}
 	lab.Each(t, map[string]row{
-		"most of it":                           {lab.Config(), 0, false},
-		"more than half of it":                 {lab.Config(), 2 * time.Second, false},
-		"less than half of it":                 {lab.Config(), 6 * time.Second, true},
-		"less than a second":                   {skewed, 0, true},
-		"less than a second, of a short lease": {short, 0, false},
-		"less than half, of a short lease":     {short, 600 * time.Millisecond, true},
+		"most of the trust is left":    {lab.Config(), 0, false},
+		"more than half is left":       {lab.Config(), 2 * time.Second, false},
+		"less than half is left":       {lab.Config(), 6 * time.Second, true},
+		"less than a second is left":   {skewed, 0, true},
+		"short lease, most of it left": {short, 0, false},
+		"short lease, less than half":  {short, 600 * time.Millisecond, true},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		l := inOrderBehind(t, w, tc.cfg, 1, tc.cfg)
 		l.wires[0].SetFault(lab.Throttled)
@@ -131,11 +131,11 @@ func TestQueueHeadSendsOwnGrantIfHandOverLeavesLittleTrust(t *testing.T) {
 
 // The lease of a hand-over is short if the holder's lease is short. So the waiter must read
 // the record often to notice the hand-over in time.
-func TestQueuedWaiterReadsFourTimesPerLeaseIfLeaseIsShort(t *testing.T) {
+func TestWaiterReadsFourTimesPerShortLease(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
 	lab.Each(t, map[string]row{
-		"of the holder": {leased(time.Second), lab.Config()},
-		"of its own":    {lab.Config(), leased(time.Second)},
+		"holder's lease": {leased(time.Second), lab.Config()},
+		"waiter's lease": {lab.Config(), leased(time.Second)},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		l := inOrderBehind(t, w, tc.holds, 2, tc.waits)
 		lab.Elapse(time.Minute)
@@ -147,7 +147,7 @@ func TestQueuedWaiterReadsFourTimesPerLeaseIfLeaseIsShort(t *testing.T) {
 	})
 }
 
-func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
+func TestQueueHeadReadsFourTimesASecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		lab.Elapse(time.Hour)
@@ -162,7 +162,7 @@ func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterHandOverIsSentAfterTenthOfLease(t *testing.T) {
+func TestHandOverIsRenewedAfterTenthOfItsLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -172,7 +172,7 @@ func TestFirstRenewalAfterHandOverIsSentAfterTenthOfLease(t *testing.T) {
 		lab.Elapse(2 * time.Millisecond)
 		wantCount(t, "renewals", l.wires[0].Sent(), lab.Call.Renews, 1)
 		if left := time.Until(next.TrustedUntil()); left < 17*time.Second {
-			t.Errorf("renewed, it is trusted for %v", left)
+			t.Errorf("trusted for %v after the renewal", left)
 		}
 		lab.Elapse(2 * time.Minute)
 		lab.WantRange(t, "renewals in two minutes", lab.Count(l.wires[0].Sent(), lab.Call.Renews), 23, 27)
@@ -182,7 +182,7 @@ func TestFirstRenewalAfterHandOverIsSentAfterTenthOfLease(t *testing.T) {
 
 // The lease of a hand-over is half as long as the lease of a grant. So the new holder sends
 // its first renewal early, and repeats it if it is throttled.
-func TestHandedOverLockSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
+func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
@@ -218,7 +218,7 @@ func TestDetachOfHandedOverLockRenewsItFirst(t *testing.T) {
 	})
 }
 
-func TestDetachSendsNothingIfHandedOverLockWasRenewed(t *testing.T) {
+func TestDetachSendsNothingAfterRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -243,8 +243,8 @@ func TestFailedDetachAfterHandOverLeavesLockHeld(t *testing.T) {
 }
 
 // suspended makes three clients wait in the queue, and makes the first of them die. The
-// holder hands the key to the dead client. Another waiter takes the key over, which
-// suspends the queue. suspended returns the lock of this waiter.
+// holder hands the key to the dead client. Another waiter takes the key over. This takeover
+// suspends the queue: clients poll instead of joining it. suspended returns the waiter's lock.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -266,7 +266,7 @@ func (l *lined) joins() (n int) {
 	return n
 }
 
-func TestTakeoverSuspendsQueueIfHandedOverLockWasNeverRenewed(t *testing.T) {
+func TestTakeoverFromDeadQueueHeadSuspendsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l, next := suspended(t, w)
 		defer func() {
@@ -278,7 +278,7 @@ func TestTakeoverSuspendsQueueIfHandedOverLockWasNeverRenewed(t *testing.T) {
 		lab.WantRange(t, "suspended for", time.Until(time.UnixMilli(until)), 119*time.Second, 2*time.Minute)
 		shown := next.Record()
 		if text, err := json.Marshal(shown); err != nil || !shown.NoQueueUntil.Equal(time.UnixMilli(until)) || !strings.Contains(string(text), `"noQueueUntil":"2000-`) {
-			t.Errorf("people are shown %s: %v", text, err)
+			t.Errorf("the record as JSON is %s: %v", text, err)
 		}
 		l.joins()
 		lab.Elapse(time.Minute)
@@ -288,15 +288,15 @@ func TestTakeoverSuspendsQueueIfHandedOverLockWasNeverRenewed(t *testing.T) {
 		l.wires[2].Sent()
 		w.Release(next)
 		if sent := append(l.wires[1].Sent(), l.wires[2].Sent()...); lab.Count(sent, lab.Call.HandsOver) > 0 || lab.Count(sent, lab.Call.Releases) != 1 {
-			t.Error("it was handed over")
+			t.Error("the key was handed over")
 		}
 		next = <-l.got[0]
 		behind, wire := w.Client(lab.Config())
 		got := w.Queue(behind, "job")
 		lab.Elapse(30 * time.Second)
-		wantCount(t, "joins of one that came later", wire.Sent(), joins, 0)
+		wantCount(t, "joins of a later waiter during the suspension", wire.Sent(), joins, 0)
 		lab.Elapse(40 * time.Second) // long enough for the suspension of the queue to end
-		wantCount(t, "joins after it", wire.Sent(), joins, 1)
+		wantCount(t, "joins of a later waiter after the suspension", wire.Sent(), joins, 1)
 		renew(w, next)
 		w.Release(next)
 		handed := <-got
@@ -309,8 +309,8 @@ func TestTakeoverSuspendsQueueIfHandedOverLockWasNeverRenewed(t *testing.T) {
 // The dead holder had written the record itself, by its own grant or by a renewal after the
 // hand-over. So it died only while it held the key, and the clients in the queue may be live.
 // The takeover need not suspend the queue.
-func TestTakeoverDoesNotSuspendQueueIfDeadHolderHadWrittenRecord(t *testing.T) {
-	lab.Each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
+func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
+	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
 		dies, rest := l.wire, l.got
 		if before > 0 {
@@ -330,15 +330,15 @@ func TestTakeoverDoesNotSuspendQueueIfDeadHolderHadWrittenRecord(t *testing.T) {
 	})
 }
 
-func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
+func TestTooLongQueueSuspensionIsIgnored(t *testing.T) {
 	type row struct {
 		ahead time.Duration
 		joins int
 	}
 	lab.Each(t, map[string]row{
-		"further":     {3 * time.Minute, 1},
-		"not so far":  {time.Minute, 0},
-		"in the past": {-time.Second, 1},
+		"longer than six leases":  {3 * time.Minute, 1},
+		"shorter than six leases": {time.Minute, 0},
+		"in the past":             {-time.Second, 1},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		_, wire, lock := w.Holding(lab.Config())
 		w.Suspend("job", tc.ahead)
@@ -362,7 +362,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 
 // A client that has not seen the suspension may still add its entry to the suspended queue.
 // The holder's release must not hand the key to that entry.
-func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
+func TestReleaseIgnoresSuspendedQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Suspend("job", time.Minute)
@@ -370,12 +370,12 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 		l.wire.Sent()
 		w.Release(l.lock)
 		if sent := l.wire.Sent(); lab.Count(sent, lab.Call.HandsOver) > 0 || lab.Count(sent, lab.Call.Releases) != 1 {
-			t.Error("it was handed over")
+			t.Error("the key was handed over")
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// Only after a hand-over does a former holder join the queue before it sends a
-		// grant. Here it has handed nothing over, so it must not join.
+		// A former holder joins the queue before it sends a grant only if it has handed the
+		// key over. Here it has not, so it must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
@@ -386,7 +386,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // While the queue is suspended, waiters of other processes poll, and the record does not
 // show them. So after sixteen hand-overs among its own goroutines, the client releases the
 // key. It does the same in a layout without a queue.
-func TestClientReleasesKeyAfter16LocalHandOversIfQueueIsSuspended(t *testing.T) {
+func TestSuspendedQueueLimitsLocalHandOversTo16(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
@@ -450,7 +450,7 @@ func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 // The holder hands the key to a waiter that has left the queue. The hand-over is rejected,
 // and the client cannot decode the record in the rejection. The holder's grant may still be
 // current, so the holder must release it.
-func TestReleaseSucceedsIfRejectedHandOverShowsDamagedRecord(t *testing.T) {
+func TestReleaseSucceedsDespiteDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.leave[0]()

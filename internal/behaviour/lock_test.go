@@ -62,14 +62,14 @@ func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 	})
 }
 
-func TestDoRenewsLeaseUntilFunctionReturnsEvenIfCancelled(t *testing.T) {
+func TestDoRenewsLeaseUntilFunctionReturns(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
 			cancel()
 			<-ctx.Done()
 			time.Sleep(time.Minute) // the function returns only a minute after its context has ended
-			lab.WantErr(t, "the lease ended while the function ran", l.Err(), nil)
+			lab.WantErr(t, "lock while the function runs", l.Err(), nil)
 			return nil
 		})
 		lab.WantErr(t, "do", err, nil)
@@ -79,14 +79,14 @@ func TestDoRenewsLeaseUntilFunctionReturnsEvenIfCancelled(t *testing.T) {
 
 func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
-		"released":          func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
-		"detached":          func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
-		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { closes(w, c) },
-		"granted to another": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) {
+		"released":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
+		"detached":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
+		"client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { closes(w, c) },
+		"granted to another client": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) {
 			w.Steal("job")
 			lab.WantErr(w.T, "commit", lock.Commit(w.T.Context(), nil), leasehold.ErrLost)
 		},
-		"another handle is left": func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+		"other handle is left": func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
 			other := share(w, c, lock)
 			w.Release(lock)
 			lab.Want(w.T, "trust of the other handle", time.Until(other.TrustedUntil()), 17*time.Second)
@@ -97,12 +97,12 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 		lab.Elapse(time.Second)
 		end(w, c, lock)
 		if left := time.Until(lock.TrustedUntil()); lock.Err() == nil || left > 0 {
-			t.Errorf("%v, and trusted for %v", lock.Err(), left)
+			t.Errorf("Err is %v, and the lock is trusted for %v", lock.Err(), left)
 		}
 	})
 }
 
-func TestTrustIsCountedFromSendingOfGrantOrRenewal(t *testing.T) { // python_dynamodb_lock counts from the reply instead, so its holder trusts the lock for too long
+func TestTrustStartsWhenGrantOrRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
@@ -137,7 +137,7 @@ func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
 	})
 }
 
-func TestLockReportsLossAtFirstCallAfterProcessPause(t *testing.T) {
+func TestLockReportsLossRightAfterProcessPause(t *testing.T) {
 	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
 		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
 		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
@@ -164,9 +164,9 @@ func TestLockReportsLossAtFirstCallAfterProcessPause(t *testing.T) {
 				k.Boot.Store(int64(19 * time.Second)) // the machine was suspended, so no timer has fired
 				switch err := look(lock, bound); {
 				case err == nil:
-					t.Fatal("after the pause the lock is believed in")
+					t.Fatal("after the pause the lock reports no loss")
 				case strings.HasSuffix(name, "Cause") && !errors.Is(err, leasehold.ErrLost):
-					t.Errorf("the first look is not told why: %v", err)
+					t.Errorf("the first call does not return the loss: %v", err)
 				}
 				if lost := as[*leasehold.LostError](lock.Err()); lost == nil || lost.Reason != leasehold.LostPaused {
 					t.Errorf("error %v", lock.Err())
@@ -177,7 +177,7 @@ func TestLockReportsLossAtFirstCallAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestLostErrorHasReasonPausedOnlyAfterProcessPause(t *testing.T) {
+func TestLostErrorSaysPausedOnlyAfterProcessPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -240,7 +240,7 @@ func TestRenewalIsNotSentAfterTrustHasEnded(t *testing.T) {
 			select {
 			case <-ended:
 				if r.Renews() {
-					t.Errorf("renewed after the end")
+					t.Errorf("a renewal was sent after trust had ended")
 				}
 			default:
 			}

@@ -33,7 +33,7 @@ func TestGetReturnsRecordOfHeldAndReleasedLock(t *testing.T) {
 	})
 }
 
-func TestListReturnsErrorForDamagedRecordAndContinues(t *testing.T) {
+func TestListContinuesAfterDamagedRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for _, key := range []string{"a/1", "a/2", "b/1"} {
 			w.Release(w.Acquire(c, key))
@@ -70,7 +70,7 @@ func TestListReturnsErrorForDamagedRecordAndContinues(t *testing.T) {
 		}
 		all := keys(leasehold.ListOptions{})
 		if rest := keys(leasehold.ListOptions{After: all[0]}); len(all) != 3 || len(rest) != 2 || rest[0] != all[1] {
-			t.Errorf("all %v, behind the first %v", all, rest)
+			t.Errorf("all keys %v, after the first %v", all, rest)
 		}
 	})
 }
@@ -216,15 +216,15 @@ func TestWatchReportsEachThrottledRead(t *testing.T) {
 		failing := events.of(leasehold.EventWaitError)
 		for _, e := range failing {
 			if op := (*leasehold.OpError)(nil); !errors.As(e.Err, &op) || op.Op != "watch" {
-				t.Errorf("told of %v", e.Err)
+				t.Errorf("the event has the error %v", e.Err)
 			}
 		}
 		told := events.of(leasehold.EventThrottled)
 		lab.Want(t, "throttled events", len(told), tc.throttled)
-		lab.Want(t, "failing events", len(failing), tc.failing)
+		lab.Want(t, "wait error events", len(failing), tc.failing)
 		for _, e := range told {
 			if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
-				t.Errorf("told %+v", e)
+				t.Errorf("event %+v", e)
 			}
 		}
 	})

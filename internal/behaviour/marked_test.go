@@ -17,11 +17,11 @@ import (
 // If Release with MarkDone returns nil, the mark is stored. In most of the tests below,
 // Release cannot store the mark and must return an error.
 
-func TestMarkDoneAfterReleaseOrCloseReturnsErrorAndSendsNothing(t *testing.T) {
+func TestMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
-		"Close":                func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
-		"a release without it": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
-		"a release without it, whose reply was lost": func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, l *leasehold.Lock) {
+		"Close":                    func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
+		"Release without MarkDone": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
+		"unanswered Release without MarkDone": func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, l *leasehold.Lock) {
 			ctx, cancel := context.WithCancel(w.T.Context())
 			cancel()
 			wire.SetFault(lab.LoseReply)
@@ -46,7 +46,7 @@ func TestMarkDoneAfterReleaseOrCloseReturnsErrorAndSendsNothing(t *testing.T) {
 	}
 }
 
-func TestReleaseWithMarkDoneReturnsErrorForEndedHandle(t *testing.T) {
+func TestMarkDoneFailsForReleasedHandle(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
@@ -57,7 +57,7 @@ func TestReleaseWithMarkDoneReturnsErrorForEndedHandle(t *testing.T) {
 }
 
 // At the end of Do, a release stores the mark. Close waits for that release.
-func TestCloseWaitsUntilDoneMarkOfFinishedWorkIsStored(t *testing.T) {
+func TestCloseWaitsUntilDoneMarkIsStored(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		for range 20 {
 			c, wire := w.Client(cfg)
@@ -84,9 +84,9 @@ func TestCloseWaitsUntilDoneMarkOfFinishedWorkIsStored(t *testing.T) {
 // The first client's release gets no reply. Then another client is granted the key, and it
 // replaces the mark in the record or deletes the record. So the first client cannot find out
 // whether its release had stored a mark.
-func TestReleaseReturnsErrUnknownOutcomeIfDoneMarkWasReplaced(t *testing.T) {
+func TestReplacedDoneMarkLeavesOutcomeUnknown(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
-		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
+		"with another mark": leasehold.Once("mon"), "with deletion": leasehold.DeleteOnRelease(true),
 	}, func(t *testing.T, w *lab.World, since leasehold.AcquireOption) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -103,9 +103,9 @@ func TestReleaseReturnsErrUnknownOutcomeIfDoneMarkWasReplaced(t *testing.T) {
 
 // An operator breaks the lock. Every write of the first client was answered, so the client
 // knows that it has stored no mark that another client could have removed.
-func TestReleaseWithMarkDoneReturnsOnlyErrLostAfterBreak(t *testing.T) {
+func TestMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
-		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},
+		"no later grant": nil, "a later mark": {leasehold.Once("mon")}, "a later deletion": {leasehold.DeleteOnRelease(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
@@ -151,7 +151,7 @@ func TestReleaseOfExpiredLockStoresNoDoneMark(t *testing.T) {
 }
 
 // If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
-func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
+func TestSecondReleaseStoresDoneMarkOfFirst(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
@@ -163,7 +163,7 @@ func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseWithMarkDoneReturnsErrorForResumedLock(t *testing.T) {
+func TestMarkDoneFailsForResumedLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lock := w.Resume(c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())
@@ -175,16 +175,16 @@ func TestReleaseWithMarkDoneReturnsErrorForResumedLock(t *testing.T) {
 	})
 }
 
-func TestReleaseFindsDoneMarkStoredByUnansweredCommit(t *testing.T) {
+func TestReleaseFindsDoneMarkOfUnansweredCommit(t *testing.T) {
 	for name, since := range map[string]func(w *lab.World){
-		"nothing since": func(*lab.World) {},
-		"granted to another": func(w *lab.World) {
+		"no later grant": func(*lab.World) {},
+		"granted to another client": func(w *lab.World) {
 			w.Release(holds(w, "job"))
 		},
 		"deleted": func(w *lab.World) { w.Delete("job") },
 	} {
 		for _, found := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, released before %t", name, found), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, loss found before Release: %t", name, found), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					c, wire, lock := w.Work().Holding(lab.Config(), leasehold.Once("mon"))
 					wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {

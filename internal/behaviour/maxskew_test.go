@@ -42,7 +42,7 @@ func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, 
 	})
 }
 
-func TestMaxSkewAllowsTakeoverAfterLeaseEndWithoutObserving(t *testing.T) {
+func TestMaxSkewAllowsTakeoverWithoutObserving(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -69,7 +69,7 @@ func TestWaiterTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
 	})
 }
 
-func TestAcquireNoWaitTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
+func TestNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -79,14 +79,14 @@ func TestAcquireNoWaitTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
 	})
 }
 
-func TestWaiterObservesFullLeaseUnlessItAndHolderHaveMaxSkew(t *testing.T) {
+func TestMaxSkewOfOneClientDoesNotShortenWait(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
 		on               []lab.Edit
 	}{
-		"only the holder does":   {withMaxSkew(time.Second), lab.Config(), []lab.Edit{aDayAhead}},
-		"only the observer does": {lab.Config(), withMaxSkew(time.Second), nil},
+		"only the holder has it":   {withMaxSkew(time.Second), lab.Config(), []lab.Edit{aDayAhead}},
+		"only the observer has it": {lab.Config(), withMaxSkew(time.Second), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withDeadHolder(t, cfg.holder, func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
@@ -104,7 +104,7 @@ func TestWaiterObservesFullLeaseUnlessItAndHolderHaveMaxSkew(t *testing.T) {
 
 // A client without MaxSkew does not write the attribute leaseEnds. So its renewals leave an
 // outdated lease end in the record, which other clients must ignore.
-func TestLeaseEndStoredForEarlierRecordVersionIsIgnored(t *testing.T) {
+func TestOutdatedLeaseEndIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
 			c, _ := w.Client(lab.Config())
@@ -123,10 +123,10 @@ func TestLeaseEndStoredForEarlierRecordVersionIsIgnored(t *testing.T) {
 				end := keep(t, w, grant)
 				lab.Elapse(40 * time.Second)
 				if w.Item("job")["leaseEnds"] == nil {
-					t.Fatal("the end of the first client has gone: this test tests nothing")
+					t.Fatal("the lease end of the first client is gone: this test checks nothing")
 				}
 				fresh, _ := w.Client(withMaxSkew(time.Second))
-				lab.WantErr(t, "the end of another version was believed", lab.ErrorOf(fresh.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+				lab.WantErr(t, "TryAcquire despite an outdated lease end", lab.ErrorOf(fresh.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 				end()
 			})
 		})
@@ -138,7 +138,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	t.Helper()
 	b, ok := w.Item("job")["leaseEnds"].(*types.AttributeValueMemberB)
 	if !ok {
-		t.Fatal("the record says no end")
+		t.Fatal("the record has no lease end")
 	}
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
@@ -165,10 +165,10 @@ func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		check := func(after string) {
 			if pauses {
-				t.Fatalf("%s reads no wall clock: this test tests nothing", after)
+				t.Fatalf("%s does not read the wall clock: this test checks nothing", after)
 			}
 			if until, end := lock.TrustedUntil(), endIn(t, w); until.Add(margin + skew).After(end) {
-				t.Errorf("after %s it is trusted until %v before the end that others go by", after, end.Sub(until))
+				t.Errorf("after %s, trust ends only %v before the lease end in the record", after, end.Sub(until))
 			}
 		}
 		check("a grant")
@@ -194,7 +194,7 @@ func TestHolderSubtractsItsMaxSkewFromItsTrust(t *testing.T) {
 	}
 }
 
-func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
+func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	// The holder's clock is behind by its MaxSkew, and the waiter's clock is ahead by its
 	// MaxSkew.
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second
@@ -211,7 +211,7 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 		fresh, _ := w.Client(withMaxSkew(ahead), wrongBy(ahead))
 		next := w.Acquire(fresh, "job")
 		if ended, taken := <-ends, time.Since(began); taken-ended != margin {
-			t.Errorf("trust ended after %v, and another was granted the key after %v", ended, taken)
+			t.Errorf("trust ended after %v, and another client was granted the key after %v", ended, taken)
 		}
 		w.Release(next)
 	})
@@ -220,7 +220,7 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 // The former holder builds the hand-over request early, and DynamoDB applies it late. Between
 // these times the head of the queue reads the record, and counts its trust from that read. So
 // the head may trust the key for longer than the former holder expects.
-func TestNoTakeoverWhileQueueHeadTrustsKeyAfterDelayedHandOver(t *testing.T) {
+func TestDelayedHandOverIsNotTakenOverTooEarly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -250,7 +250,7 @@ func TestNoTakeoverWhileQueueHeadTrustsKeyAfterDelayedHandOver(t *testing.T) {
 		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond))))
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)
+			t.Errorf("granted to %v while the head trusts its lock: %v, %v", other, handed.Err(), err)
 		}
 		headWire.SetFault(nil)
 		w.Release(handed)
@@ -258,8 +258,8 @@ func TestNoTakeoverWhileQueueHeadTrustsKeyAfterDelayedHandOver(t *testing.T) {
 }
 
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
-// largest difference between the two clocks. This may be too brief to be useful.
-func TestTrustAfterHandOverIsAtLeastHalfSecondDespiteMaxSkew(t *testing.T) {
+// largest difference between the two clocks. The rest may be too short to be useful.
+func TestTrustAfterHandOverIsAtLeastHalfSecond(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
@@ -267,7 +267,7 @@ func TestTrustAfterHandOverIsAtLeastHalfSecondDespiteMaxSkew(t *testing.T) {
 			w.Release(l.lock)
 			next := <-l.got[0]
 			if left := time.Until(next.TrustedUntil()); left < lease.ShortestTrust {
-				t.Errorf("where clocks may differ by %v, it is trusted for %v", skew, left)
+				t.Errorf("with a MaxSkew of %v, the lock is trusted for %v", skew, left)
 			}
 			w.Release(next)
 		})
@@ -279,11 +279,11 @@ func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 		change func(*leasehold.Config)
 		says   string
 	}{
-		"of a layout that goes by the clock": {func(c *leasehold.Config) { c.Layout = layout.DynamoDLM{} }, "set that of the layout"},
-		"of another library's layout":        {func(c *leasehold.Config) { c.Layout = layout.AWSLabs{} }, "use layout native"},
-		"that leaves no time to trust":       {func(c *leasehold.Config) { c.Lease = 2 * time.Second; c.MaxSkew = 1500 * time.Millisecond }, "at least 500ms"},
-		"that is negative":                   {func(c *leasehold.Config) { c.MaxSkew = -1 }, "negative"},
-		"without its unit":                   {func(c *leasehold.Config) { c.MaxSkew = 500 }, "nanoseconds"},
+		"in a layout with expiry times": {func(c *leasehold.Config) { c.Layout = layout.DynamoDLM{} }, "set that of the layout"},
+		"in another library's layout":   {func(c *leasehold.Config) { c.Layout = layout.AWSLabs{} }, "use layout native"},
+		"too long for the lease":        {func(c *leasehold.Config) { c.Lease = 2 * time.Second; c.MaxSkew = 1500 * time.Millisecond }, "at least 500ms"},
+		"negative":                      {func(c *leasehold.Config) { c.MaxSkew = -1 }, "negative"},
+		"without a unit":                {func(c *leasehold.Config) { c.MaxSkew = 500 }, "nanoseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := withMaxSkew(time.Second)
@@ -303,7 +303,7 @@ func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 
 // Without MaxSkew, neither trust nor takeovers depend on wall clocks. The times in the
 // records then serve only people and TTL.
-func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
+func TestWallClockAffectsNeitherTrustNorTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
 		// course makes one client hold a key and another client wait for it. After a minute
@@ -349,7 +349,7 @@ func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 				"forward": func(int) (_, _ time.Duration) { return day, day },
 				"back":    func(int) (_, _ time.Duration) { return -day, -day },
 				"apart":   func(int) (_, _ time.Duration) { return -time.Minute, time.Minute },
-				"to and fro": func(i int) (_, _ time.Duration) {
+				"back and forth": func(i int) (_, _ time.Duration) {
 					return day * time.Duration(1-2*(i%2)), -day * time.Duration(1-2*(i%2))
 				},
 			} {

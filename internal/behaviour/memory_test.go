@@ -33,7 +33,7 @@ func heapOf(n int, fn func()) int {
 
 func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 	if lab.Race {
-		t.Skip("the race detector has memory of its own for each word")
+		t.Skip("the race detector uses additional memory")
 	}
 	const most = 3000
 	// The runtime may keep a stopped timer until the time at which it would have fired.
@@ -43,8 +43,8 @@ func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 	const attemptsAreOver = attempts.Limit + time.Second
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		n := lab.Crowd()
-		// This client creates the records before the measurement, so that the memory of the
-		// engine for them does not count.
+		// This client creates the records before the measurement, so that the engine's memory
+		// for them does not count.
 		before, _ := w.Client(lab.Config())
 		w.AcquireMany(before, "job", n)
 		_ = before.Close(t.Context())
@@ -68,9 +68,9 @@ func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 	})
 }
 
-func TestWaiterUsesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
+func TestWaiterUsesUnderTwoKilobytesOfHeap(t *testing.T) {
 	if lab.Race {
-		t.Skip("the race detector has memory of its own for each word")
+		t.Skip("the race detector uses additional memory")
 	}
 	const most = 2000
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -114,11 +114,11 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
-// strays is how many goroutines the runtime or an earlier test may start meanwhile. One
-// goroutine for each of hundreds of locks would exceed it.
+// strays is how many goroutines the runtime or an earlier test may start during a count. If
+// each of hundreds of locks needed a goroutine, the count would exceed strays.
 const strays = 5
 
-// If each held lock needed a goroutine, it would take a few kilobytes of memory more.
+// If each held lock needed a goroutine, it would need a few more kilobytes of memory.
 func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
@@ -149,7 +149,7 @@ func TestClientNeedsOneGoroutinePerAwaitedKey(t *testing.T) {
 			lab.Elapse(3 * time.Second)
 		})
 		if own := n - keys*(1+behind); own > keys+strays {
-			t.Errorf("%d goroutines for %d keys, beside those of the callers", own, keys)
+			t.Errorf("%d goroutines for %d keys, without the goroutines of the callers", own, keys)
 		}
 		cancel()
 		_ = c.Close(t.Context())
@@ -161,10 +161,10 @@ func TestReleasedLockIsGarbageCollected(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		gone := releasedLock(w, c)
-		_ = releasedLock(w, c) // the lock released last may still be referenced, so a second one is released
+		_ = releasedLock(w, c) // the client may still refer to the last released lock, so the test releases a second one
 		synctest.Wait()        // let the goroutines of the releases end: they refer to the locks
 		runtime.GC()
-		lab.Want(t, "lock kept by the client", gone.Value(), nil)
+		lab.Want(t, "released lock that is still in memory", gone.Value(), nil)
 		closes(w, c)
 	})
 }

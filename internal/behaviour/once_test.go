@@ -45,7 +45,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
+func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
@@ -74,7 +74,7 @@ func TestOnceRunsFailedWorkAgain(t *testing.T) {
 	})
 }
 
-func TestWaiterWithOptionOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
+func TestWaitWithOnceEndsWhenWorkIsDone(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
@@ -91,12 +91,12 @@ func TestWaiterWithOptionOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 		}
 		calls := wire.Sent()
 		if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests: the waiter needs them to leave the queue
-			t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
+			t.Errorf("the waiter of the other client has sent %v since", lab.Ops(calls))
 		}
 	})
 }
 
-func TestOptionOnceNeedsNoExtraRequest(t *testing.T) {
+func TestOnceNeedsNoExtraRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		for _, label := range []string{"mon", "tue"} {
 			works(w, c, leasehold.Once(label))
@@ -114,14 +114,14 @@ func TestOptionEveryRunsWorkOncePerPeriod(t *testing.T) {
 		lab.Elapse(24*time.Hour - time.Second)
 		err := c.Do(t.Context(), "job", fails, leasehold.Every(24*time.Hour))
 		if done := as[*leasehold.DoneError](err); done == nil || done.Done.Period != time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) {
-			t.Fatalf("before the day is over: %v", err)
+			t.Fatalf("before the end of the day: %v", err)
 		}
 		lab.Elapse(time.Second)
 		works(w, c, leasehold.Every(24*time.Hour))
 	})
 }
 
-func TestOptionEveryDoesNotRepeatWorkIfClientsClockIsBehind(t *testing.T) {
+func TestOptionEveryToleratesClockThatIsBehind(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
@@ -135,7 +135,7 @@ func TestOptionEveryDoesNotRepeatWorkIfClientsClockIsBehind(t *testing.T) {
 
 // A call with the option Every does the work of the period in which the call began. If it
 // waits for the key until the next period, it does not do the work of that next period.
-func TestOptionEveryDoesOnlyWorkOfPeriodInWhichCallBegan(t *testing.T) {
+func TestWaitWithEverySkipsWorkOfNextPeriod(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -149,7 +149,7 @@ func TestOptionEveryDoesOnlyWorkOfPeriodInWhichCallBegan(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseMarksWorkDoneInSameTransaction(t *testing.T) {
+func TestCommitAndReleaseStoresDoneMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, l := w.Work().Holding(lab.Config(), leasehold.Once("mon"))
 		wire.Sent()
@@ -192,14 +192,14 @@ func TestDoneMarkIsNeverDeletedByTTL(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Release(w.Acquire(c, "other"))
 		if w.Item("other")["expiresAt"] == nil {
-			t.Error("no retention")
+			t.Error("the released record has no expiresAt")
 		}
 		works(w, c, leasehold.Once("mon"))
 		for name, do := range map[string]func(){
-			"the release that marks": func() {},
-			"a release after it":     func() { works(w, c) },
-			"a break":                func() { breaks(w, c, w.Acquire(c, "job").Record()) },
-			"a grant that nobody wants any more": func() {
+			"the release with the mark": func() {},
+			"a later release":           func() { works(w, c) },
+			"a break":                   func() { breaks(w, c, w.Acquire(c, "job").Record()) },
+			"a cancelled Acquire": func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				wire.SetFault(lab.Once(func(lab.Call) bool { return true }, func(r *lab.Request) (*http.Response, error) {
 					defer cancel()
@@ -242,11 +242,11 @@ func TestForgetDoneAllowsWorkToBeRepeated(t *testing.T) {
 		unmarked.Done = nil
 		lab.WantFailed(t, "a record without a mark", c.ForgetDone(t.Context(), unmarked))
 		wire.SetFault(lab.Drop)
-		lab.WantErr(t, "without an answer", c.ForgetDone(w.Within(time.Minute), marked), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "unanswered ForgetDone", c.ForgetDone(w.Within(time.Minute), marked), leasehold.ErrUnknownOutcome)
 	})
 }
 
-func TestReentrantHandlesStoreNoDoneMarkIfOuterWorkFails(t *testing.T) {
+func TestFailedOuterWorkStoresNoDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
@@ -274,22 +274,22 @@ func TestReentrantHandlesStoreNoDoneMarkIfOuterWorkFails(t *testing.T) {
 	})
 }
 
-func TestOptionOnceIsRejectedIfInvalidOrUnsupported(t *testing.T) {
+func TestInvalidOrUnsupportedOnceIsRejected(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
 		}
 		for name, err := range map[string]error{
-			"both":     acquire(leasehold.Once("mon"), leasehold.Every(time.Hour)),
-			"empty":    acquire(leasehold.Once("")),
-			"long":     acquire(leasehold.Once(strings.Repeat("x", 257))),
-			"no text":  acquire(leasehold.Once("\xff")),
-			"short":    acquire(leasehold.Every(time.Second - 1)),
-			"uneven":   acquire(leasehold.Every(time.Second + 1)),
-			"negative": acquire(leasehold.Every(-time.Hour)),
-			"deleted":  acquire(leasehold.Once("mon"), leasehold.DeleteOnRelease(true)),
-			"several":  lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
-			"all":      lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
+			"Once and Every":         acquire(leasehold.Once("mon"), leasehold.Every(time.Hour)),
+			"empty label":            acquire(leasehold.Once("")),
+			"long label":             acquire(leasehold.Once(strings.Repeat("x", 257))),
+			"label not UTF-8":        acquire(leasehold.Once("\xff")),
+			"short period":           acquire(leasehold.Every(time.Second - 1)),
+			"period with a fraction": acquire(leasehold.Every(time.Second + 1)),
+			"negative period":        acquire(leasehold.Every(-time.Hour)),
+			"with DeleteOnRelease":   acquire(leasehold.Once("mon"), leasehold.DeleteOnRelease(true)),
+			"AcquireAny":             lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
+			"AcquireAll":             lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
 		} {
 			lab.WantFailed(t, name, err)
 		}
@@ -326,7 +326,7 @@ func TestUnreadableDoneMarkIsIgnored(t *testing.T) {
 		}{
 			"empty":          {nil, leasehold.Once("mon"), false},
 			"another type":   {map[string]types.AttributeValue{"once": lab.Num("1"), "period": lab.Str("1")}, leasehold.Once("mon"), false},
-			"nothing but it": {map[string]types.AttributeValue{"once": lab.Str("mon")}, leasehold.Once("mon"), true},
+			"only the label": {map[string]types.AttributeValue{"once": lab.Str("mon")}, leasehold.Once("mon"), true},
 			"both":           {map[string]types.AttributeValue{"once": lab.Str("mon"), "period": lab.Num("1e30")}, leasehold.Once("mon"), true},
 			"damaged": {
 				map[string]types.AttributeValue{"once": lab.Str("mon"), "at": lab.Str("x"), "fencingToken": lab.Num("-1")}, leasehold.Once("mon"), true,
@@ -360,9 +360,9 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-// A client hands the key to its own next goroutine without reading the done mark. So it
-// skips a goroutine that waits with Once.
-func TestReleaseDoesNotHandOverToGoroutineWhoseWorkIsDone(t *testing.T) {
+// A client hands the key to its next goroutine without reading the done mark. So it skips
+// goroutines that wait with Once.
+func TestHandOverSkipsGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		lock := w.Acquire(c, "job")
@@ -437,7 +437,7 @@ func TestWaitWithOnceIsServedInTurn(t *testing.T) {
 // The client that hands the key to the head of the queue does not know the head's work. So
 // the head itself must read the done mark after the hand-over.
 func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
-	lab.Each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
+	lab.Each(t, map[string]bool{"head is handed the key": true, "head is still in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		_, _, lock := w.Holding(lab.Config())
 		head, _ := w.Client(lab.Config())
 		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
@@ -464,7 +464,7 @@ func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 
 // The waiter's grant is in flight when the holder hands the key over. The reply to that
 // grant shows the hand-over, and that the work is done.
-func TestDoReturnsErrDoneIfKeyIsHandedOverButWorkIsDone(t *testing.T) {
+func TestHandedOverKeyIsReleasedIfWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		// Without renewals the holder does not learn of the waiter. So Release makes the
 		// key free instead of handing it over.
@@ -484,8 +484,8 @@ func TestDoReturnsErrDoneIfKeyIsHandedOverButWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestDoWithOnceReturnsErrorIfGrantHasOtherHandle(t *testing.T) {
-	lab.Each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
+func TestDoWithOnceFailsIfGrantHasOtherHandle(t *testing.T) {
+	lab.Each(t, map[string]bool{"both handles held": false, "own handle released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock
 		err := c.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {

@@ -1,7 +1,7 @@
 //go:build unix && !race
 
 // The race detector allocates memory itself, so these tests are not built with it. They run
-// only on Unix, because Getrusage reports there how much CPU time a process has used.
+// only on Unix, where Getrusage reports the CPU time of a process.
 
 package behaviour_test
 
@@ -165,9 +165,9 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkAcquireAndReleaseComparedWithTwoPlainWrites runs the client and the two bare writes
+// BenchmarkLockAgainstTwoPlainWrites runs the client and the two bare writes
 // alternately. So other load on the machine affects both in the same way.
-func BenchmarkAcquireAndReleaseComparedWithTwoPlainWrites(b *testing.B) {
+func BenchmarkLockAgainstTwoPlainWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)
 	var used [2]time.Duration
@@ -191,7 +191,7 @@ func BenchmarkAcquireAndReleaseComparedWithTwoPlainWrites(b *testing.B) {
 // The test divides the number of allocations of Acquire and Release by the number of
 // allocations of two bare writes. The ratio is the same on every machine. It varies a
 // little only when the SDK drops a connection.
-func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
+func TestLockAllocatesLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)
 	allocations := func(do func(context.Context) error) float64 {
@@ -203,7 +203,7 @@ func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
 	}
 	lock, bare := allocations(both.lock), allocations(both.twoWrites)
 	if lock > most*bare {
-		t.Errorf("%.0f allocations, of two bare writes %.0f: %.2f times as many, at most %.2f", lock, bare, lock/bare, most)
+		t.Errorf("%.0f allocations, and %.0f of two bare writes: %.2f times as many, at most %.2f", lock, bare, lock/bare, most)
 	}
-	t.Logf("%.0f allocations, of two bare writes %.0f: %.2f times as many", lock, bare, lock/bare)
+	t.Logf("%.0f allocations, and %.0f of two bare writes: %.2f times as many", lock, bare, lock/bare)
 }

@@ -33,13 +33,13 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // section may take a little longer, but no waiter may miss its turn.
 //
 // The queue has no room for 64 clients. The clients outside the queue join it as positions
-// become free. The clients that have waited longest most likely join first.
+// become free. Clients that have waited longer are more likely to join first.
 //
 // The longest wait is counted in rounds. In a round each client has one section. The
 // test compares the median of several runs with each limit, because a run varies by chance:
-// with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. With the race detector it
-// does one run, and raises the limits by an eighth.
-func TestLongestWaitAndCostPerSectionInQueueStayWithinBounds(t *testing.T) {
+// with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. A quick test does one run
+// with limits that are an eighth higher.
+func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
 		takes   func(*rand.Rand) time.Duration
@@ -78,10 +78,10 @@ func TestLongestWaitAndCostPerSectionInQueueStayWithinBounds(t *testing.T) {
 			overtaken = append(overtaken, float64(c.overtaken)/float64(tc.clients))
 		}
 		for what, is := range map[string]struct{ got, most float64 }{
-			"of the limit for a section":          {median(each), tc.section},
-			"sections of all in the longest wait": {median(longest), tc.longest},
-			"units a section":                     {median(units), tc.units},
-			"times overtaken by each":             {median(overtaken), 2.6},
+			"of the limit for a section":                  {median(each), tc.section},
+			"rounds in the longest wait":                  {median(longest), tc.longest},
+			"units for each section":                      {median(units), tc.units},
+			"grants to each other client during one wait": {median(overtaken), 2.6},
 		} {
 			if is.got > is.most*worse {
 				t.Errorf("%d clients: %.3f %s, %.3f at most", tc.clients, is.got, what, is.most)
@@ -165,7 +165,7 @@ func (l *lined) releaseAll() {
 func (l *lined) wantWaiting(n int) {
 	l.T.Helper()
 	if got := l.waiting(); got != n {
-		l.T.Errorf("%d stand in the queue, want %d", got, n)
+		l.T.Errorf("%d entries in the queue, want %d", got, n)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			// late. Then another hand-over may have the same grant id. So a hand-over must not
 			// use its grant id as its version.
 			if r := next.Record(); r.Version == r.Grant {
-				t.Errorf("number %d was handed the key under a version that may come back", i)
+				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
 			last = next
 		}
@@ -202,7 +202,7 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestWaiterBehindSixteenDeadWaitersWaitsForOneHandOverLease(t *testing.T) {
+func TestSixteenDeadWaitersCostOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 17, lab.Config())
 		for i := range 16 {
@@ -211,7 +211,7 @@ func TestWaiterBehindSixteenDeadWaitersWaitsForOneHandOverLease(t *testing.T) {
 		w.Release(l.lock)
 		began := time.Now()
 		next := <-l.got[16]
-		lab.WantTook(t, "behind sixteen that are dead it waited for", began, 0, handOverLease+2*time.Second)
+		lab.WantTook(t, "time for which the waiter behind sixteen dead waiters waited", began, 0, handOverLease+2*time.Second)
 		l.wantWaiting(0)
 		w.Release(next)
 		for _, leave := range l.leave {
@@ -230,15 +230,15 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		l.wantWaiting(1)
-		// By the holder's last read, the first client is the head of the queue, but
-		// that client has left.
+		// The holder last read the queue when the first client was its head. That client
+		// has left.
 		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
 }
 
-// When a client leaves the queue, the clients behind it get new positions. They may be
-// leaving at the same time.
+// When a client leaves the queue, the clients behind it get new positions. Those clients may
+// be leaving at the same time.
 func TestManyWaitersCancelledTogetherAllLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -253,11 +253,11 @@ func TestManyWaitersCancelledTogetherAllLeaveQueue(t *testing.T) {
 	})
 }
 
-func TestCancelledWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
+func TestCancelledWaiterLeavesQueueDespiteFaults(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
-		"throttled":  lab.Throttled,
-		"reply lost": lab.LoseReply,
-		"lost":       lab.Drop,
+		"throttled":    lab.Throttled,
+		"reply lost":   lab.LoseReply,
+		"request lost": lab.Drop,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		l := inOrder(t, w, 2, lab.Config())
 		l.wires[0].SetFault(fault)
@@ -271,7 +271,7 @@ func TestCancelledWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
 	})
 }
 
-func TestCancelledWaiterLeavesQueueEvenIfReplyToEnqueueIsLost(t *testing.T) {
+func TestWaiterCancelledWhileJoiningLeavesQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -288,7 +288,7 @@ func TestCancelledWaiterLeavesQueueEvenIfReplyToEnqueueIsLost(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
+func TestCloseOfThrottledWaiterReturnsSoon(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
@@ -297,13 +297,13 @@ func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
 		wire.SetFault(lab.Throttled)
 		began := time.Now()
 		closes(w, c)
-		lab.WantTook(t, "it took", began, 0, handOverLease+2*time.Second)
+		lab.WantTook(t, "Close took", began, 0, handOverLease+2*time.Second)
 		lab.WantErr(t, "Acquire", <-ended, leasehold.ErrClosed)
 		w.Release(lock)
 	})
 }
 
-func TestQueueHeadReleasesHandedOverKeyIfCallIsCancelled(t *testing.T) {
+func TestCancelledQueueHeadReleasesHandedOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
@@ -316,7 +316,7 @@ func TestQueueHeadReleasesHandedOverKeyIfCallIsCancelled(t *testing.T) {
 	})
 }
 
-func TestAcquireAcceptsHandOverToQueueEntryOfCancelledCall(t *testing.T) {
+func TestAcquireAcceptsHandOverToEarlierCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -327,7 +327,7 @@ func TestAcquireAcceptsHandOverToQueueEntryOfCancelledCall(t *testing.T) {
 		l.wires[0].SetFault(nil)
 		began := time.Now()
 		lock := w.Acquire(l.heads[0], "job")
-		lab.WantTook(t, "it waited for the grant that it was handed", began, 0, time.Second)
+		lab.WantTook(t, "time for which Acquire waited", began, 0, time.Second)
 		w.Release(lock)
 	})
 }
@@ -343,7 +343,7 @@ func TestWaitersJoinQueueAgainAfterItIsErased(t *testing.T) {
 	})
 }
 
-func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
+func TestWaitersJoinAgainAfterBreakOrTakeover(t *testing.T) {
 	lab.Each(t, map[string]func(l *lined){
 		"break": func(l *lined) {
 			op, _ := l.Client(lab.Config())
@@ -360,13 +360,13 @@ func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
 		end(l)
 		lab.Elapse(2 * time.Second)
 		if n, stand := l.joins(), l.waiting(); n != 2 || stand != 2 {
-			t.Errorf("%d have joined again, %d stand there", n, stand)
+			t.Errorf("%d waiters have joined again, %d are in the queue", n, stand)
 		}
 		l.releaseAll()
 	})
 }
 
-func TestWaiterAcquiresDespiteUnreadableQueueInRecord(t *testing.T) {
+func TestWaiterAcquiresDespiteUnreadableQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, odd := range []types.AttributeValue{
 			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
@@ -379,7 +379,7 @@ func TestWaiterAcquiresDespiteUnreadableQueueInRecord(t *testing.T) {
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
 			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // a waiter may join sixteen times, and after that once in four seconds
-				t.Errorf("it has asked %d times for a place that it cannot see", n)
+				t.Errorf("%d joins of a queue that the waiter cannot read", n)
 			}
 			w.Release(lock)
 			w.Release(<-got)
@@ -389,7 +389,7 @@ func TestWaiterAcquiresDespiteUnreadableQueueInRecord(t *testing.T) {
 
 // A hand-over cannot write the head's data or the length of the head's lease. So a head
 // with data or with its own lease replaces the hand-over by a grant of its own.
-func TestQueueHeadReplacesHandOverByGrantWithItsDataOrLease(t *testing.T) {
+func TestQueueHeadWithDataOrLeaseSendsOwnGrant(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -399,7 +399,7 @@ func TestQueueHeadReplacesHandOverByGrantWithItsDataOrLease(t *testing.T) {
 	lab.Each(t, map[string]row{
 		"data":           {lab.Config(), []leasehold.AcquireOption{leasehold.WithData(mine)}, "mine"},
 		"initial data":   {lab.Config(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}, "mine"},
-		"by hand":        {lab.Config(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}, ""},
+		"no renewal":     {lab.Config(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}, ""},
 		"a shared lease": {lab.SharedConfig(), nil, ""},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		l := inOrder(t, w, 1, tc.cfg, tc.opts...)
@@ -408,7 +408,7 @@ func TestQueueHeadReplacesHandOverByGrantWithItsDataOrLease(t *testing.T) {
 			t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
 		}
 		lab.Want(t, "data", string(next.Record().Data), tc.data)
-		lab.Want(t, "has a shared lease", next.Record().Session != "", tc.cfg.SharedLease)
+		lab.Want(t, "grant has a shared lease", next.Record().Session != "", tc.cfg.SharedLease)
 		w.Release(next)
 		for _, c := range l.heads {
 			_ = c.Close(t.Context())
@@ -450,9 +450,9 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may begin to work as soon as it reads that it was handed the key. If the reply to
-// the hand-over was lost, the former holder does not know this. So it must not undo the
-// hand-over.
+// The head may begin to work as soon as it reads that it was handed the key. A former holder
+// that got no reply to the hand-over does not know whether the head works. So it must not undo
+// the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -466,7 +466,7 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestReleaserCannotAcquireKeyAfterUnansweredHandOver(t *testing.T) {
+func TestReleaserRespectsUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
@@ -508,7 +508,7 @@ func TestWaiterJoinsQueueOnlyOnceEvenIfReplyIsLost(t *testing.T) {
 
 // The reply to the waiter's join is lost, so the waiter does not know that it is in the
 // queue. The holder may hand the key to it at once, so it must read the record soon.
-func TestWaiterReadsRecordSoonIfReplyToEnqueueIsLost(t *testing.T) {
+func TestWaiterReadsSoonAfterUnansweredJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		// After such a long wait, a waiter outside the queue reads the record only every
@@ -529,13 +529,13 @@ func TestWaiterReadsRecordSoonIfReplyToEnqueueIsLost(t *testing.T) {
 		case next := <-l.got[0]:
 			w.Release(next)
 		default:
-			t.Error("it was handed the key, and has not looked")
+			t.Error("the waiter was handed the key, but has not read the record")
 			w.Release(<-l.got[0])
 		}
 	})
 }
 
-func TestWaiterInAWSLabsLayoutPollsInsteadOfJoiningQueue(t *testing.T) {
+func TestWaiterPollsInLayoutWithoutQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
 		_, _, lock := w.Holding(cfg)

@@ -82,9 +82,9 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		spoilAttributes(given)
 		is("the record", lock.Record())
 		spoil(lock.Record())
-		is("the record, spoiled by whoever had it,", lock.Record())
+		is("the record, after a copy was changed,", lock.Record())
 		copy(lock.Record().Data, "spoiled!")
-		is("the record, spoiled by its data,", lock.Record())
+		is("the record, after the data of a copy was changed,", lock.Record())
 
 		// TryAcquire fails, because another call of this client holds the key.
 		var held *leasehold.HeldError
@@ -93,14 +93,14 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		}
 		is("the holder", held.Holder)
 		spoil(held.Holder)
-		is("the record, spoiled by who did not get it,", lock.Record())
+		is("the record, after the copy in the error was changed,", lock.Record())
 
 		// The holder does not renew its lock, and another client takes the lock over.
 		_, _, next := w.Holding(cfg)
 		for range 2 {
 			dead, ok := next.TookOver()
 			if !ok {
-				t.Fatal("nobody was taken over")
+				t.Fatal("TookOver returned no record")
 			}
 			is("the dead holder's record", dead)
 			spoil(dead)
@@ -113,7 +113,7 @@ func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 		is := func(what string, r leasehold.Record, renewed, released bool) {
 			t.Helper()
 			if at := r.WrittenAt; !at.Equal(time.Now().Truncate(time.Millisecond)) {
-				t.Errorf("%s: written at %v, and now it is %v", what, at, time.Now())
+				t.Errorf("%s: written at %v, but the time is %v", what, at, time.Now())
 			}
 			b, err := json.Marshal(r)
 			if err != nil || bytes.Contains(b, []byte(`"renewedAt":"`)) != renewed || bytes.Contains(b, []byte(`"releasedAt":"`)) != released {
@@ -130,7 +130,7 @@ func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 		is("released", get(w, c, "job"), false, true)
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
 		if at := get(w, c, "job").WrittenAt; !at.IsZero() {
-			t.Errorf("of a peer: %v", at)
+			t.Errorf("record of another library: written at %v", at)
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestRecordShowsHowPreviousGrantEnded(t *testing.T) {
 		w.Release(next)
 		shown("released after a takeover", &leasehold.End{Owner: next.Record().Owner, Token: next.Token(), How: "released"})
 		next = w.Acquire(b, "job")
-		shown("granted after all that", nil)
+		shown("granted after that release", nil)
 		w.Release(next)
 	})
 }
@@ -205,8 +205,8 @@ func TestRecordJSONOmitsFieldsWhoseValueIsUnknown(t *testing.T) {
 		record leasehold.Record
 		want   string // the expected JSON after the field of the key
 	}{
-		"a peer's grant": {leasehold.Record{}, `"state":"held","owner":"","version":"","leaseMs":0}`},
-		"a free key":     {leasehold.Record{Released: true}, `"state":"released","owner":"","version":"","leaseMs":0}`},
+		"a grant of another library": {leasehold.Record{}, `"state":"held","owner":"","version":"","leaseMs":0}`},
+		"a free key":                 {leasehold.Record{Released: true}, `"state":"released","owner":"","version":"","leaseMs":0}`},
 		"a broken grant": {
 			leasehold.Record{Broken: &leasehold.End{By: "ops", At: at, Reason: "stuck", Token: 7}},
 			`"state":"held","owner":"","version":"","leaseMs":0,"broken":{"by":"ops","at":"2025-11-27T08:00:00.000Z","reason":"stuck","token":7}}`,

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReentrantAcquireRejectsOptionsThatChangeGrant(t *testing.T) {
+func TestReentrantAcquireCannotChangeGrant(t *testing.T) {
 	attributes := func(name, value string) leasehold.AcquireOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -23,24 +23,24 @@ func TestReentrantAcquireRejectsOptionsThatChangeGrant(t *testing.T) {
 		want string // part of the expected error's text; empty if no error is expected
 	}
 	lab.Each(t, map[string]row{
-		"nothing else":            {leasehold.Reentrant(), ""},
-		"no wait":                 {leasehold.NoWait(), ""},
-		"a record that is there":  {leasehold.IfExists(), ""},
-		"no renewal":              {leasehold.WithoutRenewal(), ""},
-		"the data it has":         {leasehold.WithData([]byte("data")), ""},
-		"data if there is none":   {leasehold.WithInitialData([]byte("other")), ""},
-		"an attribute it has":     {attributes("color", "red"), ""},
-		"no attribute it lacks":   {none, ""},
-		"its lease":               {leasehold.WithLease(30 * time.Second), ""},
-		"its release":             {leasehold.DeleteOnRelease(false), ""},
-		"other data":              {leasehold.WithData([]byte("other")), "other data or attributes: store them with Renew"},
-		"no data":                 {leasehold.WithData(nil), "other data or attributes"},
-		"another attribute":       {attributes("size", "10"), "other data or attributes"},
-		"another value":           {attributes("color", "blue"), "other data or attributes"},
-		"no attribute it has":     {leasehold.WithAttributes(map[string]types.AttributeValue{"color": nil}), "other data or attributes"},
-		"a longer lease":          {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
-		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
-		"deletion":                {leasehold.DeleteOnRelease(true), "its release policy is settled"},
+		"no other option":           {leasehold.Reentrant(), ""},
+		"no wait":                   {leasehold.NoWait(), ""},
+		"IfExists":                  {leasehold.IfExists(), ""},
+		"no renewal":                {leasehold.WithoutRenewal(), ""},
+		"same data":                 {leasehold.WithData([]byte("data")), ""},
+		"initial data":              {leasehold.WithInitialData([]byte("other")), ""},
+		"same attribute":            {attributes("color", "red"), ""},
+		"missing attribute removed": {none, ""},
+		"same lease":                {leasehold.WithLease(30 * time.Second), ""},
+		"same release policy":       {leasehold.DeleteOnRelease(false), ""},
+		"other data":                {leasehold.WithData([]byte("other")), "other data or attributes: store them with Renew"},
+		"data removed":              {leasehold.WithData(nil), "other data or attributes"},
+		"another attribute":         {attributes("size", "10"), "other data or attributes"},
+		"another value":             {attributes("color", "blue"), "other data or attributes"},
+		"attribute removed":         {leasehold.WithAttributes(map[string]types.AttributeValue{"color": nil}), "other data or attributes"},
+		"a longer lease":            {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
+		"the client's lease":        {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
+		"deletion":                  {leasehold.DeleteOnRelease(true), "its release policy is settled"},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, lock := w.Holding(lab.Config(), leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
 		ctx := lock.Context()
@@ -61,7 +61,7 @@ func TestReentrantAcquireRejectsOptionsThatChangeGrant(t *testing.T) {
 	})
 }
 
-func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
+func TestEachHandleHasItsOwnExpiryWarning(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		var mu sync.Mutex
 		warned := map[string][]*leasehold.Lock{}
@@ -91,7 +91,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		lab.Want(t, "warnings of the released handle", len(warned["closed"]), 0)
 		mu.Unlock()
 		lab.Elapse(5 * time.Second)
-		lab.WantErr(t, "cut off", inner.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "inner handle without a network", inner.Err(), leasehold.ErrLost)
 		mu.Lock()
 		defer mu.Unlock()
 		for name, locks := range warned {
@@ -101,7 +101,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 	})
 }
 
-func TestReleaseWithNewDataFailsWhileGrantHasOtherHandles(t *testing.T) {
+func TestReleaseOfOneHandleCannotStoreNewData(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -109,12 +109,12 @@ func TestReleaseWithNewDataFailsWhileGrantHasOtherHandles(t *testing.T) {
 		opt    leasehold.ReleaseOption
 		stored bool // true if the record already contains the option's value, or if the option stores nothing
 	}{
-		"nothing":             {leasehold.DeleteOnRelease(false), true},
-		"the data it has":     {leasehold.WithData([]byte("data")), true},
-		"an attribute it has": {attributes("color", "red"), true},
-		"other data":          {leasehold.WithData([]byte("other")), false},
-		"no data":             {leasehold.WithData(nil), false},
-		"another attribute":   {attributes("size", "10"), false},
+		"no new value":      {leasehold.DeleteOnRelease(false), true},
+		"same data":         {leasehold.WithData([]byte("data")), true},
+		"same attribute":    {attributes("color", "red"), true},
+		"other data":        {leasehold.WithData([]byte("other")), false},
+		"data removed":      {leasehold.WithData(nil), false},
+		"another attribute": {attributes("size", "10"), false},
 	} {
 		for how, release := range map[string]func(context.Context, *leasehold.Lock) error{
 			"release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx, tc.opt) },
@@ -146,7 +146,7 @@ func TestReleaseWithNewDataFailsWhileGrantHasOtherHandles(t *testing.T) {
 	}
 }
 
-func TestReentrantAcquireSharesGrantOfLockInContext(t *testing.T) {
+func TestReentrantAcquireSharesLockInContext(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		lab.WantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
@@ -189,7 +189,7 @@ func TestContextsOfReleasedLockEndWithErrReleased(t *testing.T) {
 	})
 }
 
-func TestTryAcquireOfKeyHeldInContextReturnsDeadlockError(t *testing.T) {
+func TestTryAcquireOfOuterKeyReturnsErrDeadlock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		outer := w.Acquire(a, "outer")
@@ -203,10 +203,10 @@ func TestTryAcquireOfKeyHeldInContextReturnsDeadlockError(t *testing.T) {
 			ctx  context.Context
 			want error
 		}{
-			"a lock within":     {a, inner.Context(), leasehold.ErrDeadlock},
-			"bound to both":     {a, underBoth, leasehold.ErrDeadlock},
-			"of none":           {a, t.Context(), leasehold.ErrHeld},
-			"of another client": {b, inner.Context(), leasehold.ErrHeld},
+			"context of the inner lock": {a, inner.Context(), leasehold.ErrDeadlock},
+			"context of both locks":     {a, underBoth, leasehold.ErrDeadlock},
+			"context without a lock":    {a, t.Context(), leasehold.ErrHeld},
+			"another client":            {b, inner.Context(), leasehold.ErrHeld},
 		} {
 			lab.WantErr(t, name, lab.ErrorOf(tc.c.TryAcquire(tc.ctx, "outer")), tc.want)
 		}
@@ -217,7 +217,7 @@ func TestTryAcquireOfKeyHeldInContextReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestCancelOfContextFromBindDoesNotEndLock(t *testing.T) {
+func TestCancellingBoundContextDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())
@@ -228,7 +228,7 @@ func TestCancelOfContextFromBindDoesNotEndLock(t *testing.T) {
 			select {
 			case <-ctx.Done():
 			default:
-				t.Errorf("%s goes on", name)
+				t.Errorf("%s is not cancelled", name)
 			}
 			lab.WantErr(t, name+": cause", context.Cause(ctx), context.Canceled)
 		}

@@ -51,14 +51,14 @@ func blockJob(w *lab.World, c *leasehold.Client) func() {
 	return func() { w.Release(lock) }
 }
 
-// granted fails the test unless the channel receives nil: the wait ended with a grant.
+// granted fails the test unless the wait has ended with a grant. The channel then contains nil.
 func granted(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
 	case err := <-ended:
 		lab.WantErr(t, "the wait", err, nil)
 	default:
-		t.Error("it waits for a free key")
+		t.Error("the call still waits for a free key")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestWaitForKeyContinuesAfterAWSRejectsRequest(t *testing.T) {
 				wire.SetFault(nil)
 				told := events.of(leasehold.EventWaitError)
 				if len(told) == 0 || !strings.Contains(told[0].Err.Error(), refused.advice) {
-					t.Errorf("told %v", told)
+					t.Errorf("wait errors: %v", told)
 				}
 				lab.Elapse(time.Second)
 				unblock()
@@ -88,7 +88,7 @@ func TestWaitForKeyContinuesAfterAWSRejectsRequest(t *testing.T) {
 	}
 }
 
-func TestWaitUnderSharedLeaseContinuesAfterAWSRejectsRequest(t *testing.T) {
+func TestWaitUnderSharedLeaseSurvivesRejection(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		holder, _, lock := w.Holding(lab.SharedConfig())
 		c, wire := w.Client(lab.SharedConfig())
@@ -126,7 +126,7 @@ func TestErrorOfTimedOutWaitIncludesLastAWSError(t *testing.T) {
 	}
 }
 
-func TestErrorOfTimedOutWaitOmitsAWSErrorIfLaterReadSucceeds(t *testing.T) {
+func TestErrorOfTimedOutWaitOmitsOutdatedAWSError(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
@@ -141,7 +141,7 @@ func TestErrorOfTimedOutWaitOmitsAWSErrorIfLaterReadSucceeds(t *testing.T) {
 	})
 }
 
-func TestAcquireFailsAtOnceIfAWSRejectsItsFirstRequest(t *testing.T) {
+func TestAcquireFailsIfAWSRejectsItsFirstRequest(t *testing.T) {
 	refused := func(accepted bool) func(t *testing.T, w *lab.World, refused refusal) {
 		return func(t *testing.T, w *lab.World, refused refusal) {
 			for name, wait := range waits {
@@ -170,7 +170,7 @@ func TestAcquireFailsAtOnceIfAWSRejectsItsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireInLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
+func TestLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		// A release does not hand the key to a goroutine that waits with Once. The goroutine
 		// sends a grant itself.
@@ -191,7 +191,7 @@ func TestAcquireInLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
 	})
 }
 
-func TestWatchContinuesAfterAWSTemporarilyRejectsRequests(t *testing.T) {
+func TestWatchContinuesAfterAWSRejectsRequests(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		lock := holds(w, "job")
 		c, wire, events := logged(w, lab.Config())
@@ -200,7 +200,7 @@ func TestWatchContinuesAfterAWSTemporarilyRejectsRequests(t *testing.T) {
 		wire.SetFault(lab.Refused(refused.code))
 		lab.Elapse(5 * time.Second)
 		if told := events.of(leasehold.EventWaitError); len(told) != 1 || !strings.Contains(told[0].Err.Error(), refused.advice) {
-			t.Errorf("told %v", told)
+			t.Errorf("wait errors: %v", told)
 		}
 		lab.Elapse(2 * time.Minute)
 		lab.Want(t, "wait errors reported in two minutes", len(events.of(leasehold.EventWaitError)), 3)
@@ -222,10 +222,10 @@ var endedCalls = map[string]struct {
 	"Acquire": {false, func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
 		return lab.ErrorOf(c.Acquire(ctx, "held"))
 	}},
-	"Acquire behind a goroutine": {false, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
+	"Acquire in the local queue": {false, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
 		return lab.ErrorOf(c.Acquire(ctx, "job"))
 	}},
-	"Acquire without an answer": {true, func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+	"unanswered Acquire": {true, func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
 		return lab.ErrorOf(c.Acquire(ctx, "free"))
 	}},
 	"AcquireAll": {false, func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
@@ -280,7 +280,7 @@ var endedCalls = map[string]struct {
 	}},
 }
 
-func TestErrorOfCancelledCallMatchesContextErrorAndCause(t *testing.T) {
+func TestCancelledCallReturnsContextErrorAndCause(t *testing.T) {
 	why := errors.New("the shift is over")
 	for kind, end := range map[error]func(context.Context, time.Duration) (context.Context, context.CancelFunc){
 		context.DeadlineExceeded: func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
+func TestUnansweredReleaseMayBeRepeated(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		ctx := w.Ended()
@@ -30,7 +30,7 @@ func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestReleaseOfExpiredLockMarksItsRecordAsReleased(t *testing.T) {
+func TestReleaseOfExpiredLockFreesKey(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
@@ -64,7 +64,7 @@ func TestReleaseIsNotRepeatedAfterLeaseHasEnded(t *testing.T) {
 		lab.WantTook(t, "took", began, 18*time.Second, 25*time.Second)
 		wire.SetFault(nil)
 		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
-			t.Errorf("a grant of its own that nobody believes in: %v", err)
+			t.Errorf("TryAcquire after the lease has ended: %v", err)
 		} else {
 			w.Release(next)
 		}
@@ -85,7 +85,7 @@ func TestReleaseOfExpiredLockSendsOneRequest(t *testing.T) {
 	})
 }
 
-func TestDoReturnsErrLostIfRecordChangedBeforeRelease(t *testing.T) {
+func TestDoReturnsErrLostIfRecordHasChanged(t *testing.T) {
 	for name, happens := range map[string]func(w *lab.World){
 		"replaced": func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
@@ -97,7 +97,7 @@ func TestDoReturnsErrLostIfRecordChangedBeforeRelease(t *testing.T) {
 		"damaged": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": nil}) },
 	} {
 		for _, waits := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with a waiter: %v", name, waits), func(t *testing.T) {
 				oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 					ctx := w.Within(time.Second)
 					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
@@ -159,7 +159,7 @@ func TestTrustEndsBeforeReleaseIsSent(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() && lock.Err() == nil {
-				t.Error("the release was sent while the lock was believed in")
+				t.Error("the release was sent before trust had ended")
 			}
 			return r.Send()
 		})
@@ -217,12 +217,12 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	})
 }
 
-func TestDoWaitsAtMostReleaseGraceForReleaseAfterPanic(t *testing.T) {
+func TestPanicInDoWaitsAtMostReleaseGrace(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
-		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
+		"Client.Do": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })
 		},
-		"a group": func(ctx context.Context, c *leasehold.Client, work func()) error {
+		"Group.Do": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			g, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
 			if err != nil {
 				return err

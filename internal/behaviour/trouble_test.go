@@ -40,9 +40,9 @@ func TestWaitReportsUnreachableEndpointOnceAMinute(t *testing.T) {
 				over := begin(func() error { return wait(ctx, c) })
 				lab.Elapse(5 * time.Second)
 				if told := events.of(leasehold.EventWaitError); len(told) != 1 || !errors.Is(told[0].Err, lab.ErrReset) || told[0].Key.Partition != "job" {
-					t.Errorf("told after five seconds: %v", told)
+					t.Errorf("wait errors after five seconds: %v", told)
 				} else if op := (*leasehold.OpError)(nil); !errors.As(told[0].Err, &op) || op.Op != "acquire" || op.Table != "locks" || op.Key.Partition != "job" {
-					t.Errorf("told without what was asked of which table: %v", told[0].Err)
+					t.Errorf("the error lacks its operation, table or key: %v", told[0].Err)
 				}
 				err := <-over
 				lab.WantRange(t, "wait errors reported in ten minutes", len(events.of(leasehold.EventWaitError)), 9, 11)
@@ -63,12 +63,12 @@ func TestWaitReportsUnreachableEndpointOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestEventGaveUpIsEmittedForWaitButNotForTryAcquire(t *testing.T) {
+func TestEventGaveUpIsEmittedOnlyForWaits(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
 		c, _, events := logged(w, lab.Config())
-		lab.WantErr(t, "try of a held key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
-		lab.Want(t, "events of a try", len(events.of(leasehold.EventGaveUp)), 0)
+		lab.WantErr(t, "TryAcquire of a held key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+		lab.Want(t, "EventGaveUp of TryAcquire", len(events.of(leasehold.EventGaveUp)), 0)
 		_, err := c.Acquire(w.Within(10*time.Second), "job")
 		if gone := events.of(leasehold.EventGaveUp); len(gone) != 1 || gone[0].Took != 10*time.Second || !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("a wait: %+v, %v", gone, err)
@@ -94,13 +94,13 @@ func TestClientLogsFailingWaitsInOneLinePerMinute(t *testing.T) {
 			t.Errorf("line %s", last)
 		}
 		if told, gone := len(events.of(leasehold.EventWaitError)), len(events.of(leasehold.EventGaveUp)); told != 200 || gone != 100 {
-			t.Errorf("%d events of trouble and %d of the end, want 200 and 100", told, gone)
+			t.Errorf("%d EventWaitError and %d EventGaveUp, want 200 and 100", told, gone)
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestElectionObserveReportsFailingRequestsOnceAMinute(t *testing.T) {
+func TestObserveReportsFailingReadsOnceAMinute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w, lab.Config())
 		e := electionOf(c, "scheduler")

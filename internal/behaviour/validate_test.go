@@ -38,7 +38,7 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 		for name, try := range map[string]func() error{
 			"an empty key":                   acquire(""),
 			"a key too long":                 acquire(strings.Repeat("a", 2049)),
-			"a sort key without a sort key":  acquire("job", leasehold.WithSortKey("x")),
+			"a sort key in a table without":  acquire("job", leasehold.WithSortKey("x")),
 			"a lease too short":              acquire("job", leasehold.WithLease(time.Second-1)),
 			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
 			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
@@ -53,15 +53,15 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 			},
 			"a key that is not UTF-8": acquire("a\xff"),
 			"a negative lease":        acquire("job", leasehold.WithLease(-time.Second)),
-			"a warning of nothing":    acquire("job", leasehold.WithExpiryWarning(time.Second, nil)),
-			"a warning too late":      acquire("job", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
-			"no function":             func() error { return c.Do(t.Context(), "job", nil) },
+			"a nil warning function":  acquire("job", leasehold.WithExpiryWarning(time.Second, nil)),
+			"a negative warning time": acquire("job", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
+			"a nil function":          func() error { return c.Do(t.Context(), "job", nil) },
 			"an empty key, getting":   func() error { return lab.ErrorOf(c.Get(t.Context(), "")) },
 			"an empty record to break": func() error {
 				return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}, leasehold.BreakOptions{})
 			},
-			"list by two":           list(leasehold.ListOptions{Partition: "a", Prefix: "b"}),
-			"list after half a key": list(leasehold.ListOptions{After: leasehold.Key{Sort: "a"}}),
+			"list by partition and prefix": list(leasehold.ListOptions{Partition: "a", Prefix: "b"}),
+			"list after half a key":        list(leasehold.ListOptions{After: leasehold.Key{Sort: "a"}}),
 		} {
 			if err := try(); err == nil {
 				t.Errorf("%s: no error", name)
@@ -84,7 +84,7 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 		}
 		n := bytes("k", "s", "a", 400<<10)
 		if n <= 400<<10 {
-			t.Errorf("%d bytes are too many, with %d of data", n, 400<<10)
+			t.Errorf("the error states %d bytes for %d bytes of data", n, 400<<10)
 		}
 		lab.Want(t, "further bytes", bytes("k/23", "s/345", "a/3", 400<<10+5)-n, 3+4+2+5)
 	})
@@ -96,7 +96,7 @@ func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leaseho
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
 	_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
-	lab.WantErr(t, "no size in", lab.ErrorOf(fmt.Sscanf(after, "%d bytes", &n)), nil)
+	lab.WantErr(t, "error without a size", lab.ErrorOf(fmt.Sscanf(after, "%d bytes", &n)), nil)
 	return n
 }
 
@@ -126,7 +126,7 @@ func TestNilOptionIsRejectedBeforeAnyRequest(t *testing.T) {
 			}
 			return err
 		},
-		"a candidate": func(c *leasehold.Client, _ *leasehold.Lock) error {
+		"Campaign": func(c *leasehold.Client, _ *leasehold.Lock) error {
 			return lab.ErrorOf(electionOf(c, "e").Campaign(ctx, "v", nil))
 		},
 	}, func(t *testing.T, w *lab.World, call call) {
@@ -160,13 +160,13 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 		refused bool
 	}
 	lab.Each(t, map[string]row{
-		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true), data}, true},
-		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease(true)}, true},
-		"as its Config says":             {true, nil, []leasehold.ReleaseOption{data}, true},
-		"as its call says":               {false, []leasehold.AcquireOption{leasehold.DeleteOnRelease(true)}, []leasehold.ReleaseOption{data}, true},
-		"without any":                    {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, false},
-		"kept, whatever its Config says": {true, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(false), data}, false},
-		"data while it is held":          {true, []leasehold.AcquireOption{data}, nil, false},
+		"with data":           {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true), data}, true},
+		"with attributes":     {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease(true)}, true},
+		"deletion by Config":  {true, nil, []leasehold.ReleaseOption{data}, true},
+		"deletion by Acquire": {false, []leasehold.AcquireOption{leasehold.DeleteOnRelease(true)}, []leasehold.ReleaseOption{data}, true},
+		"no new contents":     {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, false},
+		"kept despite Config": {true, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(false), data}, false},
+		"data from Acquire":   {true, []leasehold.AcquireOption{data}, nil, false},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = tc.deletes
@@ -185,7 +185,7 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	})
 }
 
-func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestUnsupportedFeatureIsRejectedAtOnce(t *testing.T) {
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": lab.Str("month end")})
 	for _, c := range []struct {
 		layout  layout.Layout
@@ -226,7 +226,7 @@ func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestNilInsideAttributeIsRejected(t *testing.T) {
 	list := func(v ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: v} }
 	object := func(name string, v types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{name: v}}
@@ -251,7 +251,7 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 			lab.Want(t, where+": requests", len(wire.Sent()), 0)
 			lab.WantErr(t, where, lock.Err(), nil)
 			remove := leasehold.WithAttributes(map[string]types.AttributeValue{"note": nil})
-			lab.WantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
+			lab.WantErr(t, "removal of an attribute by nil", lock.Renew(t.Context(), remove), nil)
 			// CommitAndRelease is tested last, because it releases the lock even if it
 			// rejects the option.
 			lab.WantText(t, "commit, "+where, lock.CommitAndRelease(t.Context(), nil, opt), where)
@@ -259,7 +259,7 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-func TestItemSizeLimitIncludesAttributesOfEveryType(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+func TestItemSizeLimitIncludesAllAttributeTypes(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		bytes := func(v types.AttributeValue) int {
 			return refusedBytes(t, c, "job", leasehold.WithData(make([]byte, 400<<10)),

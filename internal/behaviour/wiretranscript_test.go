@@ -46,12 +46,12 @@ var mishaps = []mishap{
 // mishap. The test fails if any of these requests has changed. After an intended change,
 // read the diff of
 //
-//	go test -run '^TestRequestsOfOperationsMatchRecordedTranscript$' ./internal/behaviour -rewrite
-func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
+//	go test -run '^TestRequestsMatchRecordedTranscript$' ./internal/behaviour -rewrite
+func TestRequestsMatchRecordedTranscript(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // name of the first mishap after which the operation sent these requests, by their text
+			first := map[string]string{} // maps the text of requests to the name of the first mishap that led to them
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {
@@ -81,7 +81,7 @@ func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 		}
 	}
 	if len(want) > len(now) {
-		t.Errorf("%s has %d operations more", file, len(want)-len(now))
+		t.Errorf("%s has %d more operations", file, len(want)-len(now))
 	}
 }
 

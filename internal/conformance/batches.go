@@ -15,13 +15,13 @@ func batchCases() []Case {
 	keyA, keyB, keyC := item(nil), keyedHash("b", nil), keyedHash("c", nil)
 	return []Case{
 		{
-			Name:  "BatchGetItem returns what is there",
+			Name:  "BatchGetItem returns the items that exist",
 			Given: []Item{a, b},
 			When:  BatchGet{Keys: []Item{keyC, keyB, keyA}},
 			Want:  Reply{Items: []Item{a, b}},
 		},
 		{
-			Name: "BatchGetItem of nothing that is there",
+			Name: "BatchGetItem of missing items",
 			When: BatchGet{Keys: []Item{keyA}},
 		},
 		{
@@ -56,7 +56,7 @@ func batchCases() []Case {
 			Then:  []Item{b},
 		},
 		{
-			Name: "BatchWriteItem deletes what is not there",
+			Name: "BatchWriteItem deletes a missing item",
 			When: BatchWrite{Delete: []Item{keyA}},
 			Then: []Item{},
 		},

@@ -21,7 +21,7 @@ func cancellationCases() []Case {
 			Then: []Item{a, b},
 		},
 		{
-			Name:  "every failed condition is named, with the items that were asked for",
+			Name:  "every failed condition is named, with the requested items",
 			Given: []Item{a, b},
 			When: TransactWrite{Writes: []Request{
 				Put{If: "attribute_not_exists(pk)", OldIfFail: true},
@@ -41,7 +41,7 @@ func cancellationCases() []Case {
 			Then:  []Item{a},
 		},
 		{
-			Name:  "a failed check alone cancels",
+			Name:  "a failed check alone cancels the transaction",
 			Given: []Item{a},
 			When:  TransactWrite{Writes: []Request{Check{If: "x = :v", Values: Item{":v": num("2")}}, Put{Item: keyB}}},
 			Want:  canceled(failed(nil), none),
@@ -58,7 +58,7 @@ func cancellationCases() []Case {
 			Then: []Item{item(Item{"x": str("s")})},
 		},
 		{
-			Name: "an update inside a map that is not there is a reason",
+			Name: "an update inside a missing map is a reason",
 			When: TransactWrite{Writes: []Request{Update{Do: "SET m.x = :v", Values: Item{":v": num("1")}}}},
 			Want: canceled(Reason{Code: "ValidationError", Text: "The document path provided in the update expression is invalid for update"}),
 			Then: []Item{},

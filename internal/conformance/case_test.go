@@ -26,7 +26,7 @@ func TestConformanceCasesHaveUniqueNames(t *testing.T) {
 	t.Logf("%d cases", len(seen))
 }
 
-func TestEveryListedEngineDifferenceNamesExistingCase(t *testing.T) {
+func TestEveryListedDifferenceNamesExistingCase(t *testing.T) {
 	for _, engine := range []string{"dynoxide", "DynamoDB Local"} {
 		left := differences(engine)
 		for _, s := range subjects() {
@@ -36,7 +36,7 @@ func TestEveryListedEngineDifferenceNamesExistingCase(t *testing.T) {
 					continue
 				}
 				if d.words != "" && c.Want.Err == nil {
-					t.Errorf("%s: %s/%s wants no error to be worded", engine, s.name, c.Name)
+					t.Errorf("%s: %s/%s has an error text, but its case expects no error", engine, s.name, c.Name)
 				}
 				delete(left, s.name+"/"+c.Name)
 			}
@@ -62,7 +62,7 @@ func TestReplyComparisonAcceptsOnlyEquivalentReplies(t *testing.T) {
 		{"lists in another order", Reply{Item: Item{"l": list(num("1"), num("2"))}}, Reply{Item: Item{"l": list(num("2"), num("1"))}}, false},
 		{"items in another order", Reply{Items: []Item{key("a", "1"), key("a", "2")}}, Reply{Items: []Item{key("a", "2"), key("a", "1")}}, false},
 		{"an item too many", Reply{}, Reply{Items: []Item{item(nil)}}, false},
-		{"a key to go on with", Reply{}, Reply{Last: item(nil)}, false},
+		{"a key of the next page", Reply{}, Reply{Last: item(nil)}, false},
 		{"another capacity", Reply{Capacity: 1}, Reply{Capacity: 2}, false},
 		{"an error instead of a reply", Reply{}, invalid("x"), false},
 		{"a reply instead of an error", invalid(""), Reply{}, false},
@@ -71,9 +71,9 @@ func TestReplyComparisonAcceptsOnlyEquivalentReplies(t *testing.T) {
 		{"any text", invalid(""), invalid("y"), true},
 		{"a text with a gap", invalid("a…c"), invalid("a\nbc"), true},
 		{"a text with the table's name", invalid("no {table}"), invalid("no such-table"), true},
-		{"a text that is counted", invalid("x"), invalid("1 validation error detected: x"), true},
+		{"a text after a number of errors", invalid("x"), invalid("1 validation error detected: x"), true},
 		{
-			"a value that is echoed", invalid("Value at 'limit' failed to satisfy constraint: y"),
+			"a text that repeats the value", invalid("Value at 'limit' failed to satisfy constraint: y"),
 			invalid("1 validation error detected: Value '0' at 'Limit' failed to satisfy constraint: y"), true,
 		},
 		{

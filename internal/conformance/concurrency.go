@@ -31,14 +31,14 @@ func concurrencyCases() []Case {
 			Then: []Item{item(Item{"n": num("64")})},
 		},
 		{
-			Name: "of 64 conditional puts one wins",
+			Name: "one of 64 conditional puts wins",
 			When: atOnce(func(i int) Request {
 				return Put{Item: item(Item{"winner": num(fmt.Sprint(i))}), If: "attribute_not_exists(pk)"}
 			}),
 			Want: Reply{Count: 1},
 		},
 		{
-			Name:  "of 64 updates from one version one wins",
+			Name:  "one of 64 updates of one version wins",
 			Given: []Item{item(Item{"version": num("1")})},
 			When: atOnce(func(int) Request {
 				return Update{Do: "SET version = :two", If: "version = :one", Values: Item{":one": num("1"), ":two": num("2")}}
@@ -47,14 +47,14 @@ func concurrencyCases() []Case {
 			Then: []Item{item(Item{"version": num("2")})},
 		},
 		{
-			Name:  "of 64 conditional deletes one wins",
+			Name:  "one of 64 conditional deletes wins",
 			Given: []Item{item(nil)},
 			When:  atOnce(func(int) Request { return Delete{If: "attribute_exists(pk)"} }),
 			Want:  Reply{Count: 1},
 			Then:  []Item{},
 		},
 		{
-			Name: "of 64 transactions on one item one wins",
+			Name: "one of 64 transactions on one item wins",
 			When: atOnce(func(int) Request {
 				return TransactWrite{Writes: []Request{
 					Put{If: "attribute_not_exists(pk)"},
@@ -65,7 +65,7 @@ func concurrencyCases() []Case {
 			Then: []Item{item(nil), keyedHash("other", Item{"n": num("1")})},
 		},
 		{
-			Name: "64 writers of items of their own lose none",
+			Name: "64 writers of different items lose no item",
 			When: atOnce(func(i int) Request { return Put{Item: manyKeys(writers)[i]} }),
 			Want: Reply{Count: writers},
 			Then: manyKeys(writers),

@@ -197,7 +197,7 @@ func conditionPlaceCases() []Case {
 			Then: []Item{},
 		},
 		{
-			Name: "a condition on no item compares with nothing",
+			Name: "a comparison with a missing item is false",
 			When: Update{Do: "SET n = :v", If: "n = :v", Values: Item{":v": num("1")}},
 			Want: conditionFailed(nil),
 			Then: []Item{},

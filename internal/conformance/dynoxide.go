@@ -4,8 +4,8 @@ import "maps"
 
 // dynoxide returns the known differences between dynoxide 1.2.1 and AWS.
 func dynoxide() map[string]*Difference {
-	all := worded("its parser is not AWS's and words its errors itself", map[string]string{
-		"projections/a function is no path":                                 "Unexpected token in ProjectionExpression: (",
+	all := worded("its parser has its own error texts", map[string]string{
+		"projections/a function is not a path":                              "Unexpected token in ProjectionExpression: (",
 		"key conditions/pk = :p AND sk <> :v":                               "Unexpected operator in KeyConditionExpression: <>",
 		"key conditions/pk = :p OR sk = :v":                                 "Unexpected token in KeyConditionExpression: OR",
 		"key conditions/pk = :p AND NOT sk = :v":                            "Expected attribute name, got NOT",
@@ -48,18 +48,18 @@ func dynoxide() map[string]*Difference {
 		"placeholder errors/a value that is not defined in a key condition": "An expression attribute value used in expression is not defined; attribute value: :w",
 		"placeholder errors/a name that is not defined in a condition":      "An expression attribute name used in the document path is not defined; attribute name: #w",
 	})
-	maps.Copy(all, worded("it checks values and keys in places of its own and names fewer of them", map[string]string{
-		"items/DeleteItem takes no other return values":        "1 validation error detected: Value 'UPDATED_OLD' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
-		"updates/list_append of no list":                       "list_append requires two list operands",
+	maps.Copy(all, worded("it checks values and keys elsewhere, and its errors name fewer of them", map[string]string{
+		"items/DeleteItem rejects other return values":         "1 validation error detected: Value 'UPDATED_OLD' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
+		"updates/list_append of a value that is not a list":    "list_append requires two list operands",
 		"updates/an update that fails halfway changes nothing": "Operands for + must be numbers",
-		"paths/ADD inside a map that is not there":             "An operand in the update expression has an incorrect data type",
-		"arithmetic/SET adds nothing to a string":              "Operands for + must be numbers",
-		"arithmetic/SET adds no string":                        "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator or function: +, operand type: STRING",
-		"arithmetic/SET subtracts no string":                   "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator or function: -, operand type: STRING",
-		"arithmetic/ADD adds no string":                        "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator: ADD, operand type: STRING",
-		"sets/DELETE takes only sets":                          "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator: DELETE, operand type: STRING",
-		"values/no number in an expression's values":           "The parameter cannot be converted to a numeric value: x",
-		"ttl/turning it on for another attribute":              "TimeToLive is already enabled with a different attribute name",
+		"paths/ADD inside a missing map":                       "An operand in the update expression has an incorrect data type",
+		"arithmetic/SET cannot add to a string":                "Operands for + must be numbers",
+		"arithmetic/SET cannot add a string":                   "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator or function: +, operand type: STRING",
+		"arithmetic/SET cannot subtract a string":              "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator or function: -, operand type: STRING",
+		"arithmetic/ADD cannot add a string":                   "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator: ADD, operand type: STRING",
+		"sets/DELETE accepts only sets":                        "1 validation error detected: Invalid UpdateExpression: Incorrect operand type for operator or function; operator: DELETE, operand type: STRING",
+		"values/an invalid number in an expression's values":   "The parameter cannot be converted to a numeric value: x",
+		"ttl/turning TTL on for another attribute":             "TimeToLive is already enabled with a different attribute name",
 	}))
 	maps.Copy(all, dynoxideBehaviour())
 	return all
@@ -71,10 +71,10 @@ func dynoxideBehaviour() map[string]*Difference {
 		"items/UpdateItem with ALL_OLD returns nothing for a new item": {
 			Why: "it returns the key of an item that was not there", want: Reply{Item: item(nil)},
 		},
-		"items/UpdateItem with UPDATED_OLD returns of a list only the element it changed": {
+		"items/UpdateItem with UPDATED_OLD returns only the changed element of a list": {
 			Why: "it returns the whole list", want: Reply{Item: Item{"l": list(num("1"), num("2"), num("3"))}},
 		},
-		"items/UpdateItem with UPDATED_NEW returns of a list only the element it changed": {
+		"items/UpdateItem with UPDATED_NEW returns only the changed element of a list": {
 			Why: "it returns the whole list", want: Reply{Item: Item{"l": list(num("1"), num("9"), num("3"))}},
 		},
 		"paths/SET beyond a list's end appends": {
@@ -85,35 +85,35 @@ func dynoxideBehaviour() map[string]*Difference {
 			Why:  "it fills the gaps with nulls",
 			then: []Item{item(Item{"l": list(num("1"), null, null, null, null, null, null, num("2"), null, num("9"))})},
 		},
-		"paths/REMOVE of several elements uses the indexes before": {
+		"paths/REMOVE of several elements uses their old indexes": {
 			Why: "it removes one after another", then: []Item{item(Item{"l": list(str("1"), str("2"))})},
 		},
-		"paths/REMOVE inside a map that is not there": {
-			Why: "it lets it pass and creates the item", then: []Item{item(nil)},
+		"paths/REMOVE inside a missing map": {
+			Why: "it succeeds and creates the item", then: []Item{item(nil)},
 		},
 		"paths/SET inside null": {
-			Why: "it takes null for an empty map", then: []Item{item(Item{"m": dict(Item{"x": num("1")})})},
+			Why: "it treats null as an empty map", then: []Item{item(Item{"m": dict(Item{"x": num("1")})})},
 		},
 		"paths/SET an element of null": {
-			Why: "it takes null for an empty list", then: []Item{item(Item{"l": list(num("1"))})},
+			Why: "it treats null as an empty list", then: []Item{item(Item{"l": list(num("1"))})},
 		},
 		"sets/ADD is a union of numbers by value": {
 			Why:  "it compares the numbers of a set as text",
 			want: invalid("Input collection contains duplicates"), then: []Item{item(Item{"s": nums("1", "2")})},
 		},
-		"sets/DELETE takes numbers out by value": {
+		"sets/DELETE removes numbers by value": {
 			Why: "it compares the numbers of a set as text", then: []Item{item(Item{"s": nums("1", "2.5")})},
 		},
-		"projections/paths that cannot both be true": {
-			Why:  "it looks for overlapping paths only",
+		"projections/paths that contradict each other": {
+			Why:  "it checks only for overlapping paths",
 			want: Reply{Item: Item{"m": dict(Item{"q": dict(Item{"r": num("2"), "s": num("3")})})}},
 		},
 		"query/a start with a key of another hash key": {
 			Why: "it reads the range key alone", want: Reply{Items: fiveAndOne()[1:5]},
 		},
-		"key conditions/pk = :p AND sk = :v with a number": {Why: "it finds nothing and says nothing"},
-		"key conditions/pk = :p with an empty string":      {Why: "it finds nothing and says nothing"},
-		"key conditions/no number begins with another": {
+		"key conditions/pk = :p AND sk = :v with a number": {Why: "it returns no items instead of an error"},
+		"key conditions/pk = :p with an empty string":      {Why: "it returns no items instead of an error"},
+		"key conditions/begins_with rejects numbers": {
 			Why: "it compares numbers as text", want: Reply{Items: numbered("1")},
 		},
 		"scan/a limit below one": {
@@ -123,26 +123,26 @@ func dynoxideBehaviour() map[string]*Difference {
 			Why: "it returns the key as well", want: Reply{Items: []Item{item(Item{"y": num("2")})}},
 		},
 		"transactions/a syntax error": {
-			Why: "it reads expressions when the transaction is under way", want: canceled(reason("Expected operand, got end of expression")),
+			Why: "it parses expressions only after it has begun the transaction", want: canceled(reason("Expected operand, got end of expression")),
 		},
 		"transactions/a placeholder that is not defined": {
-			Why:  "it reads expressions when the transaction is under way",
+			Why:  "it parses expressions only after it has begun the transaction",
 			want: canceled(reason("An expression attribute value used in expression is not defined; attribute value: :v")),
 		},
 		"cancellations/an update that does not fit the item is a reason": {
-			Why: "its words are its own", want: canceled(Reason{Code: "None"}, reason("Operands for + must be numbers")),
+			Why: "its error text differs", want: canceled(Reason{Code: "None"}, reason("Operands for + must be numbers")),
 		},
-		"ttl/turning it on twice":           {Why: "it takes what is so already", want: Reply{Detail: "expires true"}},
-		"ttl/turning it off when it is off": {Why: "it takes what is so already", want: Reply{Detail: "expires false"}},
+		"ttl/turning TTL on twice":           {Why: "it accepts a setting that changes nothing", want: Reply{Detail: "expires true"}},
+		"ttl/turning TTL off when it is off": {Why: "it accepts a setting that changes nothing", want: Reply{Detail: "expires false"}},
 		"capacity/reading one attribute of 9 KB": {
-			Why: "it counts what it returns, not what it read", want: Reply{Item: item(nil), Capacity: 1},
+			Why: "it counts the size of the reply, not of the item that it read", want: Reply{Item: item(nil), Capacity: 1},
 		},
-		"expression errors/condition x = x":                          {Why: "it compares an attribute with itself", want: conditionFailed(nil)},
-		"expression errors/condition attribute_type(x, :n)":          {Why: "it takes any type for the name of one", want: conditionFailed(nil)},
-		"expression errors/IN takes no more than a hundred operands": {Why: "it has no limit", want: conditionFailed(nil)},
-		"expression errors/no order among booleans":                  {Why: "it lets the comparison fail", want: conditionFailed(nil)},
-		"expression errors/no order among nulls":                     {Why: "it lets the comparison fail", want: conditionFailed(nil)},
-		"expression errors/no order among lists":                     {Why: "it lets the comparison fail", want: conditionFailed(nil)},
+		"expression errors/condition x = x":                         {Why: "it compares an attribute with itself", want: conditionFailed(nil)},
+		"expression errors/condition attribute_type(x, :n)":         {Why: "it accepts any value as the name of a type", want: conditionFailed(nil)},
+		"expression errors/IN rejects more than a hundred operands": {Why: "it has no limit", want: conditionFailed(nil)},
+		"expression errors/booleans have no order":                  {Why: "it treats the comparison as false", want: conditionFailed(nil)},
+		"expression errors/nulls have no order":                     {Why: "it treats the comparison as false", want: conditionFailed(nil)},
+		"expression errors/lists have no order":                     {Why: "it treats the comparison as false", want: conditionFailed(nil)},
 		"limits/an update to 400 KB": {
 			Why:  "it adds AWS's cost of an update to the whole item instead of to the attributes that the update writes",
 			want: invalid("Item size to update has exceeded the maximum allowed size"),

@@ -90,36 +90,36 @@ func expressionErrorCases() []Case {
 			Want: invalid("Invalid ProjectionExpression: Syntax error; token: \"<EOF>\", near: \",\""),
 		},
 		Case{
-			Name: "IN takes a hundred operands",
+			Name: "IN accepts a hundred operands",
 			When: Put{If: "NOT x IN (" + operands(100) + ")", Values: operandValues(100)},
 		},
 		Case{
-			Name: "IN takes no more than a hundred operands",
+			Name: "IN rejects more than a hundred operands",
 			When: Put{If: "x IN (" + operands(101) + ")", Values: operandValues(101)},
 			Want: invalid("Invalid ConditionExpression: The IN operator is provided with too many operands; number of operands: 101"),
 		},
 		Case{
-			Name: "no order among booleans",
+			Name: "booleans have no order",
 			When: Put{If: "x < :v", Values: Item{":v": boolean(true)}},
 			Want: invalid("Invalid ConditionExpression: Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"),
 		},
 		Case{
-			Name: "no order among nulls",
+			Name: "nulls have no order",
 			When: Put{If: "x >= :v", Values: Item{":v": null}},
 			Want: invalid("Invalid ConditionExpression: Incorrect operand type for operator or function; operator or function: >=, operand type: NULL"),
 		},
 		Case{
-			Name: "no order among lists",
+			Name: "lists have no order",
 			When: Put{If: "x >= :v", Values: Item{":v": list()}},
 			Want: invalid("Invalid ConditionExpression: Incorrect operand type for operator or function; operator or function: >=, operand type: L"),
 		},
 		Case{
-			Name: "BETWEEN takes its bounds in order",
+			Name: "BETWEEN needs its bounds in order",
 			When: Put{If: "x BETWEEN :v AND :w", Values: Item{":v": num("2"), ":w": num("1")}},
 			Want: invalid("Invalid ConditionExpression: The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {N:2}, upper bound operand: AttributeValue: {N:1}"),
 		},
 		Case{
-			Name: "BETWEEN takes bounds of one type",
+			Name: "BETWEEN needs bounds of one type",
 			When: Put{If: "x BETWEEN :v AND :w", Values: Item{":v": num("2"), ":w": str("3")}},
 			Want: invalid("Invalid ConditionExpression: The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: AttributeValue: {N:2}, upper bound operand: AttributeValue: {S:3}"),
 		},

@@ -1,7 +1,7 @@
 package conformance
 
-// placeholderErrorCases test requests whose expression uses a placeholder that the request does
-// not define, and requests that define a placeholder that no expression uses.
+// placeholderErrorCases test requests with a placeholder that is used but not defined, or
+// defined but not used.
 func placeholderErrorCases() []Case {
 	one := Item{":v": num("1")}
 	return []Case{

@@ -45,8 +45,8 @@ func item(attributes Item) Item {
 	return with
 }
 
-// show formats a value as text. Equal values have the same text, because it does not depend on
-// the order of elements in a map or a set.
+// show formats a value as text. Equal values have the same text, because the text does not
+// depend on the order of elements in a map or a set.
 func show(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -7,7 +7,7 @@ func itemCases() []Case {
 	one := item(Item{"n": num("1"), "s": str("x")})
 	return []Case{
 		{
-			Name:  "GetItem of no item is empty",
+			Name:  "GetItem of a missing item is empty",
 			Given: []Item{keyedHash("b", nil)},
 			When:  Get{},
 		},
@@ -24,7 +24,7 @@ func itemCases() []Case {
 			Want:  Reply{Item: one},
 		},
 		{
-			Name:  "items with one hash key and two range keys are two",
+			Name:  "one hash key with two range keys makes two items",
 			Table: rangeKey,
 			Given: []Item{keyed("a", "1", Item{"n": num("1")}), keyed("a", "2", Item{"n": num("2")})},
 			When:  Get{Key: key("a", "2")},
@@ -37,7 +37,7 @@ func itemCases() []Case {
 			Then:  []Item{item(Item{"b": boolean(true)})},
 		},
 		{
-			Name:  "PutItem with ALL_OLD returns what it replaced",
+			Name:  "PutItem with ALL_OLD returns the replaced item",
 			Given: []Item{one},
 			When:  Put{Item: item(nil), Return: types.ReturnValueAllOld},
 			Want:  Reply{Item: one},
@@ -55,7 +55,7 @@ func itemCases() []Case {
 			Then:  []Item{one},
 		},
 		{
-			Name: "PutItem takes no other return values",
+			Name: "PutItem rejects other return values",
 			When: Put{Item: one, Return: types.ReturnValueAllNew},
 			Want: invalid("ReturnValues can only be ALL_OLD or NONE"),
 			Then: []Item{},
@@ -67,28 +67,28 @@ func itemCases() []Case {
 			Then:  []Item{keyedHash("b", nil)},
 		},
 		{
-			Name: "DeleteItem of no item succeeds",
+			Name: "DeleteItem of a missing item succeeds",
 			When: Delete{},
 			Then: []Item{},
 		},
 		{
-			Name:  "DeleteItem with ALL_OLD returns what it removed",
+			Name:  "DeleteItem with ALL_OLD returns the deleted item",
 			Given: []Item{one},
 			When:  Delete{Return: types.ReturnValueAllOld},
 			Want:  Reply{Item: one},
 			Then:  []Item{},
 		},
 		{
-			Name: "DeleteItem with ALL_OLD returns nothing for no item",
+			Name: "DeleteItem with ALL_OLD returns nothing for a missing item",
 			When: Delete{Return: types.ReturnValueAllOld},
 		},
 		{
-			Name: "DeleteItem takes no other return values",
+			Name: "DeleteItem rejects other return values",
 			When: Delete{Return: types.ReturnValueUpdatedOld},
 			Want: invalid("ReturnValues can only be ALL_OLD or NONE"),
 		},
 		{
-			Name: "UpdateItem without an expression creates an item of its key",
+			Name: "UpdateItem without an expression creates an item from its key",
 			When: Update{},
 			Then: []Item{item(nil)},
 		},
@@ -123,13 +123,13 @@ func itemCases() []Case {
 			Want:  Reply{Item: item(Item{"n": num("2"), "s": str("x")})},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_OLD returns what it changed, before",
+			Name:  "UpdateItem with UPDATED_OLD returns the old values",
 			Given: []Item{one},
 			When:  setN("2", types.ReturnValueUpdatedOld),
 			Want:  Reply{Item: Item{"n": num("1")}},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_NEW returns what it changed, after",
+			Name:  "UpdateItem with UPDATED_NEW returns the new values",
 			Given: []Item{one},
 			When:  setN("2", types.ReturnValueUpdatedNew),
 			Want:  Reply{Item: Item{"n": num("2")}},
@@ -144,48 +144,48 @@ func itemCases() []Case {
 			When: setN("2", types.ReturnValueUpdatedOld),
 		},
 		{
-			Name: "UpdateItem with ALL_NEW returns a new item whole",
+			Name: "UpdateItem with ALL_NEW returns the whole new item",
 			When: setN("2", types.ReturnValueAllNew),
 			Want: Reply{Item: item(Item{"n": num("2")})},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_NEW leaves out what it removed",
+			Name:  "UpdateItem with UPDATED_NEW leaves out removed attributes",
 			Given: []Item{one},
 			When:  Update{Do: "REMOVE s SET n = :n", Values: Item{":n": num("2")}, Return: types.ReturnValueUpdatedNew},
 			Want:  Reply{Item: Item{"n": num("2")}},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_OLD returns what it removed",
+			Name:  "UpdateItem with UPDATED_OLD returns removed attributes",
 			Given: []Item{one},
 			When:  Update{Do: "REMOVE s SET n = :n", Values: Item{":n": num("2")}, Return: types.ReturnValueUpdatedOld},
 			Want:  Reply{Item: Item{"n": num("1"), "s": str("x")}},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_NEW returns of a map only what it changed",
+			Name:  "UpdateItem with UPDATED_NEW returns only the changed part of a map",
 			Given: []Item{item(Item{"m": dict(Item{"x": num("1"), "y": num("2")})})},
 			When:  Update{Do: "SET m.x = :n", Values: Item{":n": num("3")}, Return: types.ReturnValueUpdatedNew},
 			Want:  Reply{Item: Item{"m": dict(Item{"x": num("3")})}},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_OLD returns of a map only what it changed",
+			Name:  "UpdateItem with UPDATED_OLD returns only the changed part of a map",
 			Given: []Item{item(Item{"m": dict(Item{"x": num("1"), "y": num("2")})})},
 			When:  Update{Do: "SET m.x = :n", Values: Item{":n": num("3")}, Return: types.ReturnValueUpdatedOld},
 			Want:  Reply{Item: Item{"m": dict(Item{"x": num("1")})}},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_OLD returns of a list only the element it changed",
+			Name:  "UpdateItem with UPDATED_OLD returns only the changed element of a list",
 			Given: []Item{item(Item{"l": list(num("1"), num("2"), num("3"))})},
 			When:  Update{Do: "SET l[1] = :n", Values: Item{":n": num("9")}, Return: types.ReturnValueUpdatedOld},
 			Want:  Reply{Item: Item{"l": list(num("2"))}},
 		},
 		{
-			Name:  "UpdateItem with UPDATED_NEW returns of a list only the element it changed",
+			Name:  "UpdateItem with UPDATED_NEW returns only the changed element of a list",
 			Given: []Item{item(Item{"l": list(num("1"), num("2"), num("3"))})},
 			When:  Update{Do: "SET l[1] = :n", Values: Item{":n": num("9")}, Return: types.ReturnValueUpdatedNew},
 			Want:  Reply{Item: Item{"l": list(num("9"))}},
 		},
 		{
-			Name:  "a failed condition changes nothing and says only that it failed",
+			Name:  "a failed condition changes nothing and returns no item",
 			Given: []Item{one},
 			When:  Put{Item: item(nil), If: "attribute_not_exists(pk)", Return: types.ReturnValueAllOld},
 			Want:  conditionFailed(nil),
@@ -213,13 +213,13 @@ func itemCases() []Case {
 			Then:  []Item{one},
 		},
 		{
-			Name: "a failed condition on no item returns none",
+			Name: "a failed condition on a missing item returns no item",
 			When: Update{Do: "REMOVE s", If: "attribute_exists(pk)", OldIfFail: true},
 			Want: conditionFailed(nil),
 			Then: []Item{},
 		},
 		{
-			Name: "DeleteItem on no item fails if the item must exist",
+			Name: "DeleteItem of a missing item fails if the item must exist",
 			When: Delete{If: "attribute_exists(pk)"},
 			Want: conditionFailed(nil),
 		},

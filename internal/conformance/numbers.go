@@ -60,7 +60,7 @@ func numberCases() []Case {
 		{"Infinity", "The parameter cannot be converted to a numeric value: Infinity"},
 	} {
 		cases = append(cases, Case{
-			Name: fmt.Sprintf("%q is no number", c.put),
+			Name: fmt.Sprintf("%q is not a number", c.put),
 			When: Put{Item: item(Item{"n": num(c.put)})},
 			Want: invalid(c.text),
 			Then: []Item{},
@@ -95,13 +95,13 @@ func numberCases() []Case {
 			Want:  Reply{Items: numbered(digits, digits[:37]+"3")},
 		},
 		Case{
-			Name: "a set of numbers has nothing else",
+			Name: "a set of numbers cannot contain text",
 			When: Put{Item: item(Item{"s": nums("1", "x", "0")})},
 			Want: invalid("The parameter cannot be converted to a numeric value: x"),
 			Then: []Item{},
 		},
 		Case{
-			Name: "a set of numbers has each value once",
+			Name: "a set of numbers cannot contain a value twice",
 			When: Put{Item: item(Item{"s": nums("1", "1.0")})},
 			Want: invalid("Input collection contains duplicates"),
 			Then: []Item{},

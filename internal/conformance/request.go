@@ -126,8 +126,8 @@ func (r Metered) send(ctx context.Context, to target) (Reply, error) {
 	return r.Request.send(ctx, to)
 }
 
-// Call is a Request that calls a function. It is used for operations for which this package has
-// no type.
+// Call is a Request that calls a function. Cases use it for operations for which this package
+// has no type.
 type Call func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error)
 
 func (r Call) send(ctx context.Context, to target) (Reply, error) {

@@ -14,7 +14,7 @@ import (
 func tableCases() []Case {
 	return []Case{
 		{
-			Name:  "DescribeTable says how the table was made",
+			Name:  "DescribeTable shows how the table was created",
 			Table: numberRange,
 			When: Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 				out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
@@ -32,7 +32,7 @@ func tableCases() []Case {
 			Want: Reply{Detail: "true ACTIVE true 2 true true pk HASH sk RANGE"},
 		},
 		{
-			Name: "ListTables has the table",
+			Name: "ListTables contains the table",
 			When: Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 				var found int32
 				pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{Limit: aws.Int32(3)})
@@ -60,7 +60,7 @@ func tableCases() []Case {
 			Want: Reply{Err: &Fault{Code: "ResourceInUseException", Text: "Table already exists: {table}"}},
 		},
 		{
-			Name:  "a dropped table takes its items along",
+			Name:  "a deleted table loses its items",
 			Given: []Item{item(nil)},
 			When: Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 				if _, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table}); err != nil {

@@ -77,12 +77,12 @@ func transactionCases() []Case {
 			Want:  Reply{Items: []Item{{"y": num("2")}}},
 		},
 		{
-			Name: "TransactGetItems of a hundred",
+			Name: "TransactGetItems of a hundred items",
 			When: TransactGet(gets(manyKeys(100))),
 			Want: Reply{Items: make([]Item, 100)},
 		},
 		{
-			Name: "TransactGetItems of 101",
+			Name: "TransactGetItems of 101 items",
 			When: TransactGet(gets(manyKeys(101))),
 			Want: invalid("1 validation error detected: Value '…' at 'transactItems' failed to satisfy constraint: Member must have length less than or equal to 100"),
 		},

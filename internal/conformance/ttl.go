@@ -55,40 +55,40 @@ func ttlCases() []Case {
 	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	return []Case{
 		{
-			Name: "is off at first",
+			Name: "TTL is off at first",
 			When: describeTTL{},
 			Want: Reply{Detail: "DISABLED "},
 		},
 		{
-			Name: "turning it on says so",
+			Name: "turning TTL on returns the new setting",
 			When: setTTL{"expires", true},
 			Want: Reply{Detail: "expires true"},
 		},
 		{
-			Name:   "is described once on",
+			Name:   "DescribeTimeToLive shows that TTL is on",
 			Before: []Request{setTTL{"expires", true}},
 			When:   describeTTL{},
 			Want:   Reply{Detail: "ENABLED expires"},
 		},
 		{
-			Name:   "turning it on twice",
+			Name:   "turning TTL on twice",
 			Before: []Request{setTTL{"expires", true}},
 			When:   setTTL{"expires", true},
 			Want:   invalid("TimeToLive is already enabled"),
 		},
 		{
-			Name:   "turning it on for another attribute",
+			Name:   "turning TTL on for another attribute",
 			Before: []Request{setTTL{"expires", true}},
 			When:   setTTL{"other", true},
 			Want:   invalid("TimeToLive is active on a different AttributeName: current AttributeName is expires"),
 		},
 		{
-			Name: "turning it off when it is off",
+			Name: "turning TTL off when it is off",
 			When: setTTL{"expires", false},
 			Want: invalid("TimeToLive is already disabled"),
 		},
 		Case{
-			Name: "of an unknown table",
+			Name: "TTL of an unknown table",
 			When: describeTTL{},
 			Want: notFound("Requested resource not found: Table: {table}-none not found"),
 		}.elsewhere(),
@@ -105,7 +105,7 @@ func ttlCases() []Case {
 			Want:   Reply{Item: item(Item{"x": num("1")})},
 		},
 		{
-			Name:   "an item whose attribute is no number stays",
+			Name:   "an item whose attribute is not a number stays",
 			Before: []Request{setTTL{"expires", true}, Put{Item: item(Item{"expires": str("1")})}},
 			When:   Get{},
 			Want:   Reply{Item: item(Item{"expires": str("1")})},

@@ -74,7 +74,7 @@ func valueCases() []Case {
 			Then: []Item{},
 		},
 		{
-			Name: "no number in an expression's values",
+			Name: "an invalid number in an expression's values",
 			When: Update{Do: "SET x = :x", Values: Item{":x": num("x")}},
 			Want: invalid("ExpressionAttributeValues contains invalid value: The parameter cannot be converted to a numeric value: x for key :x"),
 			Then: []Item{},

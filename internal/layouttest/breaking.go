@@ -10,12 +10,12 @@ import (
 func breakChecks() []check {
 	return []check{
 		{claim: "a break frees the grant that was read, renewed or not", hold: breakOurs},
-		{claim: "a break leaves the next grant alone", hold: breakStale},
-		{claim: "a break of an unrenewed grant leaves a renewed one alone", hold: breakUnrenewed},
-		{claim: "a free key that has a record says who broke it, when and why", hold: breakTold},
+		{claim: "a break does not change the next grant", hold: breakStale},
+		{claim: "a break with IfUnrenewed does not change a renewed grant", hold: breakUnrenewed},
+		{claim: "the record shows who broke the grant, when and why", hold: breakTold},
 		{claim: "a break frees a peer's grant", hold: breakPeer},
-		{claim: "a break of a peer's grant leaves a grant of ours alone", hold: breakOursForPeer},
-		{claim: "a break of a peer's grant leaves another peer's alone", hold: breakOtherPeer},
+		{claim: "a break of a peer's grant does not change our grant", hold: breakOursForPeer},
+		{claim: "a break of a peer's grant does not change the next peer's grant", hold: breakOtherPeer},
 	}
 }
 
@@ -49,7 +49,7 @@ func breakTold(e *env) {
 	switch err := op.Break(e.within(patience), e.get(op), leasehold.BreakOptions{Reason: "stuck"}); {
 	case !keeps:
 		if !errors.Is(err, errors.ErrUnsupported) {
-			e.Errorf("a reason that no record keeps: %v", err)
+			e.Errorf("a reason that no record can keep: %v", err)
 		}
 		e.unchanged(before, "a break with a reason that no record keeps")
 		e.release(lock)

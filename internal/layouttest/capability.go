@@ -9,10 +9,10 @@ import (
 
 func capabilityChecks() []check {
 	return []check{
-		{claim: "what the layout cannot do is refused before anything is sent", hold: unsupported},
-		{claim: "a release keeps or deletes the record, as the layout can", hold: policies},
-		{claim: "retention is for layouts that keep records and have a TTL", hold: retention},
-		{claim: "every grant is fenced only where no peer grants", hold: fencedOrNot},
+		{claim: "an unsupported feature is rejected before any request", hold: unsupported},
+		{claim: "a release keeps or deletes the record", hold: policies},
+		{claim: "only layouts that keep records and have a TTL support retention", hold: retention},
+		{claim: "a peer's grant is never read as fenced", hold: fencedOrNot},
 		{claim: "slots are numbers", hold: slots},
 	}
 }
@@ -66,7 +66,7 @@ func unsupported(e *env) {
 		e.isUnsupported("break with a sort key", c.Break(e.Context(), leasehold.Record{Key: leasehold.Key{Partition: e.key, Sort: "7"}, Version: "v"}, leasehold.BreakOptions{}))
 	}
 	if err := lock.Err(); err != nil {
-		e.Errorf("what was refused ended the lock: %v", err)
+		e.Errorf("a rejected call ended the lock: %v", err)
 	}
 	if ops := w.sent(); len(ops) != 0 {
 		e.Errorf("sent %v", ops)
@@ -79,18 +79,18 @@ func policies(e *env) {
 	if e.caps().KeepOnRelease {
 		e.release(e.acquire(c, leasehold.DeleteOnRelease(false)))
 		if e.item() == nil {
-			e.Error("a record that was to be kept is gone")
+			e.Error("a release deleted the record that it must keep")
 		}
 		e.release(e.acquire(c), leasehold.DeleteOnRelease(false))
 		if e.item() == nil {
-			e.Error("a record that was to be kept is gone")
+			e.Error("a release deleted the record that it must keep")
 		}
 	}
 	if e.caps().DeleteOnRelease {
 		d, _ := e.client(func(cfg *leasehold.Config) { cfg.DeleteOnRelease = true })
 		e.release(e.acquire(d))
 		if item := e.item(); item != nil {
-			e.Errorf("a client that deletes left %v", describe(item))
+			e.Errorf("a client with DeleteOnRelease left %v", describe(item))
 		}
 	}
 }
@@ -109,12 +109,12 @@ func retention(e *env) {
 	sent := time.Now()
 	e.release(e.acquire(c))
 	if at, early := numberOf(e.item()[e.ttl]), number(sent.Add(time.Hour-time.Second).Unix()); at < numberOf(early) {
-		e.Errorf("TTL may collect it at %s, not an hour after %d", at, sent.Unix())
+		e.Errorf("TTL may delete the record at %s, not an hour after %d", at, sent.Unix())
 	}
 	forEver, _ := e.client(func(cfg *leasehold.Config) { cfg.Retention = leasehold.Forever })
 	e.release(e.acquire(forEver))
 	if v := e.item()[e.ttl]; v != nil {
-		e.Errorf("TTL may collect at %v an item that is kept always", describeValue(v))
+		e.Errorf("TTL may delete at %v a record with endless retention", describeValue(v))
 	}
 }
 
@@ -136,7 +136,7 @@ func fencedOrNot(e *env) {
 		e.Errorf("a peer's grant reads as %+v", r)
 	}
 	if e.caps().EveryGrantFenced && e.Layout.Name() != "native" {
-		e.Error("a peer's grants have no token")
+		e.Error("the layout promises a token in every grant, but a peer's grants have none")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 func contentionChecks() []check {
 	return []check{
-		{claim: "of a hundred goroutines one holds the key at a time", hold: hundredGoroutines},
+		{claim: "only one of a hundred goroutines holds the key at a time", hold: hundredGoroutines},
 	}
 }
 
@@ -18,8 +18,8 @@ func hundredGoroutines(e *env) {
 	a, _ := e.client()
 	b, _ := e.client()
 	var inside atomic.Int32
-	// Only the lock under test guards the variable last. So the race detector reports a data
-	// race if two clients hold the key at once.
+	// Only the lock under test guards the variable named last. So the race detector reports a
+	// data race if two clients hold the key at once.
 	var last int64
 	var done sync.WaitGroup
 	ctx := e.within(patience)
@@ -32,11 +32,11 @@ func hundredGoroutines(e *env) {
 					return
 				}
 				if inside.Add(1) != 1 {
-					e.Error("two hold the key")
+					e.Error("two goroutines hold the key")
 				}
 				// In layouts that delete records on release, a token is the time of its grant's
-				// request. So a delayed request may get a lower token than an earlier grant
-				// has.
+				// request. So a delayed request may get a lower token than the grant
+				// before it.
 				if lock.Token() <= last && e.caps().KeepOnRelease {
 					e.Errorf("token %d after %d", lock.Token(), last)
 				}

@@ -9,10 +9,10 @@ import (
 
 func contentChecks() []check {
 	return []check{
-		{claim: "a record says when it was granted, and when it was written last", hold: contentTimes},
+		{claim: "a record shows when it was granted and last written", hold: contentTimes},
 		{claim: "data and attributes in a peer's record survive our grant", hold: carriesOn},
-		{claim: "data and attributes are changed by grant, renewal and release", hold: changesContents},
-		{claim: "two sort keys are two locks", hold: sortKeys},
+		{claim: "grant, renewal and release change data and attributes", hold: changesContents},
+		{claim: "keys with different sort keys are different locks", hold: sortKeys},
 	}
 }
 
@@ -33,7 +33,7 @@ func carriesOn(e *env) {
 	e.put(with(e.granted(e.key, "a-peer", e.short()), e.peer.carries))
 	want := e.carried(e.get(c))
 	if len(want) != len(e.peer.carries) || len(want) > 0 && !reflect.DeepEqual(want, e.peer.carries) {
-		e.Fatalf("reads as %v, written were %v", describe(want), describe(e.peer.carries))
+		e.Fatalf("read as %v, written as %v", describe(want), describe(e.peer.carries))
 	}
 	holds := func(when string) {
 		e.Helper()
@@ -101,7 +101,7 @@ func changesContents(e *env) {
 	with := leasehold.WithAttributes(Item{"e": text("5")})
 	if !caps.KeepOnRelease {
 		if err := lock.Release(e.within(patience), with); err == nil || lock.Err() != nil {
-			e.Errorf("what no record would keep was stored: %v", err)
+			e.Errorf("a release without a record accepted attributes: %v", err)
 		}
 		e.release(lock)
 		return
@@ -128,7 +128,7 @@ func sortKeys(e *env) {
 	for lock, sort := range map[*leasehold.Lock]string{first: one, second: two, third: e.sortValue} {
 		r, err := c.Get(e.within(patience), e.key, leasehold.WithSortKey(sort))
 		if err != nil || r.Grant != lock.Record().Grant || r.Key != (leasehold.Key{Partition: e.key, Sort: sort}) {
-			e.Errorf("%s: reads as %+v, %v", sort, r, err)
+			e.Errorf("%s: read as %+v, %v", sort, r, err)
 		}
 		e.release(lock)
 	}
@@ -140,7 +140,7 @@ func sortKeys(e *env) {
 	}
 	e.put(item)
 	if _, err := c.TryAcquire(e.Context(), e.key, leasehold.WithSortKey(one)); err == nil {
-		e.Error("a peer's key was granted")
+		e.Error("a key that a peer holds was granted")
 	}
 	e.release(e.acquire(c, leasehold.WithSortKey(two)))
 }
@@ -158,11 +158,11 @@ func contentTimes(e *env) {
 	}
 	renewed := e.get(c)
 	if at := renewed.WrittenAt; !renewed.GrantedAt.Equal(granted.GrantedAt) || at.Before(granted.WrittenAt) || at.After(time.Now()) {
-		e.Errorf("renewed at %v, granted at %v, and before %v", at, renewed.GrantedAt, granted.GrantedAt)
+		e.Errorf("renewed at %v, with the grant time %v, which was %v before", at, renewed.GrantedAt, granted.GrantedAt)
 	}
 	e.release(lock)
 	e.put(e.granted(e.key, "a-peer", patience))
 	if r := e.get(c); !r.GrantedAt.IsZero() || !r.WrittenAt.IsZero() {
-		e.Errorf("a peer's was granted at %v, written at %v", r.GrantedAt, r.WrittenAt)
+		e.Errorf("a peer's grant shows the grant time %v and the write time %v", r.GrantedAt, r.WrittenAt)
 	}
 }

@@ -17,11 +17,11 @@ import (
 
 func damageChecks() []check {
 	return []check{
-		{claim: "a damaged record of ours is reported, never taken for free, never overwritten", hold: damagedOurs},
-		{claim: "a damaged record of a peer is reported, never taken for free, never overwritten", hold: damagedPeers},
-		{claim: "a live lock with a user's attribute of a name of ours is not to be removed", hold: keptAlive},
+		{claim: "a damaged record of leasehold is reported and left unchanged", hold: damagedOurs},
+		{claim: "a damaged record of a peer is reported and left unchanged", hold: damagedPeers},
+		{claim: "an error about a user's attribute does not advise a break", hold: keptAlive},
 		{claim: "a released row of another kind is never granted", hold: damagedFree},
-		{claim: "a released record is granted in spite of damage that a grant repairs", hold: mended},
+		{claim: "a released record is granted despite damage that a grant repairs", hold: mended},
 	}
 }
 
@@ -204,8 +204,8 @@ func (e *env) damaged(sound Item, all []damage) {
 	}
 }
 
-// refuses checks that Get and TryAcquire return an error that names the key and the
-// attribute, and that neither changes the record.
+// refuses checks that Get and TryAcquire fail and do not change the record. Their errors must
+// name the key and the attribute.
 func (e *env) refuses(c *leasehold.Client, key, attribute string) {
 	e.Helper()
 	before := e.itemOf(key)

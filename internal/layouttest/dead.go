@@ -12,11 +12,11 @@ func deadChecks() []check {
 	return []check{
 		{claim: "a dead holder's key is taken over by the layout's rule", hold: deadHolder},
 		{claim: "a dead peer's key is taken over by the layout's rule", hold: deadPeer},
-		{claim: "the record of a takeover says who had the key before, and later ones no more", hold: formerHolder},
-		{claim: "a record that has expired by every clock is taken over at once, no other", hold: expired, exact: true},
-		{claim: "a try takes over a key that its client has observed for a lease", hold: watched, exact: true},
+		{claim: "the record shows the former holder until the next release", hold: formerHolder},
+		{claim: "only a record that has expired by every clock is taken over at once", hold: expired, exact: true},
+		{claim: "TryAcquire takes over a key that its client has observed for a lease", hold: watched, exact: true},
 		{claim: "a peer that renews is not taken over", hold: renewingPeer, exact: true},
-		{claim: "a lock is lost before anybody else may be granted the key", hold: lostFirst, exact: true},
+		{claim: "a lock is lost before another client may acquire the key", hold: lostFirst, exact: true},
 	}
 }
 
@@ -30,7 +30,7 @@ func deadHolder(e *env) {
 	}
 	got := e.succeeds(b)
 	if got.at.Before(until) {
-		e.Errorf("granted %v before the holder ceased to trust", until.Sub(got.at))
+		e.Errorf("granted %v before the trust of the holder ended", until.Sub(got.at))
 	}
 	if r, took := got.lock.TookOver(); !took || r.Grant != lock.Record().Grant {
 		e.Errorf("took over %+v, %v", r, took)
@@ -66,7 +66,7 @@ func formerHolder(e *env) {
 	r := e.get(a)
 	if !e.caps().KeepOnRelease {
 		if r.Former != nil {
-			e.Errorf("a layout that keeps nothing: %+v", r.Former)
+			e.Errorf("a layout that deletes records shows %+v", r.Former)
 		}
 		e.release(got.lock)
 		return
@@ -200,14 +200,14 @@ func lostFirst(e *env) {
 	}
 	const margin = 2 * time.Second
 	if left := expires.Sub(lost); left < margin+e.skew {
-		e.Errorf("lost %v before a peer of the same clock takes over, not %v", left, margin+e.skew)
+		e.Errorf("lost %v before a peer with the same clock takes over, want %v", left, margin+e.skew)
 	}
 	got := <-next
 	if got.err != nil {
 		e.Fatal(got.err)
 	}
 	if !lost.Before(got.at) {
-		e.Errorf("lost at %v, granted to another at %v", lost, got.at)
+		e.Errorf("lost at %v, granted to another client at %v", lost, got.at)
 	}
 	e.release(got.lock)
 }

@@ -12,13 +12,13 @@ import (
 // libraries. It checks only faults that appear with a single client.
 func faultChecks() []check {
 	return []check{
-		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
-		{claim: "a name is reserved where it is used, and elsewhere it is the caller's", hold: ownNames},
-		{claim: "an error that is not about the condition is never a grant", hold: errorsAreNoGrants},
-		{claim: "the caller's errors and panics pass through", hold: passThrough},
-		{claim: "a client works after a failed try", hold: triedAgain},
-		{claim: "identity is not a concatenation", hold: identity},
-		{claim: "no request is about anything but the record", hold: onlyTheRecord},
+		{claim: "a caller's attribute cannot free the key", hold: reservedNames},
+		{claim: "expiresAt is reserved only in layouts that use it", hold: ownNames},
+		{claim: "a failed request is never a grant", hold: errorsAreNoGrants},
+		{claim: "Do passes on the errors and panics of its function", hold: passThrough},
+		{claim: "a client works after a failed TryAcquire", hold: triedAgain},
+		{claim: "keys are equal only if both of their parts are", hold: identity},
+		{claim: "requests concern only the record", hold: onlyTheRecord},
 	}
 }
 
@@ -83,7 +83,7 @@ func ownNames(e *env) {
 	}
 	if lock != nil {
 		if kept := lock.Record().Attributes[name]; kept == nil || e.item()[name] == nil {
-			e.Errorf("the grant has left %v", e.item())
+			e.Errorf("after the grant, the record is %v", e.item())
 		}
 		e.release(lock)
 	}
@@ -109,12 +109,12 @@ func errorsAreNoGrants(e *env) {
 		}
 		w.always(nil)
 	}
-	e.unchanged(before, "tries without an answer")
+	e.unchanged(before, "failed requests")
 	e.release(lock)
 }
 
 // passThrough checks that leasehold lacks a fault of python_dynamodb_lock: a lock that is used
-// in a Python with statement swallows the exceptions of the statement's body.
+// in a "with" statement swallows the exceptions of the statement's body.
 func passThrough(e *env) {
 	c, _ := e.client()
 	mine := errors.New("mine")

@@ -11,7 +11,7 @@ func grantChecks() []check {
 	return []check{
 		{claim: "a free key is granted and released in two requests", hold: twoRequests},
 		{claim: "a held key is refused at once with its holder", hold: refused},
-		{claim: "a peer's grant is refused with the holder that it names", hold: refusedByPeer},
+		{claim: "a key that a peer holds is refused with its holder", hold: refusedByPeer},
 		{claim: "a key that a peer has freed is granted in one request", hold: freedByPeer},
 		{claim: "tokens grow", hold: tokensGrow},
 		{claim: "IfExists acquires only an existing record", hold: ifExists},
@@ -74,7 +74,7 @@ func freedByPeer(e *env) {
 		e.Errorf("sent %v", ops)
 	}
 	if _, took := lock.TookOver(); took {
-		e.Error("it is reported as a takeover")
+		e.Error("the grant is reported as a takeover")
 	}
 	e.release(lock)
 }

@@ -24,7 +24,7 @@ func TestEveryLayoutPassesChecksOnEngineInMemory(t *testing.T) {
 	}
 }
 
-func TestEveryLayoutPassesChecksOnEngineWithFileStore(t *testing.T) {
+func TestEveryLayoutPassesChecksOnEngineWithFile(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine 
 	}
 }
 
-func TestAcquireAllAcquiresAndTakesOverKeysInEveryLayout(t *testing.T) {
+func TestAcquireAllTakesOverKeysInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{SortKey: "part", SortValue: "-"}, layout.AWSLabs{}, layout.Dynamolock{},
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
@@ -73,7 +73,7 @@ func TestAcquireAllAcquiresAndTakesOverKeysInEveryLayout(t *testing.T) {
 				g := w.AcquireAll(b, keys)
 				for i, lock := range g.Locks() {
 					if dead.Locks()[i].Err() == nil {
-						t.Errorf("%v: two believe", lock.Key())
+						t.Errorf("%v: two clients trust their locks", lock.Key())
 					}
 					if _, took := lock.TookOver(); !took || lock.Key().Partition != keys[i].Partition {
 						t.Errorf("%v: taken over: %v", lock.Key(), took)
@@ -89,7 +89,7 @@ func TestAcquireAllAcquiresAndTakesOverKeysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestWithSortKeyAppliesToAcquireAllKeysThatHaveNoSortKey(t *testing.T) {
+func TestWithSortKeyAppliesToKeysWithoutSortKey(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))
@@ -123,7 +123,7 @@ func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 	lab.OK(t, lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))))
 	lock = w.Acquire(b, "job")
 	if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
-		t.Error("a guard holds beyond its grant")
+		t.Error("a guard holds after the end of its grant")
 	}
 	wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

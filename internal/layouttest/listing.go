@@ -11,8 +11,8 @@ import (
 func listChecks() []check {
 	return []check{
 		{claim: "records of every kind of holder are listed", hold: lists},
-		{claim: "a listing starts after a key", hold: listsAfter},
-		{claim: "one partition is listed", hold: listsPartition},
+		{claim: "List starts after the given key", hold: listsAfter},
+		{claim: "List returns one partition", hold: listsPartition},
 	}
 }
 
@@ -60,13 +60,13 @@ func lists(e *env) {
 		e.Fatalf("listed %+v, %v", records, bad)
 	}
 	if r := records[0]; r.Grant != held.Record().Grant || r.Key != held.Key() || r.Released {
-		e.Errorf("ours is listed as %+v", r)
+		e.Errorf("our grant is listed as %+v", r)
 	}
 	if r := records[1]; r.Owner != e.peer.owner("a-peer") || r.Token != 0 || r.Released {
-		e.Errorf("a peer's is listed as %+v", r)
+		e.Errorf("a peer's grant is listed as %+v", r)
 	}
 	if want == 3 && !records[2].Released {
-		e.Errorf("a released one is listed as %+v", records[2])
+		e.Errorf("a released record is listed as %+v", records[2])
 	}
 	e.release(held)
 }

@@ -138,7 +138,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 // the same table do not increase.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
-	lab.Want(t, "entries while somebody was inside", s.overlaps.Load(), 0)
+	lab.Want(t, "entries while another process was inside", s.overlaps.Load(), 0)
 	for name, tokens := range s.tokens {
 		if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
 			t.Errorf("tokens of table %s do not grow: %v", name, tokens)
@@ -156,11 +156,11 @@ func testMovingInPlace(t *testing.T, l layout.Layout) {
 	})
 }
 
-func TestMovingFromJavaClientToNativeNeverAllowsTwoHolders(t *testing.T) {
+func TestMoveFromAWSLabsLayoutKeepsOneHolder(t *testing.T) {
 	testMovingInPlace(t, layout.AWSLabs{})
 }
 
-func TestMovingFromDynamolockToNativeNeverAllowsTwoHolders(t *testing.T) {
+func TestMoveFromDynamolockLayoutKeepsOneHolder(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
@@ -180,7 +180,7 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	return []stage{{old}, {old, native}, {native}}
 }
 
-func TestThreeStageMoveToAnotherTableNeverAllowsTwoHolders(t *testing.T) {
+func TestThreeStageMoveKeepsOneHolder(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
@@ -190,11 +190,11 @@ func TestThreeStageMoveToAnotherTableNeverAllowsTwoHolders(t *testing.T) {
 	}
 }
 
-func TestMoveToAnotherTableWithoutMiddleStageAllowsTwoHolders(t *testing.T) {
+func TestMoveWithoutMiddleStageAllowsTwoHolders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		stages := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, stages[0], stages[2]); s.overlaps.Load() == 0 {
-			t.Error("nobody met anybody: these tests would not see two holders")
+			t.Error("no two processes met: these tests cannot detect two holders")
 		}
 	})
 }
@@ -211,7 +211,7 @@ func ttlOn(t *testing.T, w *lab.World) {
 // A release in layout native leaves an expiry time in the record. The layouts that can use
 // the same table remove the expiry time with each grant, so TTL never deletes a held record.
 // TTL can therefore stay on while clients of both layouts run.
-func TestTTLNeverDeletesHeldRecordWhileMovingBackFromNative(t *testing.T) {
+func TestTTLKeepsHeldRecordDuringMoveFromNative(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -223,7 +223,7 @@ func TestTTLNeverDeletesHeldRecordWhileMovingBackFromNative(t *testing.T) {
 				first := w.Acquire(native, "job")
 				w.Release(first)
 				if w.Item("job")["expiresAt"] == nil {
-					t.Fatal("a native release leaves no expiry")
+					t.Fatal("a native release leaves no expiry time")
 				}
 				lock := w.Acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // the client renews the lock every 15 days
 				lab.Elapse(30 * 24 * time.Hour)
@@ -238,7 +238,7 @@ func TestTTLNeverDeletesHeldRecordWhileMovingBackFromNative(t *testing.T) {
 
 // A fleet must not use shared leases or done marks until all its processes use layout native:
 // the clients of the other layouts on the same table ignore both.
-func TestAWSLabsClientWaitsAnHourForKeyFreedByClosedSession(t *testing.T) {
+func TestClosedSessionBlocksAWSLabsClientForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
@@ -251,12 +251,12 @@ func TestAWSLabsClientWaitsAnHourForKeyFreedByClosedSession(t *testing.T) {
 		began := time.Now()
 		w.Release(w.Acquire(before, "job"))
 		if waited := time.Since(began); waited < time.Hour-time.Minute {
-			t.Errorf("it was free after %v: the page says an hour", waited)
+			t.Errorf("the key was free after %v, but docs/migrating says an hour", waited)
 		}
 	})
 }
 
-func TestDoneMarkIsLostIfAWSLabsClientDeletesRecord(t *testing.T) {
+func TestDoneMarkIsLostIfAWSLabsDeletesRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		done := 0
@@ -272,13 +272,13 @@ func TestDoneMarkIsLostIfAWSLabsClientDeletesRecord(t *testing.T) {
 		keeps, _ := w.Client(before)
 		w.Release(w.Acquire(keeps, "job"))
 		if do(); done != 1 {
-			t.Errorf("done %d times beside one that keeps the record", done)
+			t.Errorf("done %d times after a client that keeps the record", done)
 		}
 		before.DeleteOnRelease = true
 		deletes, _ := w.Client(before)
 		w.Release(w.Acquire(deletes, "job"))
 		if do(); done != 2 {
-			t.Errorf("done %d times beside one that deletes it: the page says that the mark is lost", done)
+			t.Errorf("done %d times after a client that deletes the record, but docs/migrating says that the mark is lost", done)
 		}
 	})
 }

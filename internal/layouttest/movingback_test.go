@@ -64,19 +64,19 @@ func (d *dynamolock) release(key string) error {
 	}))
 }
 
-func TestDynamolockCannotReadKeyWrittenInNativeLayout(t *testing.T) {
+func TestDynamolockCannotReadNativeRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
 		w.Release(w.Acquire(native, "job"))
 		peer := &dynamolock{w: w, owner: "go-1"}
 		if err := peer.acquire("job"); err == nil || !strings.Contains(err.Error(), "missing unit") {
-			t.Errorf("error %v: the rewriting of docs/migrating is not needed", err)
+			t.Errorf("error %v, but docs/migrating says that keys must be rewritten", err)
 		}
 	})
 }
 
-func TestDynamolockAcquiresKeyThatDynamolockLayoutRewrote(t *testing.T) {
+func TestDynamolockReadsRewrittenRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -89,7 +89,7 @@ func TestDynamolockAcquiresKeyThatDynamolockLayoutRewrote(t *testing.T) {
 		peer := &dynamolock{w: w, owner: "go-1"}
 		lab.OK(t, peer.acquire("job"))
 		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
-			t.Errorf("it carried %v", item)
+			t.Errorf("dynamolock has written %v", item)
 		}
 		lab.WantErr(t, "tried", lab.ErrorOf(shared.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		lab.OK(t, peer.release("job"))
@@ -107,7 +107,7 @@ func TestDynamolockAcquiresKeyThatDynamolockLayoutRewrote(t *testing.T) {
 // by an update in place, and dynamolock always keeps it. Then TTL deletes a held record.
 // dynamolock can read such a record only if it wrote the record itself, and a native client
 // then broke the lock. So TTL must stay off until no record with an expiry time is left.
-func TestRecordHeldByDynamolockIsDeletedByTTLAfterBreak(t *testing.T) {
+func TestTTLDeletesDynamolocksRecordAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
@@ -119,7 +119,7 @@ func TestRecordHeldByDynamolockIsDeletedByTTLAfterBreak(t *testing.T) {
 		lab.OK(t, peer.acquire("job"))
 		lab.Elapse(30 * 24 * time.Hour)
 		if w.Item("job") != nil {
-			t.Error("the record is there: TTL could be on beside dynamolock, and docs/migrating says that it must not")
+			t.Error("TTL has not deleted the record, but docs/migrating says that it would")
 		}
 	})
 }
@@ -134,7 +134,7 @@ func setToken(t *testing.T, w *lab.World, n string) {
 }
 
 // 2^53-2 is the largest possible token: the decoder refuses every larger one.
-func TestGrantsNearLargestTokenWriteOnlyReadableRecords(t *testing.T) {
+func TestLastTokensLeaveReadableRecords(t *testing.T) {
 	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
 		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
 	check := func(name string, l layout.Layout, next func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {
@@ -148,8 +148,8 @@ func TestGrantsNearLargestTokenWriteOnlyReadableRecords(t *testing.T) {
 						t.Errorf("%+v: %v", r, err)
 					}
 				}
-				// TryAcquire must return soon, because the key has no next token and can never be granted.
-				// Its error must contain advice.
+				// The key has no next token and can never be granted. So TryAcquire must return
+				// soon, and its error must contain advice.
 				began := time.Now()
 				other, _ := w.Client(cfg)
 				_, err := other.TryAcquire(t.Context(), "job")
@@ -167,10 +167,10 @@ func TestGrantsNearLargestTokenWriteOnlyReadableRecords(t *testing.T) {
 		})
 	}
 	for name, l := range layouts {
-		check(name+" held at the last", l, func(t *testing.T, w *lab.World, _ *leasehold.Client, _ *leasehold.Lock) {
+		check(name+" held with last token", l, func(t *testing.T, w *lab.World, _ *leasehold.Client, _ *leasehold.Lock) {
 			setToken(t, w, "9007199254740990")
 		})
-		check(name+" taken over at the last", l, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
+		check(name+" taken over with last token", l, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
 			setToken(t, w, "9007199254740990")
 			lab.Elapse(time.Minute)
 		})

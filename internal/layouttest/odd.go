@@ -10,10 +10,10 @@ import (
 
 func oddChecks() []check {
 	return []check{
-		{claim: "a peer's record that only looks odd is read, and its holder waited for", hold: oddIsHeld},
-		{claim: "a peer's record that only looks odd is taken over once its holder is dead", hold: oddDies, exact: true},
-		{claim: "a peer's record that only looks odd can be broken", hold: oddIsBroken},
-		{claim: "a break of a nameless peer's grant leaves the next one alone", hold: namelessIsBroken},
+		{claim: "an unusual record of a peer is read as held", hold: oddIsHeld},
+		{claim: "an unusual record of a dead peer is taken over", hold: oddDies, exact: true},
+		{claim: "an unusual record of a peer can be broken", hold: oddIsBroken},
+		{claim: "a break of a nameless peer's grant does not change the next grant", hold: namelessIsBroken},
 		{claim: "a nameless peer that renews counts as one holder", hold: namelessRenews, exact: true},
 	}
 }
@@ -43,20 +43,20 @@ const (
 func (s Subject) oddities() []odd {
 	carried := Item{"grantId": text(aUUID), "fencingToken": decimal("42"), "grantedAt": decimal("1764230400000")}
 	java := []odd{
-		{what: "no name for its owner", change: Item{"ownerName": text("")}},
+		{what: "an empty owner", change: Item{"ownerName": text("")}},
 		{what: "an owner that looks like ours", change: Item{"ownerName": text(lookalike)}},
 		{what: "an owner and a version that look like ours", change: Item{"ownerName": text(lookalike), "recordVersionNumber": text(another)}},
 		{what: "empty data", change: Item{"data": binary("")}},
-		{what: "a session of its own", change: Item{"session": decimal("5")}},
-		{what: "a time of its own to expire", change: Item{"expiresAt": text("tomorrow")}},
-		{what: "a grant of its own", change: Item{"ownerName": text(lookalike), "recordVersionNumber": text(another), "grantId": text("batch-7")}},
+		{what: "a user attribute named session", change: Item{"session": decimal("5")}},
+		{what: "a user attribute named expiresAt", change: Item{"expiresAt": text("tomorrow")}},
+		{what: "an owner that looks like ours, and a user attribute named grantId", change: Item{"ownerName": text(lookalike), "recordVersionNumber": text(another), "grantId": text("batch-7")}},
 	}
 	switch s.Layout.Name() {
 	case "native", "awslabs":
 		return append(java,
 			odd{what: "a lease of 0", change: Item{"leaseDuration": text("0")}, dies: soon},
 			odd{what: "a lease below 0", change: Item{"leaseDuration": text("-5")}, dies: soon},
-			odd{what: "a lease for ever", change: Item{"leaseDuration": text("9223372036854775807")}, dies: never},
+			odd{what: "an endless lease", change: Item{"leaseDuration": text("9223372036854775807")}, dies: never},
 			odd{what: "our attributes, carried by an update", change: carried},
 		)
 	case "dynamolock":
@@ -68,7 +68,7 @@ func (s Subject) oddities() []odd {
 			odd{what: "a lease of 0", change: Item{"leaseDuration": text("0s")}, dies: soon},
 			odd{what: "a lease below 0", change: Item{"leaseDuration": text("-1h0m0s")}, dies: soon},
 			odd{what: "a lease below a millisecond", change: Item{"leaseDuration": text("1.5µs")}, dies: soon},
-			odd{what: "a lease for ever", change: Item{"leaseDuration": text("2562047h47m16.854775807s")}, dies: never},
+			odd{what: "an endless lease", change: Item{"leaseDuration": text("2562047h47m16.854775807s")}, dies: never},
 			odd{what: "an owner that looks like ours, and our attributes copied", change: ofOurs},
 		)
 	case "python-dynamodb-lock":
@@ -77,31 +77,31 @@ func (s Subject) oddities() []odd {
 			{what: "an owner and a version that look like ours", change: Item{"owner_name": text(lookalike), "record_version_number": text(another)}},
 			{what: "a lease of 0", change: Item{"lease_duration": decimal("0")}, dies: soon},
 			{what: "a lease below 0", change: Item{"lease_duration": decimal("-1.5")}, dies: soon},
-			{what: "a lease of a fraction", change: Item{"lease_duration": decimal("0.1")}, dies: 100 * time.Millisecond},
-			{what: "a lease in another spelling", change: Item{"lease_duration": decimal("1.0e0")}},
-			{what: "a lease for ever", change: Item{"lease_duration": decimal("86399999999999.999999")}, dies: never},
-			{what: "a time to collect it that has passed", change: Item{s.ttl: decimal("-5")}},
-			{what: "a session of its own", change: Item{"session": decimal("5")}},
+			{what: "a lease of a fraction of a second", change: Item{"lease_duration": decimal("0.1")}, dies: 100 * time.Millisecond},
+			{what: "a lease in another notation", change: Item{"lease_duration": decimal("1.0e0")}},
+			{what: "an endless lease", change: Item{"lease_duration": decimal("86399999999999.999999")}, dies: never},
+			{what: "a TTL time in the past", change: Item{s.ttl: decimal("-5")}},
+			{what: "a user attribute named session", change: Item{"session": decimal("5")}},
 		}
 	case "dynamo-dlm":
 		return []odd{
 			{what: "a code with dashes", change: Item{"release_code": text(aUUID)}},
 			{what: "a fraction of a second", change: Item{"expires": decimal("1.5")}, dies: soon},
-			{what: "another spelling", change: Item{"expires": decimal("1e1")}, dies: soon},
+			{what: "another notation", change: Item{"expires": decimal("1e1")}, dies: soon},
 			{what: "a time below 0", change: Item{"expires": decimal("-1")}, dies: soon},
-			{what: "a time for ever", change: Item{"expires": decimal("99999999999999999999")}, dies: never},
-			{what: "a duration in milliseconds", change: Item{"expires": decimal("1764230400000")}, dies: never},
+			{what: "a time in the far future", change: Item{"expires": decimal("99999999999999999999")}, dies: never},
+			{what: "a time in milliseconds", change: Item{"expires": decimal("1764230400000")}, dies: never},
 		}
 	case "dyndb-mutex":
 		return []odd{
-			{what: "no name for its holder", change: Item{"holder": text("")}},
+			{what: "an empty holder", change: Item{"holder": text("")}},
 			{what: "a holder that looks like ours", change: Item{"holder": text(lookalike)}},
-			{what: "a holder that looks like one of ours cut short", change: Item{"holder": text(lookalike + "/")}},
+			{what: "a holder that looks like the beginning of ours", change: Item{"holder": text(lookalike + "/")}},
 			{what: "a holder that looks like ours and a version", change: Item{"holder": text(lookalike + "/" + aUUID)}},
 			{what: "a fraction of a millisecond", change: Item{"expire_ts": decimal("1.5")}, dies: soon},
-			{what: "another spelling", change: Item{"expire_ts": decimal("1e1")}, dies: soon},
+			{what: "another notation", change: Item{"expire_ts": decimal("1e1")}, dies: soon},
 			{what: "a time below 0", change: Item{"expire_ts": decimal("-1")}, dies: soon},
-			{what: "a time for ever", change: Item{"expire_ts": decimal("99999999999999999999")}, dies: never},
+			{what: "a time in the far future", change: Item{"expire_ts": decimal("99999999999999999999")}, dies: never},
 		}
 	}
 	panic("no oddities of " + s.Layout.Name())
@@ -132,7 +132,7 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 func (e *env) isPeers(r leasehold.Record, item Item) {
 	e.Helper()
 	if r.Released || r.Token != 0 || r.Grant != "" || r.Version == "" {
-		e.Errorf("reads as %+v", r)
+		e.Errorf("read as %+v", r)
 	}
 	for _, name := range []string{"ownerName", "owner_name", "holder"} {
 		if item[name] != nil && r.Owner != textOf(item[name]) {
@@ -198,7 +198,7 @@ func oddDies(e *env) {
 			e.Errorf("took over %+v, %v", r, took)
 		}
 		if now := e.get(c); now.Grant != lock.Record().Grant || now.Token != lock.Token() {
-			e.Errorf("granted, but reads as %+v", now)
+			e.Errorf("after the grant, Get returns %+v", now)
 		}
 		e.release(lock)
 	})
@@ -260,7 +260,7 @@ func namelessRenews(e *env) {
 	}
 	time.Sleep(time.Second)
 	if n := len(seen); n != 1 {
-		e.Errorf("told %d times that somebody holds the key", n)
+		e.Errorf("%d events report that the key is held, want 1", n)
 	}
 	e.remove()
 	got := <-next

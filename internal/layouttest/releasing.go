@@ -8,13 +8,13 @@ import (
 
 func releaseChecks() []check {
 	return []check{
-		{claim: "a peer takes a released record for free", hold: leavesFree},
-		{claim: "a release deletes the record if told to", hold: deletes},
-		{claim: "a stale lock does not change a later grant of ours", hold: staleByOurs},
-		{claim: "a stale lock does not change a later grant of a peer", hold: staleByPeer},
+		{claim: "a released record is free for a peer", hold: leavesFree},
+		{claim: "a release with DeleteOnRelease deletes the record", hold: deletes},
+		{claim: "a lost lock does not change a later grant of ours", hold: staleByOurs},
+		{claim: "a lost lock does not change a later grant of a peer", hold: staleByPeer},
 		{claim: "a lock that a peer has freed is lost", hold: freedUnderOurs},
 		{claim: "a second release does nothing", hold: releasedTwice},
-		{claim: "a detached grant is resumed by another process once", hold: resumed},
+		{claim: "another process resumes a detached grant only once", hold: resumed},
 	}
 }
 
@@ -35,10 +35,10 @@ func leavesFree(e *env) {
 		return
 	}
 	if r := e.get(c); !r.Released || r.Key.Partition != e.key {
-		e.Errorf("reads as %+v", r)
+		e.Errorf("read as %+v", r)
 	}
 	if has := e.ttl != "" && item[e.ttl] != nil; has != e.caps().TTL {
-		e.Errorf("a kept record has a TTL: %v; the layout has one: %v", has, e.caps().TTL)
+		e.Errorf("the kept record has a TTL time: %v; the layout has a TTL: %v", has, e.caps().TTL)
 	}
 }
 
@@ -161,7 +161,7 @@ func resumed(e *env) {
 		e.Fatal(err)
 	}
 	if again.Token() != lock.Token() {
-		e.Errorf("token %d was %d", again.Token(), lock.Token())
+		e.Errorf("token %d after resume, %d before", again.Token(), lock.Token())
 	}
 	if _, err := a.Resume(e.within(patience), g); !errors.Is(err, leasehold.ErrLost) {
 		e.Errorf("resumed twice: %v", err)

@@ -15,9 +15,9 @@ func replyChecks() []check {
 		{claim: "a renewal succeeds whatever happens to its first request", hold: lossyRenewal},
 		{claim: "a release succeeds whatever happens to its first request", hold: lossyRelease},
 		{claim: "a break succeeds whatever happens to its first request", hold: lossyBreak},
-		{claim: "the next in the queue gets the key whatever happens to the first request", hold: lossyHandOver, exact: true},
-		{claim: "a grant in doubt does not block its client", hold: inDoubt, exact: true},
-		{claim: "a resumed grant whose release had no answer does not block its client", hold: resumeInDoubt, exact: true},
+		{claim: "a hand-over succeeds whatever happens to its first request", hold: lossyHandOver, exact: true},
+		{claim: "an unanswered grant does not block its client", hold: inDoubt, exact: true},
+		{claim: "an unanswered release of a resumed lock does not block its client", hold: resumeInDoubt, exact: true},
 	}
 }
 
@@ -38,7 +38,7 @@ func (e *env) holds(lock *leasehold.Lock, what fault) {
 	e.Helper()
 	c, _ := e.client()
 	if r := e.get(c); r.Released || r.Version != lock.Record().Version || r.Grant != lock.Record().Grant || r.Token != lock.Token() {
-		e.Errorf("%v: the record shows %+v, the holder believes %+v", what, r, lock.Record())
+		e.Errorf("%v: the record shows %+v, but the lock has %+v", what, r, lock.Record())
 	}
 	if err := lock.Err(); err != nil {
 		e.Errorf("%v: %v", what, err)
@@ -169,7 +169,7 @@ func inDoubt(e *env) {
 	// The client would now undo the grant, but the wire drops that write as well.
 	time.Sleep(10 * time.Second)
 	if item := e.item(); e.isFree(item) {
-		e.Fatal("no grant in doubt is there")
+		e.Fatal("the record does not show the unanswered grant")
 	}
 	w.always(nil)
 	e.takesAtOnce(c)
@@ -208,7 +208,7 @@ func (e *env) takesAtOnce(c *leasehold.Client) {
 		e.Errorf("took %v", took)
 	}
 	if _, took := lock.TookOver(); took {
-		e.Error("its own attempt is reported as a dead holder")
+		e.Error("the client's own attempt is reported as a dead holder")
 	}
 	e.release(lock)
 }

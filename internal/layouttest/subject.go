@@ -87,8 +87,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a short lease that is longer than the layout's allowance for clock skew, so
-// that its holder trusts it for a while.
+// short returns a short lease. It is longer than the layout's allowance for clock skew, so its
+// holder trusts it for a while.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second

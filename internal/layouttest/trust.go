@@ -8,9 +8,9 @@ import (
 
 func trustChecks() []check {
 	return []check{
-		{claim: "trust ends the margin and the skew before the lease", hold: trustOfGrant},
-		{claim: "a lease is never written shorter than asked", hold: leaseAsAsked},
-		{claim: "a lease may be endless", hold: forEver},
+		{claim: "trust ends before the lease by the margin and the skew", hold: trustOfGrant},
+		{claim: "the lease in the record is never shorter than requested", hold: leaseAsAsked},
+		{claim: "a lease may last forever", hold: forEver},
 	}
 }
 
@@ -20,14 +20,14 @@ func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after t
 	e.Helper()
 	keep := lease/10 + e.skew
 	if until := lock.TrustedUntil(); until.After(after.Add(lease - keep + time.Millisecond)) {
-		e.Errorf("of a lease of %v, %v are trusted: %v are not to be", lease, until.Sub(after), keep)
+		e.Errorf("a lease of %v is trusted for %v, but trust must end %v before it", lease, until.Sub(after), keep)
 	}
 	until := e.peer.until(e.item(), before)
 	if until.Before(before.Add(lease)) {
-		e.Errorf("asked for a lease of %v, a peer waits for %v", lease, until.Sub(before))
+		e.Errorf("requested a lease of %v, but a peer waits for %v", lease, until.Sub(before))
 	}
 	if most := after.Add(lease + 2*e.step()); until.After(most) {
-		e.Errorf("asked for a lease of %v, a peer waits for %v", lease, until.Sub(after))
+		e.Errorf("requested a lease of %v, but a peer waits for %v", lease, until.Sub(after))
 	}
 }
 
@@ -70,7 +70,7 @@ func forEver(e *env) {
 		e.Errorf("a peer waits for %v", time.Until(until))
 	}
 	if r := e.get(c); r.Grant != lock.Record().Grant {
-		e.Errorf("reads as %+v", r)
+		e.Errorf("read as %+v", r)
 	}
 	e.release(lock)
 }

@@ -11,11 +11,11 @@ import (
 
 func waitChecks() []check {
 	return []check{
-		{claim: "a waiter is granted when the holder releases", hold: waiterOfOurs},
-		{claim: "a waiter is granted when a peer releases", hold: waiterOfPeer},
-		{claim: "a waiter whose context ends has lost nothing", hold: waiterEnds},
-		{claim: "a renewed lock is held for as long as it is renewed", hold: renewed, exact: true},
-		{claim: "a renewal by hand extends the trust and the lease in the record", hold: renewedByHand},
+		{claim: "a waiter acquires the key when the holder releases it", hold: waiterOfOurs},
+		{claim: "a waiter acquires the key when a peer releases it", hold: waiterOfPeer},
+		{claim: "a cancelled wait does not change the record", hold: waiterEnds},
+		{claim: "a lock stays held while it is renewed", hold: renewed, exact: true},
+		{claim: "Renew extends the trust and the lease in the record", hold: renewedByHand},
 	}
 }
 
@@ -118,7 +118,7 @@ func renewed(e *env) {
 	synctest.Wait()
 	select {
 	case got := <-next:
-		e.Fatalf("granted to another: %+v", got)
+		e.Fatalf("granted to another client: %+v", got)
 	default:
 	}
 	if err := lock.Err(); err != nil {

@@ -20,10 +20,10 @@ import (
 // typed matches the go run command in the comment at the beginning of an example program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless contains the programs that run until Ctrl-C. It maps each of them to beginnings
-// of lines. Once the program has printed these lines, all its processes handle Ctrl-C.
-// Before that, Ctrl-C does not end a background process, because the shell starts it with
-// SIGINT ignored.
+// endless contains the programs that run until Ctrl-C. For each program it lists the
+// beginnings of lines that the program prints. After these lines, all processes of the
+// program handle Ctrl-C. Before that, a background process ignores Ctrl-C, because the
+// shell starts it with SIGINT ignored.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
@@ -41,7 +41,7 @@ func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 			source := lab.Must(os.ReadFile(path))(t)
 			command := typed.FindSubmatch(source)
 			if command == nil {
-				t.Fatal("it has no command")
+				t.Fatal("its comment contains no go run command")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), tooLong)
 			defer cancel()
@@ -66,7 +66,7 @@ func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 				}
 			}
 			if err := cmd.Wait(); err != nil && !interrupted || ctx.Err() != nil || last == "" {
-				t.Errorf("%v, %v after %q\n%s", ctx.Err(), err, last, &stderr)
+				t.Errorf("%v, %v; the last line was %q\n%s", ctx.Err(), err, last, &stderr)
 			}
 		})
 	}

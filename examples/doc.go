@@ -6,8 +6,8 @@
 // The first lines of each program contain the command that runs it.
 //
 //	hello        runs a function under a lock
-//	cron         writes a report once a day, on whichever host starts first
-//	customers    one worker for each customer; Commit writes only while the lock is held
+//	cron         writes a report once a day, on the host that starts first
+//	customers    at most one worker for each customer; Commit writes only while the lock is held
 //	election     one of several processes leads
 //	processes    three processes contend for one lock, and its holder is killed
 //	dynamolock   moves from dynamolock to leasehold, host by host

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // tooLong limits the run time of each process. unread limits how long its child processes
-// may keep its output open after that. So a test fails, and does not hang, if a process
+// may keep its output open after that. So a test fails, instead of hanging, if a process
 // hangs.
 const (
 	tooLong = 2 * time.Minute
@@ -82,7 +82,7 @@ func (p *process) until(t *testing.T, text string) string {
 		}
 	}
 	err := p.cmd.Wait()
-	t.Fatalf("it ended without %q, %v; it printed %q and\n%s", text, err, read, &p.stderr)
+	t.Fatalf("it ended before it printed %q, %v; it printed %q and\n%s", text, err, read, &p.stderr)
 	return ""
 }
 
@@ -140,12 +140,12 @@ func local(t *testing.T) (env []string, url string) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url), url
 }
 
-func TestHelloExampleDoesItsWorkUnderLock(t *testing.T) {
+func TestHelloExampleRunsWithAndWithoutTable(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
-	for _, when := range []string{"without a table", "again"} {
+	for _, when := range []string{"without a table", "with a table"} {
 		if got := run(t, env, "hello"); !slices.Equal(got, []string{"working on nightly-report"}) {
-			t.Errorf("%s it printed %q", when, got)
+			t.Errorf("%s: it printed %q", when, got)
 		}
 	}
 }
@@ -207,11 +207,11 @@ func TestProcessesExampleTakesOverFromKilledHolder(t *testing.T) {
 		}
 	}
 	if killed == "" || heir == "" || heir == killed || !pages["3"] || len(pages) < 4 {
-		t.Errorf("%q was killed, %q took over, written were pages %v", killed, heir, pages)
+		t.Errorf("%q was killed, %q took over, these pages were written: %v", killed, heir, pages)
 	}
 }
 
-func TestDynamolockExampleTakesOverLockOfDeadDynamolockHolder(t *testing.T) {
+func TestDynamolockExampleTakesOverFromDeadHolder(t *testing.T) {
 	t.Parallel()
 	env, url := local(t)
 	db := dynamodb.New(dynamodb.Options{

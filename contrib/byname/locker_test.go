@@ -42,12 +42,12 @@ func pending(t *testing.T, done <-chan error, why string) {
 	t.Helper()
 	select {
 	case err := <-done:
-		t.Fatalf("locked with error %v: %s", err, why)
+		t.Fatalf("Lock returned early with error %v: %s", err, why)
 	default:
 	}
 }
 
-func TestOneProcessAtATimeLocksNameInEveryLayout(t *testing.T) {
+func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -56,14 +56,14 @@ func TestOneProcessAtATimeLocksNameInEveryLayout(t *testing.T) {
 				b, _, _ := namesOf(w, cfg)
 				lab.OK(t, a.Lock(t.Context(), issue))
 				if ok, err := b.TryLock(t.Context(), issue); ok || err != nil {
-					t.Errorf("another process's try while it is locked: %v, %v", ok, err)
+					t.Errorf("TryLock by another process while the name is locked: %v, %v", ok, err)
 				}
 				if ok, err := b.TryLock(t.Context(), "issue_example.org"); !ok || err != nil {
-					t.Errorf("a try of another name: %v, %v", ok, err)
+					t.Errorf("TryLock of another name: %v, %v", ok, err)
 				}
 				waiting := locking(t.Context(), b)
 				lab.Elapse(time.Minute)
-				pending(t, waiting, "another process has the name")
+				pending(t, waiting, "another process holds the name")
 				lab.OK(t, a.Unlock(t.Context(), issue))
 				lab.OK(t, <-waiting)
 				lab.OK(t, b.Unlock(t.Context(), issue))
@@ -73,47 +73,47 @@ func TestOneProcessAtATimeLocksNameInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestLockIsGrantedToGoroutinesInOrderOfCalls(t *testing.T) {
+func TestGoroutinesAcquireLockInOrderOfCalls(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
 		first := locking(t.Context(), names)
 		second := locking(t.Context(), names)
 		if ok, err := names.TryLock(t.Context(), issue); ok || err != nil {
-			t.Errorf("a try while it is locked here: %v, %v", ok, err)
+			t.Errorf("TryLock while this process holds the name: %v, %v", ok, err)
 		}
 		wire.Sent()
 		lab.OK(t, names.Unlock(t.Context(), issue))
 		lab.OK(t, <-first)
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].HandsOver() {
-			t.Errorf("the next goroutine was granted it by %v", lab.Ops(sent))
+			t.Errorf("the next goroutine was granted the lock by the requests %v", lab.Ops(sent))
 		}
-		pending(t, second, "two before it")
+		pending(t, second, "another goroutine holds the lock")
 		lab.OK(t, names.Unlock(t.Context(), issue))
 		lab.OK(t, <-second)
 		lab.OK(t, names.Unlock(t.Context(), issue))
 	})
 }
 
-func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
+func TestUnlockOfLostLockReturnsErrLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
 		lock, ok := names.Held(issue)
 		if !ok {
-			t.Fatal("it is not held")
+			t.Fatal("Held returned false after Lock")
 		}
 		w.Steal("certificates/" + issue)
 		lab.Elapse(10 * time.Second)
 		lab.WantErr(t, "the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
 		lab.WantErr(t, "unlock", names.Unlock(t.Context(), issue), leasehold.ErrLost)
 		if _, ok := names.Held(issue); ok {
-			t.Error("it is held after Unlock")
+			t.Error("Held returned true after Unlock")
 		}
 	})
 }
 
-func TestLockWaitsForUnlockOfLostLockInSameProcess(t *testing.T) {
+func TestLockWaitsUntilLostLockIsUnlocked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -124,20 +124,20 @@ func TestLockWaitsForUnlockOfLostLockInSameProcess(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		comes := locking(t.Context(), a) // this call begins after the lock was lost
 		lab.Elapse(10 * time.Second)
-		pending(t, came, "the section before it is not over")
-		pending(t, comes, "the section before it is not over")
+		pending(t, came, "the lost lock has not been unlocked")
+		pending(t, comes, "the lost lock has not been unlocked")
 		wire.Sent()
 		if ok, err := a.TryLock(t.Context(), issue); ok || err != nil {
-			t.Errorf("a try in its process: %v, %v", ok, err)
+			t.Errorf("TryLock in the same process: %v, %v", ok, err)
 		}
 		if sent := wire.Sent(); len(sent) > 0 {
-			t.Errorf("which needs nobody's answer sent %v", lab.Ops(sent))
+			t.Errorf("TryLock in the same process sent %v", lab.Ops(sent))
 		}
 		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
-			t.Fatalf("another process: %v, %v", ok, err)
+			t.Fatalf("TryLock in another process: %v, %v", ok, err)
 		}
 		lab.OK(t, b.Unlock(t.Context(), issue))
-		lab.WantErr(t, "unlock of the one that was broken", a.Unlock(t.Context(), issue), leasehold.ErrLost)
+		lab.WantErr(t, "unlock of the broken lock", a.Unlock(t.Context(), issue), leasehold.ErrLost)
 		for range 2 { // the two calls are granted the key in either order
 			select {
 			case err := <-came:
@@ -150,7 +150,7 @@ func TestLockWaitsForUnlockOfLostLockInSameProcess(t *testing.T) {
 	})
 }
 
-func TestLockReturnsErrorIfContextEndsBeforeUnlockOfLostLock(t *testing.T) {
+func TestLockReturnsErrorIfContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -178,7 +178,7 @@ func TestUnlockReleasesLockDespiteEndedContext(t *testing.T) {
 	})
 }
 
-func TestRenewLockLeaseIgnoresDurationAndReturnsErrLostAfterLoss(t *testing.T) {
+func TestRenewLockLeaseIgnoresRequestedDuration(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -187,7 +187,7 @@ func TestRenewLockLeaseIgnoresDurationAndReturnsErrLostAfterLoss(t *testing.T) {
 		lock, _ := names.Held(issue)
 		lab.Want(t, "trust", time.Until(lock.TrustedUntil()), 18*time.Second)
 		w.Steal("certificates/" + issue)
-		lab.WantErr(t, "renewing a lock that another has", names.RenewLockLease(t.Context(), issue, time.Hour), leasehold.ErrLost)
+		lab.WantErr(t, "renewal of a stolen lock", names.RenewLockLease(t.Context(), issue, time.Hour), leasehold.ErrLost)
 		_ = names.Unlock(t.Context(), issue)
 	})
 }
@@ -200,14 +200,14 @@ func TestTryLockTakesOverFromDeadHolder(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
 		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
-			t.Errorf("try: %v, %v", ok, err)
+			t.Errorf("TryLock: %v, %v", ok, err)
 		}
 		lab.OK(t, b.Unlock(t.Context(), issue))
 		_ = a.Unlock(t.Context(), issue)
 	})
 }
 
-func TestUnlockAndRenewLockLeaseFailIfNameIsNotLocked(t *testing.T) {
+func TestUnlockAndRenewFailIfNameIsNotLocked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		if err := names.Unlock(t.Context(), issue); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
@@ -222,7 +222,7 @@ func TestUnlockAndRenewLockLeaseFailIfNameIsNotLocked(t *testing.T) {
 	})
 }
 
-func TestTryLockReturnsErrorIfContextEndsBeforeTakeover(t *testing.T) {
+func TestTryLockReturnsErrorIfContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -232,7 +232,7 @@ func TestTryLockReturnsErrorIfContextEndsBeforeTakeover(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if ok, err := b.TryLock(ctx, issue); ok || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a try that watched a dead holder: %v, %v", ok, err)
+			t.Errorf("TryLock of a dead holder's name: %v, %v", ok, err)
 		}
 		_ = a.Unlock(t.Context(), issue)
 	})
@@ -243,21 +243,21 @@ func TestTryLockReturnsErrorIfRequestsFail(t *testing.T) {
 		names, c, wire := namesOf(w, lab.Config())
 		wire.SetFault(lab.Cut)
 		if ok, err := names.TryLock(t.Context(), issue); ok || err == nil {
-			t.Errorf("try without a network: %v, %v", ok, err)
+			t.Errorf("TryLock without a network: %v, %v", ok, err)
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestBynameNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
+func TestNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	if _, err := byname.New(nil, ""); err == nil {
-		t.Error("a nil client was taken")
+		t.Error("a nil client was accepted")
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, prefix := range []string{"leasehold/session/", strings.Repeat("k", 2048)} {
 			if _, err := byname.New(c, prefix); err == nil {
-				t.Errorf("a prefix of %d bytes was taken", len(prefix))
+				t.Errorf("a prefix of %d bytes was accepted", len(prefix))
 			}
 		}
 		if sent := wire.Sent(); len(sent) > 0 {

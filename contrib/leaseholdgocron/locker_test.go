@@ -43,7 +43,7 @@ func newLocker(t *testing.T, locks *leasehold.Client) *leaseholdgocron.Locker {
 	return lab.Must(leaseholdgocron.NewLocker(locks, "jobs/"))(t)
 }
 
-func TestLockerLetsOnlyOneProcessRunJobInEveryLayout(t *testing.T) {
+func TestLockerLetsOneProcessAtATimeRunJob(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -54,14 +54,14 @@ func TestLockerLetsOnlyOneProcessRunJobInEveryLayout(t *testing.T) {
 					locker := newLocker(t, env.Client(leasehold.Config{Layout: l}))
 					shutdowns = append(shutdowns, everyMinute(t, gocron.WithDistributedLocker(locker), func() {
 						if inside.Add(1) > 1 {
-							t.Error("two at a time")
+							t.Error("two runs at a time")
 						}
 						time.Sleep(25 * time.Second)
 						inside.Add(-1)
 						runs.Add(1)
 					}, gocron.AfterLockError(func(_ uuid.UUID, job string, err error) {
 						if !errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), "jobs/"+job) {
-							t.Errorf("a run of %s was refused by %v", job, err)
+							t.Errorf("a run of %s was skipped with the error %v", job, err)
 						}
 						skipped.Add(1)
 					})))
@@ -78,14 +78,14 @@ func TestLockerLetsOnlyOneProcessRunJobInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestGocronJobLockedByDeadHolderRunsInAnotherProcess(t *testing.T) {
+func TestLockerTakesOverJobFromDeadHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("jobs/report", leasehold.WithoutRenewal())
 		var ran atomic.Bool
 		shutdown := everyMinute(t, gocron.WithDistributedLocker(newLocker(t, env.Client(leasehold.Config{}))), func() { ran.Store(true) })
 		lab.Elapse(90 * time.Second)
 		if !ran.Load() {
-			t.Error("its turn was skipped for a dead holder's sake")
+			t.Error("the run was skipped because of a dead holder")
 		}
 		lab.OK(t, shutdown())
 	})
@@ -108,7 +108,7 @@ func TestGocronShutdownDuringJobReleasesLock(t *testing.T) {
 	})
 }
 
-func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
+func TestUnlockOfLostLockReturnsErrLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := lab.Must(newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report"))(t)
 		env.Steal("jobs/report")
@@ -116,7 +116,7 @@ func TestUnlockReturnsErrLostIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestClientDoInGocronTaskCancelsContextWhenLockIsLost(t *testing.T) {
+func TestClientDoCancelsJobContextIfLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)
@@ -137,18 +137,18 @@ func TestClientDoInGocronTaskCancelsContextWhenLockIsLost(t *testing.T) {
 
 func TestNewLockerRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	if _, err := leaseholdgocron.NewLocker(nil, ""); err == nil {
-		t.Error("a nil client was taken")
+		t.Error("a nil client was accepted")
 	}
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		if _, err := leaseholdgocron.NewLocker(env.Client(leasehold.Config{}), "leasehold/session/"); err == nil {
-			t.Error("the prefix of sessions was taken")
+			t.Error("the prefix of sessions was accepted")
 		}
 	})
 }
 
 // The processes start the job one to three seconds apart, as if their clocks differed. The job
 // takes no time. So its lock is free again when the next process tries to acquire it.
-func TestJobRunsOncePerPeriodDespiteDifferenceOfClocks(t *testing.T) {
+func TestJobRunsOncePerPeriodDespiteClockSkew(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32
 		var shutdowns []func() error
@@ -164,7 +164,7 @@ func TestJobRunsOncePerPeriodDespiteDifferenceOfClocks(t *testing.T) {
 		}
 		lab.Elapse(5 * time.Minute)
 		if runs.Load() != 5 || refused.Load() < 9 {
-			t.Errorf("ran %d times in five minutes, and was done before %d times", runs.Load(), refused.Load())
+			t.Errorf("%d runs in five minutes, and %d were skipped as done", runs.Load(), refused.Load())
 		}
 		for _, shutdown := range shutdowns {
 			lab.OK(t, shutdown())
@@ -172,7 +172,7 @@ func TestJobRunsOncePerPeriodDespiteDifferenceOfClocks(t *testing.T) {
 	})
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locker := newLocker(t, env.Client(leasehold.Config{Layout: layout.DynamoDLM{}})).Every(time.Minute)
-		lab.WantErr(t, "a layout that cannot", lab.ErrorOf(locker.Lock(t.Context(), "report")), errors.ErrUnsupported)
+		lab.WantErr(t, "a layout without done marks", lab.ErrorOf(locker.Lock(t.Context(), "report")), errors.ErrUnsupported)
 	})
 }
 
@@ -240,18 +240,18 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 		<-ctx.Done() // this line blocks the test forever if the loss of the leadership does not end the context
 		lab.WantErr(t, "after its term", e.IsLeader(t.Context()), leaseholdgocron.ErrNotLeader)
 		if _, leads := e.Term(); leads {
-			t.Error("a term after its end")
+			t.Error("Term returned a term that has ended")
 		}
 		resign()
 	})
 }
 
-func TestElectorRejectsNilClientAndValueThatLayoutCannotStore(t *testing.T) {
+func TestElectorRejectsNilClientAndUnsupportedValue(t *testing.T) {
 	if _, err := leaseholdgocron.NewElector(nil, "scheduler", ""); err == nil {
-		t.Error("a nil client was taken")
+		t.Error("a nil client was accepted")
 	}
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		e := lab.Must(leaseholdgocron.NewElector(env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}), "scheduler", "10.0.0.7:8080"))(t)
-		lab.WantErr(t, "a value that the layout cannot carry", e.Run(t.Context()), errors.ErrUnsupported)
+		lab.WantErr(t, "a value that the layout cannot store", e.Run(t.Context()), errors.ErrUnsupported)
 	})
 }

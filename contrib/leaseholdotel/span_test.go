@@ -33,7 +33,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestAcquisitionHoldTimeAndCommitEachGetOwnSpan(t *testing.T) {
+func TestEachAcquireHoldAndCommitHasSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")
@@ -45,7 +45,7 @@ func TestAcquisitionHoldTimeAndCommitEachGetOwnSpan(t *testing.T) {
 				continue
 			}
 			if s.Parent.SpanID() != caller.SpanContext().SpanID() {
-				t.Errorf("%s of %s is under %v", s.Name, value(s, "leasehold.key"), s.Parent.SpanID())
+				t.Errorf("the parent of span %s of %s is %v", s.Name, value(s, "leasehold.key"), s.Parent.SpanID())
 			}
 			if value(s, "leasehold.key") == "" || value(s, "leasehold.token") == "" || value(s, "leasehold.requests") == "" {
 				t.Errorf("%s has the attributes %v", s.Name, s.Attributes)
@@ -104,7 +104,7 @@ func TestAcquisitionHoldTimeAndCommitEachGetOwnSpan(t *testing.T) {
 	})
 }
 
-func TestSpanHasTimesOfOperationAndCallersSpanAsParent(t *testing.T) {
+func TestSpanTimesMatchOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

@@ -103,7 +103,7 @@ func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 
 func TestTelemetryWatchRejectsNilClient(t *testing.T) {
 	if err := newRig(t).Watch(nil); err == nil {
-		t.Error("watches no client")
+		t.Error("a nil client was accepted")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	})
 }
 
-func TestPrometheusNamesOfOtelMetricsMatchLeaseholdprom(t *testing.T) {
+func TestPrometheusNamesMatchLeaseholdprom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -153,7 +153,7 @@ func TestPrometheusNamesOfOtelMetricsMatchLeaseholdprom(t *testing.T) {
 		}
 		for _, name := range all {
 			if !names[name] {
-				t.Errorf("no %s", name)
+				t.Errorf("there is no metric %s", name)
 			}
 		}
 		if len(names) != len(all) {
@@ -174,7 +174,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 	return r, err
 })
 
-func TestTelemetryWithNilProvidersUsesGlobalProvidersSetLater(t *testing.T) {
+func TestTelemetryUsesGlobalProvidersSetAfterNew(t *testing.T) {
 	rig := lab.Must(early())(t)
 	before := samples(t, rig.reader) // with go test -count=2, the series still contain the values of the previous run
 	rig.spans.Reset()
@@ -189,7 +189,7 @@ func TestTelemetryWithNilProvidersUsesGlobalProvidersSetLater(t *testing.T) {
 	lab.Want(t, "spans", len(rig.spans.GetSpans()), 2)
 }
 
-func TestTelemetryWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
+func TestWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var working sync.WaitGroup

@@ -63,7 +63,7 @@ func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	})
 }
 
-func TestKeysWithSameGroupLabelShareMetricSeries(t *testing.T) {
+func TestKeysWithSameGroupShareSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
@@ -88,7 +88,7 @@ func TestKeysWithSameGroupLabelShareMetricSeries(t *testing.T) {
 		})
 		for name := range got {
 			if strings.Contains(name, "customer/") {
-				t.Errorf("%s names a key", name)
+				t.Errorf("%s contains a key", name)
 			}
 		}
 	})
@@ -103,7 +103,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	got := samples(t, reg)
 	grouped := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(grouped, func(leasehold.Key) string { return "g" })
-	lab.Want(t, "series of no group", len(samples(t, grouped)), 0)
+	lab.Want(t, "series before the first event", len(samples(t, grouped)), 0)
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Requests: 1})
 	gotGrouped := samples(t, grouped)
 	for _, name := range []string{
@@ -119,7 +119,7 @@ func TestCountersStartAtZero(t *testing.T) {
 		name, value, _ := strings.Cut(name, "{")
 		group := "leasehold_" + name + "{" + strings.TrimSuffix("g,"+value, ",") + "}"
 		if _, ok := gotGrouped[group]; !ok {
-			t.Errorf("no %s", group)
+			t.Errorf("there is no series %s", group)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestInvalidUTF8InGroupLabelIsReplaced(t *testing.T) {
 	}
 }
 
-func TestEventOfUnknownKindIncrementsOnlyRequestCounter(t *testing.T) {
+func TestUnknownEventAddsOnlyToRequestCounter(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)
@@ -151,7 +151,7 @@ func TestEventOfUnknownKindIncrementsOnlyRequestCounter(t *testing.T) {
 	eventtest.Want(t, samples(t, reg), before)
 }
 
-func TestMetricsNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
+func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
 	var recovered any
@@ -171,7 +171,7 @@ func TestMetricsNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 }
 
 // If one of the metrics cannot be registered, New registers none of them.
-func TestFailedRegistrationLeavesNoMetricsRegistered(t *testing.T) {
+func TestFailedNewRegistersNoMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})
 	reg.MustRegister(theirs)
@@ -237,7 +237,7 @@ func TestMetricsCanBeScrapedWhileClientsWork(t *testing.T) {
 		"# TYPE leasehold_held_seconds histogram", "# TYPE leasehold_requests_total counter", "# TYPE leasehold_held gauge",
 	} {
 		if !strings.Contains(page, line+"\n") {
-			t.Errorf("no %s in\n%s", line, page)
+			t.Errorf("%s is missing in\n%s", line, page)
 		}
 	}
 }

@@ -59,12 +59,12 @@ func ours(r *http.Request) {
 
 // The guard must not accept a token in a cookie, which a browser sends to every port of the
 // host. It must not accept a token in a query either, which ends up in histories and logs.
-func TestUIGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
+func TestUIGuardAcceptsTokenOnlyInHeader(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
-		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
-		"a query":  func(r *http.Request) { r.URL.RawQuery = "token=" + token },
-		"Basic":    func(r *http.Request) { r.SetBasicAuth("", token) },
-		"bare":     header("Authorization", token),
+		"a cookie":        header("Cookie", "leasehold-4711="+token+"; token="+token),
+		"a query":         func(r *http.Request) { r.URL.RawQuery = "token=" + token },
+		"Basic":           func(r *http.Request) { r.SetBasicAuth("", token) },
+		"the token alone": header("Authorization", token),
 
 		// After a server has ended, another program may listen on its port and receive the
 		// token that a page sends. No later server with the same secret may accept that
@@ -114,35 +114,35 @@ func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 		how          []func(*http.Request)
 		want         int
 	}{
-		"a page of this server":               {"GET", "/app.js", []func(*http.Request){known, header("Sec-Fetch-Site", "same-origin")}, 200},
-		"its request":                         {"POST", "/rate", []func(*http.Request){ours}, 200},
-		"by another name of this machine":     {"GET", "/", []func(*http.Request){known, host("localhost:4711")}, 200},
-		"by its own name":                     {"GET", "/", []func(*http.Request){known, host(named)}, 200},
-		"by the name of the one before":       {"GET", "/", []func(*http.Request){known, host("b.localhost:4711")}, 200},
-		"by the name that it was told":        {"GET", "/", []func(*http.Request){known, host("Lock-Server:4711")}, 200},
-		"by a name that ends in another word": {"GET", "/", []func(*http.Request){known, host("evillocalhost:4711")}, 421},
-		"by a name that begins so":            {"GET", "/", []func(*http.Request){known, host("a.localhost.evil.example:4711")}, 421},
-		"by IPv6":                             {"GET", "/", []func(*http.Request){known, host("[::1]:4711")}, 200},
-		"through a tunnel from another port":  {"GET", "/", []func(*http.Request){known, host("localhost:9000")}, 200},
-		"no token":                            {"GET", "/", nil, 401},
-		"somebody's name for this machine":    {"GET", "/", []func(*http.Request){known, host("evil.example:4711")}, 421},
-		"no name":                             {"GET", "/", []func(*http.Request){known, host("")}, 421},
-		"another machine's address":           {"GET", "/", []func(*http.Request){known, host("192.0.2.1:4711")}, 421},
-		"another site's page, for the stream": {"GET", "/events", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site")}, 403},
-		"another port's page, for the stream": {"GET", "/events", []func(*http.Request){known, header("Sec-Fetch-Site", "same-site")}, 403},
-		"another origin, for the stream":      {"GET", "/events", []func(*http.Request){known, evil}, 403},
-		"another site's link":                 {"GET", "/", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "document")}, 200},
-		"another site's frame":                {"GET", "/", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "iframe")}, 403},
-		"another site's request":              {"POST", "/break", []func(*http.Request){ours, evil}, 403},
-		"another port's request":              {"POST", "/break", []func(*http.Request){ours, header("Origin", "http://127.0.0.1:3000")}, 403},
-		"the other scheme":                    {"POST", "/break", []func(*http.Request){ours, header("Origin", "https://"+here)}, 403},
-		"a request without an origin":         {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Origin") }}, 403},
-		"a request of a page without one":     {"POST", "/break", []func(*http.Request){ours, header("Origin", "null")}, 403},
-		"another site's form":                 {"POST", "/break", []func(*http.Request){known, evil, header("Sec-Fetch-Site", "cross-site"), header("Content-Type", "application/x-www-form-urlencoded")}, 403},
-		"a form with our origin":              {"POST", "/break", []func(*http.Request){ours, header("Content-Type", "text/plain")}, 403},
-		"a request that only looks like JSON": {"POST", "/break", []func(*http.Request){ours, header("Content-Type", "text/plain; application/json")}, 403},
-		"our origin without the token":        {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Authorization") }}, 401},
-		"a method that nobody uses":           {"DELETE", "/break", []func(*http.Request){known}, 403},
+		"a page of this server":                  {"GET", "/app.js", []func(*http.Request){known, header("Sec-Fetch-Site", "same-origin")}, 200},
+		"a request of such a page":               {"POST", "/rate", []func(*http.Request){ours}, 200},
+		"by the name localhost":                  {"GET", "/", []func(*http.Request){known, host("localhost:4711")}, 200},
+		"by its own name":                        {"GET", "/", []func(*http.Request){known, host(named)}, 200},
+		"by the name of an earlier server":       {"GET", "/", []func(*http.Request){known, host("b.localhost:4711")}, 200},
+		"by a configured name":                   {"GET", "/", []func(*http.Request){known, host("Lock-Server:4711")}, 200},
+		"by a name that only ends in localhost":  {"GET", "/", []func(*http.Request){known, host("evillocalhost:4711")}, 421},
+		"by a name that only contains localhost": {"GET", "/", []func(*http.Request){known, host("a.localhost.evil.example:4711")}, 421},
+		"by IPv6":                                {"GET", "/", []func(*http.Request){known, host("[::1]:4711")}, 200},
+		"through a tunnel from another port":     {"GET", "/", []func(*http.Request){known, host("localhost:9000")}, 200},
+		"no token":                               {"GET", "/", nil, 401},
+		"by an unknown DNS name":                 {"GET", "/", []func(*http.Request){known, host("evil.example:4711")}, 421},
+		"by no name":                             {"GET", "/", []func(*http.Request){known, host("")}, 421},
+		"by another machine's address":           {"GET", "/", []func(*http.Request){known, host("192.0.2.1:4711")}, 421},
+		"another site's page, for the stream":    {"GET", "/events", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site")}, 403},
+		"another port's page, for the stream":    {"GET", "/events", []func(*http.Request){known, header("Sec-Fetch-Site", "same-site")}, 403},
+		"another origin, for the stream":         {"GET", "/events", []func(*http.Request){known, evil}, 403},
+		"another site's link":                    {"GET", "/", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "document")}, 200},
+		"another site's frame":                   {"GET", "/", []func(*http.Request){known, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Sec-Fetch-Dest", "iframe")}, 403},
+		"another site's request":                 {"POST", "/break", []func(*http.Request){ours, evil}, 403},
+		"another port's request":                 {"POST", "/break", []func(*http.Request){ours, header("Origin", "http://127.0.0.1:3000")}, 403},
+		"the other scheme":                       {"POST", "/break", []func(*http.Request){ours, header("Origin", "https://"+here)}, 403},
+		"a request without an origin":            {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Origin") }}, 403},
+		"a request with the origin null":         {"POST", "/break", []func(*http.Request){ours, header("Origin", "null")}, 403},
+		"another site's form":                    {"POST", "/break", []func(*http.Request){known, evil, header("Sec-Fetch-Site", "cross-site"), header("Content-Type", "application/x-www-form-urlencoded")}, 403},
+		"a form with our origin":                 {"POST", "/break", []func(*http.Request){ours, header("Content-Type", "text/plain")}, 403},
+		"a content type that only mentions JSON": {"POST", "/break", []func(*http.Request){ours, header("Content-Type", "text/plain; application/json")}, 403},
+		"our origin without the token":           {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Authorization") }}, 401},
+		"an unknown method":                      {"DELETE", "/break", []func(*http.Request){known}, 403},
 	} {
 		if got := knock(door(false), c.method, c.path, c.how...); got.StatusCode != c.want {
 			t.Errorf("%s: %d, want %d", name, got.StatusCode, c.want)
@@ -150,12 +150,12 @@ func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 	}
 }
 
-func TestUIGuardWithRemoteOptionAcceptsIPAddressAsHostNotDNSName(t *testing.T) {
+func TestUIGuardForRemoteAccessAcceptsIPAddress(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
-		t.Errorf("by its address: %d", got.StatusCode)
+		t.Errorf("by an IP address: %d", got.StatusCode)
 	}
 	if got := knock(door(true), "GET", "/", known, host("evil.example:4711")); got.StatusCode != http.StatusMisdirectedRequest {
-		t.Errorf("by a name: %d", got.StatusCode)
+		t.Errorf("by a DNS name: %d", got.StatusCode)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestUIServerProvesToPageThatItKnowsSecret(t *testing.T) {
 			t.Errorf("%d %v", status, said)
 		}
 		if _, said := ask(two); said["proof"] == proofFor(secret, one, named) {
-			t.Error("the proof for one nonce is good for another")
+			t.Error("the proof for one nonce is valid for another")
 		}
 		// The server must accept only a nonce of hexadecimal digits. If a nonce could
 		// contain the name of another server, the reply could be a valid proof for that

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestUIPageAndLeaseholdCommandShowSameHolderState(t *testing.T) {
+func TestUIPageAndCommandShowSameHolderState(t *testing.T) {
 	own, shared := lab.ConfigOf("locks", layout.Native{}), lab.ConfigOf("locks", layout.Native{})
 	shared.SharedLease = true
 	clocked, bounded := lab.ConfigOf("locks", layout.DynamoDLM{MaxSkew: 3 * time.Second}), own
@@ -65,12 +65,12 @@ func TestUIPageAndLeaseholdCommandShowSameHolderState(t *testing.T) {
 				found := <-command
 				b.isShown("on the page", "job", c.page)
 				if found.State != c.command {
-					t.Errorf("to the command: %+v, want %s", found, c.command)
+					t.Errorf("in the command: %+v, want %s", found, c.command)
 				}
 				if c.end > 0 {
 					page := time.UnixMilli(b.lock.Holder.Until).Sub(began)
 					lab.WantRange(t, "end of the lease on the page", page, c.end, c.end+time.Second)
-					lab.WantRange(t, "end of the lease to the command", found.Beat.Until.Sub(began), c.end, c.end+time.Second)
+					lab.WantRange(t, "end of the lease in the command", found.Beat.Until.Sub(began), c.end, c.end+time.Second)
 				}
 			})
 		})

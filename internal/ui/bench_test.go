@@ -187,8 +187,8 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
-// isShown fails the test unless the page shows a key in the given state. The parameter what
-// begins the message of the failure.
+// isShown fails the test unless the page shows a key in the given state. The failure
+// message begins with what.
 func (b *bench) isShown(what, key string, state State) {
 	b.T.Helper()
 	if r := b.row(key); r.State != state {
@@ -202,7 +202,7 @@ func (b *bench) tells(events string) {
 	b.T.Helper()
 	b.listen()
 	if got := b.told(); got != events {
-		b.T.Errorf("told: %s, want %s", got, events)
+		b.T.Errorf("the events are %s, want %s", got, events)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestUIBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 	}
 	see("job")
 	see("other")
-	lab.Want(t, "time of what was forgotten", b.forgotten, (time.Time{}))
+	lab.Want(t, "time of the last forgotten key", b.forgotten, (time.Time{}))
 	for i := range mostGone + 1 {
 		key := fmt.Sprint("once/", i)
 		see(key)
@@ -64,7 +64,7 @@ func TestUIReadUnitRateIsAverageOfLastTenSeconds(t *testing.T) {
 		p.spend(2, now)
 	}
 	if n := len(p.spent); n > 20 {
-		t.Errorf("%d requests are remembered", n)
+		t.Errorf("%d requests are stored", n)
 	}
 	if got := p.perSecond(now, start); got < 2 || got > 2.5 {
 		t.Errorf("%v read units a second", got)
@@ -85,10 +85,10 @@ func TestUIPageIsSelfContainedAndOfDocumentedSize(t *testing.T) {
 		b, err := files.ReadFile(path)
 		total += len(b)
 		if found := elsewhere.Find(b); found != nil {
-			t.Errorf("%s asks somebody else: %s", path, found)
+			t.Errorf("%s refers to another server: %s", path, found)
 		}
 		if found := inline.Find(b); found != nil {
-			t.Errorf("%s has what the policy forbids: %s", path, found)
+			t.Errorf("%s contains code that the policy forbids: %s", path, found)
 		}
 		return err
 	}))

@@ -32,7 +32,7 @@ func TestUIBreakEndsOnlyGrantShownInDialog(t *testing.T) {
 		}
 		b.tells("grant; break: stuck since noon")
 		if len(b.broke) != 1 || b.broke[0] != "job: stuck since noon" {
-			t.Errorf("said: %q", b.broke)
+			t.Errorf("reported breaks: %q", b.broke)
 		}
 		<-first.Context().Done()
 		second := w.Acquire(c, "job")
@@ -46,7 +46,7 @@ func TestUIBreakEndsOnlyGrantShownInDialog(t *testing.T) {
 	})
 }
 
-func TestUIBreakIsRejectedIfHolderShownAsDeadHasRenewed(t *testing.T) {
+func TestUIBreakFailsIfDeadHolderHasRenewed(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := mortal(t, w, cfg)
@@ -82,7 +82,7 @@ func TestUIBreakDialogAndLockDetailsShowSameHolder(t *testing.T) {
 		b.post("/look", map[string]string{"key": "job"}, &shown)
 		card := b.lock.Holder
 		if shown.Seen != card.Seen || shown.beatView != card.beatView || card.Renewals == 0 || shown.Grant != card.Grant {
-			t.Errorf("the dialog is told %+v, the card %+v", shown, card)
+			t.Errorf("the dialog shows %+v, the lock details %+v", shown, card)
 		}
 		w.Release(lock)
 	})
@@ -101,6 +101,6 @@ func TestUIBreakIsForbiddenUnlessAllowBreakIsSet(t *testing.T) {
 func TestUIBreakRejectsReasonOver1000Bytes(t *testing.T) {
 	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
 		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
-		lab.Want(t, fmt.Sprint("a reason of so many bytes: ", n), asked.check(), want)
+		lab.Want(t, fmt.Sprint("bytes of the reason: ", n), asked.check(), want)
 	}
 }

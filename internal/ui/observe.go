@@ -164,8 +164,8 @@ func (c *change) byBreak(h Holder) bool {
 
 // succession adds the events for the end of the previous grant and the beginning of the next
 // grant. If both happened between the same two reads, they may be one event: a takeover of an
-// expired lease, or a hand-over within one owner. If neither was the case, the key was free
-// between the two grants, although no read showed that.
+// expired lease, or a hand-over within one owner. Otherwise the key was free between the two
+// grants, although no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -213,8 +213,8 @@ func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0
 //
 // In some layouts, versions and grant ids contain the time of their write by the holder's clock.
 // If both the version of h and the grant id of next contain such a time, and h has no session,
-// lapsed compares the two times: next may have read the last renewal of h before this server
-// did. In all other cases, lapsed uses the observed end of the lease.
+// lapsed compares the two times. It does so because next may have read the last renewal of h
+// before this server did. In all other cases, lapsed uses the observed end of the lease.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

@@ -69,9 +69,9 @@ type watched struct {
 	now     time.Duration // time of the latest read, counted from start
 }
 
-// look simulates a read of the key, a time d after the previous read, that returns found.
-// If found has no kind, the record no longer exists. look returns the events that the read
-// causes.
+// look simulates a read of the key that returns found. The read comes d after the previous
+// read. If found has no kind, the record no longer exists. look returns the events that
+// the read causes.
 func (w *watched) look(d time.Duration, found holders.Found) []Event {
 	w.now += d
 	var lock Lock
@@ -104,30 +104,30 @@ func TestUIObserveDerivesEventsFromRecordChanges(t *testing.T) {
 	afterBreak.Broken = broken
 	bad := holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindDamaged, Damage: &protocol.DecodeError{Attribute: "lease", Problem: "is missing"}}
 	for name, looks := range map[string][]sight{
-		"held when first seen":                      {{0, held(a), "seen a"}},
-		"renewed":                                   {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
-		"released":                                  {{0, held(a), "seen a"}, {time.Second, free(), "release a"}},
-		"granted again by another":                  {{0, held(a), "seen a"}, {time.Second, free(), "release a"}, {time.Second, held(b), "grant b"}},
-		"changed hands between two looks":           {{0, held(a), "seen a"}, {time.Second, held(b), "release a; grant b"}},
-		"handed over":                               {{0, held(a), "seen a"}, {time.Second, held(mine), "handover c from a"}},
-		"died and was taken over":                   {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(b), "takeover b from a"}},
-		"renewed after all":                         {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(a2), "back a"}},
-		"a dead holder's record is freed":           {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, free(), "freed a"}},
-		"broken by somebody else":                   {{0, held(a), "seen a"}, {time.Second, brokenFree, "break a: stuck"}},
-		"broken and granted anew between two looks": {{0, held(a), "seen a"}, {time.Second, held(afterBreak), "break a: stuck; grant b"}},
-		"a break of an earlier grant":               {{0, held(b), "seen b"}, {time.Second, brokenFree, "release b"}},
-		"damaged, and mended":                       {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
+		"held when first seen":                   {{0, held(a), "seen a"}},
+		"renewed":                                {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
+		"released":                               {{0, held(a), "seen a"}, {time.Second, free(), "release a"}},
+		"granted to another owner":               {{0, held(a), "seen a"}, {time.Second, free(), "release a"}, {time.Second, held(b), "grant b"}},
+		"released and granted between two reads": {{0, held(a), "seen a"}, {time.Second, held(b), "release a; grant b"}},
+		"handed over":                            {{0, held(a), "seen a"}, {time.Second, held(mine), "handover c from a"}},
+		"died and was taken over":                {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(b), "takeover b from a"}},
+		"renewed after the lease expired":        {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, held(a2), "back a"}},
+		"freed after the holder died":            {{0, held(a), "seen a"}, {lease + time.Second, held(a), "death a"}, {time.Second, free(), "freed a"}},
+		"broken by another program":              {{0, held(a), "seen a"}, {time.Second, brokenFree, "break a: stuck"}},
+		"broken and granted between two reads":   {{0, held(a), "seen a"}, {time.Second, held(afterBreak), "break a: stuck; grant b"}},
+		"a break of an earlier grant":            {{0, held(b), "seen b"}, {time.Second, brokenFree, "release b"}},
+		"damaged and repaired":                   {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w watched
 			for i, s := range looks {
-				lab.Want(t, fmt.Sprint("look ", i), kinds(w.look(s.after, s.found)), s.want)
+				lab.Want(t, fmt.Sprint("read ", i), kinds(w.look(s.after, s.found)), s.want)
 			}
 		})
 	}
 }
 
-func TestUIBoardShowsLockDeadOnlyIfItsSessionIsDead(t *testing.T) {
+func TestUILockIsDeadOnlyIfItsSessionIsDead(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
@@ -140,25 +140,25 @@ func TestUIBoardShowsLockDeadOnlyIfItsSessionIsDead(t *testing.T) {
 		return lock.lock.Holder.Beat
 	}
 	if b := judged(at(0)); b.Dead || b.Lease != lease || !b.Until.Equal(start.Add(lease)) {
-		t.Errorf("the session lives: %+v", b)
+		t.Errorf("the session is live: %+v", b)
 	}
 	row.lock.Holder.Beat.Dead = true
 	if b := judged(at(0)); !b.Dead {
-		t.Error("the session is dead, the lock is not")
+		t.Error("the session is dead, but the lock is not")
 	}
 	row.lock.Holder = nil
 	if b := judged(at(0)); !b.Dead {
-		t.Error("the session has ended, the lock has not")
+		t.Error("the session has ended, but the lock is not dead")
 	}
 	delete(b.entries, key)
 	if b := judged(liveness.Reading{Asked: start, Answered: start}); b.Dead {
-		t.Error("dead as soon as the row is missing")
+		t.Error("dead at once when the row is missing")
 	}
 	if b := judged(at(20*time.Second - 1)); b.Dead {
 		t.Error("dead before the row was missing for a lease")
 	}
 	if b := judged(at(20 * time.Second)); !b.Dead {
-		t.Error("alive long after the row was gone")
+		t.Error("live after the row was missing for a lease")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestUIHistoryHasOneSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestUIHistoryShowsHolderDeathAtTimeOfLeaseEnd(t *testing.T) {
+func TestUIHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration
@@ -209,7 +209,7 @@ func TestUIHistoryShowsHolderDeathAtTimeOfLeaseEnd(t *testing.T) {
 				want = took
 			}
 			if s := w.history.Spans[0]; !s.DiedAt.Equal(want) || s.To.IsZero() {
-				t.Errorf("it died at %v, want %v: %+v", s.DiedAt, want, s)
+				t.Errorf("the holder died at %v, want %v: %+v", s.DiedAt, want, s)
 			}
 		})
 	}
@@ -225,6 +225,6 @@ func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {
 		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
 	}
 	if last := h.Spans[mostSpans-1]; last.Token != 2*mostEvents-1 {
-		t.Errorf("the newest is %d", last.Token)
+		t.Errorf("the newest token is %d", last.Token)
 	}
 }

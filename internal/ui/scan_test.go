@@ -41,7 +41,7 @@ func TestUIPageShowsLockChanges(t *testing.T) {
 		}
 		b.listen()
 		if got := b.told(); got != "grant; release; deletion" || len(b.lock.Spans) != 1 || b.lock.Spans[0].Value != "10.0.0.7" {
-			t.Errorf("told: %s; spans %+v", got, b.lock.Spans)
+			t.Errorf("events: %s; spans %+v", got, b.lock.Spans)
 		}
 	})
 }
@@ -53,10 +53,10 @@ func TestUIPageShowsHolderDeathAndTakeover(t *testing.T) {
 		b.show("job", "")
 		lab.Elapse(8 * time.Second)
 		if r := b.row("job"); r.State != Held && r.State != Expiring {
-			t.Errorf("before its lease has ended: %+v", r)
+			t.Errorf("before the lease expired: %+v", r)
 		}
 		lab.Elapse(3 * time.Second)
-		b.isShown("after it", "job", Dead)
+		b.isShown("after the lease expired", "job", Dead)
 		lock := acquire(w, "job")
 		lab.Elapse(time.Second)
 		b.tells("grant; death; takeover")
@@ -68,15 +68,15 @@ func TestUIPageShowsHolderDeathAndTakeover(t *testing.T) {
 	})
 }
 
-func TestUICountsHoldTimeOfDeadHolderUntilLeaseEnd(t *testing.T) {
+func TestUIHoldTimeOfDeadHolderEndsWithLease(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()
 		if held := time.Duration(r.Held) * time.Millisecond; r.State != Dead || held < lease || held > most {
-			t.Errorf("the list says held for %v, want %v to %v: %+v", held, lease, most, r)
+			t.Errorf("the hold time is %v, want %v to %v: %+v", held, lease, most, r)
 		}
 	}
-	t.Run("watched", func(t *testing.T) {
+	t.Run("page opened before the grant", func(t *testing.T) {
 		onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 			w.Detach(acquire(w, "job", leasehold.WithLease(lease)))
 			lab.Elapse(dead)
@@ -87,8 +87,8 @@ func TestUICountsHoldTimeOfDeadHolderUntilLeaseEnd(t *testing.T) {
 		cfg   leasehold.Config
 		lives time.Duration
 	}{
-		"renewed, and page opened later":         {lab.Config(), 10 * time.Second},
-		"under a session, and page opened later": {lab.SharedConfig(), time.Second},
+		"renewed, page opened later":         {lab.Config(), 10 * time.Second},
+		"under a session, page opened later": {lab.SharedConfig(), time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -104,7 +104,7 @@ func TestUICountsHoldTimeOfDeadHolderUntilLeaseEnd(t *testing.T) {
 			})
 		})
 	}
-	t.Run("by its clock", func(t *testing.T) {
+	t.Run("by the holder's clock", func(t *testing.T) {
 		l := layout.DynamoDLM{MaxSkew: time.Second}
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			c, _ := w.Client(cfg)
@@ -169,21 +169,21 @@ func TestUIPageShowsDeadSessionOnlyWhileItHasLocks(t *testing.T) {
 		lab.Elapse(25 * time.Second)
 		b.isShown("the lock", "customer/7", Dead)
 		b.tells("grant; death")
-		b.isShown("with a lock under it", row, Dead)
+		b.isShown("the session while it has a lock", row, Dead)
 		lock := acquire(w, "customer/7")
 		lab.Elapse(2 * time.Second)
 		if r := b.row(row); r.ID != 0 {
-			t.Errorf("dead and empty: %+v", r)
+			t.Errorf("a dead session without locks: %+v", r)
 		}
 		b.show(row, "")
 		if b.lock.Row == nil {
-			t.Errorf("asked for, it is not there: %+v", b.lock)
+			t.Errorf("the details have no row: %+v", b.lock)
 		}
 		w.Release(lock)
 	})
 }
 
-func TestUIHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
+func TestUIHistoryShowsWhenItBegins(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -200,7 +200,7 @@ func TestUIHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
 		}
 		b.show("job", "")
 		if first := max(b.lock.Events[0].At, b.lock.Spans[0].From); b.lock.Known != first || first <= b.hello.Started {
-			t.Errorf("known since %d, and the first that is kept was at %d", b.lock.Known, first)
+			t.Errorf("the history begins at %d, but its first entry is from %d", b.lock.Known, first)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestUIReadRateDoesNotGrowWithNumberOfPages(t *testing.T) {
 	})
 }
 
-func TestUIPageCanStopScanButNotExceedConfiguredRate(t *testing.T) {
+func TestUIPageCanLowerButNotRaiseScanRate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -230,7 +230,7 @@ func TestUIPageCanStopScanButNotExceedConfiguredRate(t *testing.T) {
 		lab.Elapse(60 * time.Second)
 		took := b.wire.Meter.Reset().Read / 60
 		if s := b.heard(); took > 10.5 || took < 8 || s.Reading > 12 || s.Rate != 10 {
-			t.Errorf("%.1f read units a second at most 10; the page says %+v", took, s)
+			t.Errorf("%.1f read units per second, want at most 10; the page shows %+v", took, s)
 		}
 		if len(b.rows) != 600 || !b.status.Whole {
 			t.Errorf("%d rows", len(b.rows))
@@ -240,7 +240,7 @@ func TestUIPageCanStopScanButNotExceedConfiguredRate(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		b.wire.Meter.Reset()
 		lab.Elapse(2 * time.Minute)
-		lab.Want(t, "read units while it is stopped", b.wire.Meter.Reset().Read, 0)
+		lab.Want(t, "read units while the scan is stopped", b.wire.Meter.Reset().Read, 0)
 		b.post("/rate", map[string]float64{"rate": 1e9}, &out)
 		lab.Elapse(time.Second)
 		if s := b.heard(); s.Rate != 10 {
@@ -280,7 +280,7 @@ func TestUIPageShowsErrorWhileReadsOfTableFail(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsErrorAfterThreeSecondsWithoutReply(t *testing.T) {
+func TestUIPageShowsErrorIfReplyIsOverdue(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		last := b.heard().Answered
@@ -291,7 +291,7 @@ func TestUIPageShowsErrorAfterThreeSecondsWithoutReply(t *testing.T) {
 		}
 		lab.Elapse(100 * time.Millisecond)
 		if s := b.heard(); s.Trouble != unanswered || s.Answered-last > 1000 || s.Now-s.Answered < 3000 {
-			t.Errorf("after three seconds: %+v, and before it answered at %d", s, last)
+			t.Errorf("after three seconds: %+v; the last reply was at %d", s, last)
 		}
 		known := b.status.Answered
 		lab.Elapse(30 * time.Second)
@@ -301,30 +301,30 @@ func TestUIPageShowsErrorAfterThreeSecondsWithoutReply(t *testing.T) {
 		answer()
 		lab.Elapse(0)
 		if s := b.heard(); s.Trouble != "" || s.Answered != s.Now {
-			t.Errorf("once it answers: %+v", s)
+			t.Errorf("after a reply: %+v", s)
 		}
 	})
 }
 
-func TestUIPageShowsLockAsExpiringOnlyIfReadsShowNoRenewal(t *testing.T) {
+func TestUILockIsExpiringIfReadsShowNoRenewal(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
 		answer := b.hang()
 		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass, and no reply reaches the page
-		b.isShown("while nobody can look", "job", Held)
+		b.isShown("while reads get no reply", "job", Held)
 		answer()
 		lab.Elapse(2 * time.Second)
 		if r := b.row("job"); r.State != Held || r.Renewals == 0 {
-			t.Errorf("after a look: %+v", r)
+			t.Errorf("after a reply: %+v", r)
 		}
 		w.Detach(lock)
 		lab.Elapse(18 * time.Second)
-		b.isShown("not renewed any more", "job", Expiring)
+		b.isShown("no longer renewed", "job", Expiring)
 	})
 }
 
-func TestUIBoardComputesLockStateFromTimeOfRequestNotReply(t *testing.T) {
+func TestUILockStateDependsOnTimeOfRequest(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())
@@ -339,7 +339,7 @@ func TestUIBoardComputesLockStateFromTimeOfRequestNotReply(t *testing.T) {
 			want State
 		}{
 			{at(0, 0), Held},
-			{at(time.Second, 18*time.Second), Held}, // the request is old when its reply comes: the holder may have renewed since, so the state stays Held
+			{at(time.Second, 18*time.Second), Held}, // the request is old when its reply comes: the holder may have renewed after it, so the state stays Held
 			{at(18*time.Second, 18*time.Second), Expiring},
 		} {
 			board.see(item, c.look)
@@ -349,13 +349,13 @@ func TestUIBoardComputesLockStateFromTimeOfRequestNotReply(t *testing.T) {
 	})
 }
 
-func TestUIServerDisconnectsPageThatReadsTooSlowly(t *testing.T) {
+func TestUIServerDisconnectsSlowPage(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse((backlog + 60) * time.Second)
 		select {
 		case <-b.page.done:
 		default:
-			t.Errorf("it is %d messages behind", len(b.page.out))
+			t.Errorf("the page is still connected, %d messages behind", len(b.page.out))
 		}
 		synctest.Wait()
 	})

@@ -117,7 +117,7 @@ type changes struct {
 
 func (c changes) empty() bool { return len(c.Rows)+len(c.Beats)+len(c.Gone) == 0 }
 
-// take returns the changes that were not sent yet, and marks them as sent.
+// take returns the unsent changes, and marks them as sent.
 func (b *board) take(c clock) changes {
 	var out changes
 	for e := range b.changed {

@@ -73,9 +73,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 }
 
 // RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the
-// user. Its value states when they do: always, only if a CMD follows --, or unless --watch
-// or --step-down is given. For their own failures, commands that run a CMD use other exit
-// codes than commands that run none.
+// user. Its value states when the command runs it: always, only if a CMD follows --, or
+// unless --watch or --step-down is given. Commands that run a CMD report their own failures
+// with different exit codes (see package failure).
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"

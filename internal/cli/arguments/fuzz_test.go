@@ -22,18 +22,18 @@ func FuzzFlags(f *testing.F) {
 				t.Errorf("%q: %v", s, err)
 			}
 		} else if again, err := wording.ParseDuration(wording.Duration(d)); d < 0 || err != nil || again != d {
-			t.Errorf("%q reads as %v, which is shown as %s and reads as %v, %v", s, d, wording.Duration(d), again, err)
+			t.Errorf("%q parses as %v, which is printed as %s and parses as %v, %v", s, d, wording.Duration(d), again, err)
 		}
 		var n, again store.Attributes
 		if err := n.Set(s); err != nil {
 			if err.Error() == "" {
-				t.Errorf("%q is refused without a word", s)
+				t.Errorf("%q is rejected with an empty error", s)
 			}
 		} else if err := again.Set(n.String()); err != nil || !maps.Equal(n, again) {
-			t.Errorf("%q reads as %s, and that as %s, %v", s, &n, &again, err)
+			t.Errorf("%q parses as %s, which parses as %s, %v", s, &n, &again, err)
 		}
 		if sig, err := process.ParseSignal(s); err == nil && sig <= 0 {
-			t.Errorf("%q is signal %d", s, sig)
+			t.Errorf("%q parses as signal %d", s, sig)
 		}
 	})
 }

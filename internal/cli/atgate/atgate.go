@@ -39,10 +39,10 @@ func init() {
 // It returns only if the gate was closed or execve failed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The kernel stores a parent-death signal for each thread, and execve(2) keeps only that
-	// of the calling thread. So set the signal on the thread that will call execve(2). Set
-	// it before the gate is read: if the parent died even earlier, the gate is closed, and
-	// the read returns end of file.
+	// The kernel stores a parent-death signal for each thread. execve(2) keeps only the
+	// signal of the calling thread, so this thread must set it. It sets the signal before it
+	// reads the gate. If the parent has died by then, the gate is closed, and the read
+	// returns end of file.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestVersionLineShowsCommitAndUncommittedChangesIfKnown(t *testing.T) {
+func TestVersionShowsCommitAndUncommittedChanges(t *testing.T) {
 	t.Parallel()
 	checkout := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}, {Key: "vcs.modified", Value: "true"}}
 	for _, c := range []struct {
@@ -28,7 +28,7 @@ func TestVersionLineShowsCommitAndUncommittedChangesIfKnown(t *testing.T) {
 	}
 }
 
-func TestGoRunIsDetectedAsTrialOnlyInsideLeaseholdSource(t *testing.T) {
+func TestGoRunIsTrialOnlyInLeaseholdSource(t *testing.T) {
 	const own = "example.com/locks"
 	source := t.TempDir()
 	write := func(path, content string) string {
@@ -60,11 +60,11 @@ func TestGoRunIsDetectedAsTrialOnlyInsideLeaseholdSource(t *testing.T) {
 		{"a release", program("v1.2.3"), source, false},
 		{"go install in the source", program("v0.0.0-20261123063406-dd02837c057a", commit), source, false},
 		{"go install in the source by an older Go", program("(devel)", commit), source, false},
-		{"in a module of its own in the source", program("(devel)"), nested, false},
-		{"in a module that cannot be read", program("(devel)"), damaged, false},
-		{"in another directory", program("(devel)"), t.TempDir(), false},
+		{"go run in a nested module of the source", program("(devel)"), nested, false},
+		{"go run beside a damaged go.mod", program("(devel)"), damaged, false},
+		{"go run in another directory", program("(devel)"), t.TempDir(), false},
 		{"a test of the source", test, source, false},
-		{"nothing is known", &debug.BuildInfo{}, t.TempDir(), false},
+		{"no build information", &debug.BuildInfo{}, t.TempDir(), false},
 	} {
 		lab.Want(t, c.what, isTrial(c.info, c.dir), c.want)
 	}

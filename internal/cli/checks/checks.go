@@ -178,9 +178,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// On both kinds of file system, a file lock may fail to exclude other processes. The server
-// of remoteFileSystems is another machine. The server of servedFileSystems is a program, or
-// the host of a virtual machine. Whether file locks work depends on the server.
+// The file systems in both lists have a server. It decides whether a file lock excludes
+// other processes. For remoteFileSystems the server is another machine. For
+// servedFileSystems it is a program, or the host of a virtual machine.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}

@@ -253,7 +253,7 @@ func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {
 		from, to = max(from, c.from), min(to, c.to)
-		if from > to { // the two ranges do not overlap: different servers replied, or one of the clocks was set in between
+		if from > to { // the two ranges do not overlap: different servers replied, or a clock was set between the replies
 			from, to = to, from
 		}
 	}

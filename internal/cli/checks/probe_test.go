@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestClockDifferenceIsInRangeComputedFromDateHeaders(t *testing.T) {
+func TestDateHeadersBoundClockDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -41,7 +41,7 @@ func TestClockDifferenceIsInRangeComputedFromDateHeaders(t *testing.T) {
 	})
 }
 
-func TestReplyAtTickHalvesRangeOfClockDifference(t *testing.T) {
+func TestReplyAtNewSecondHalvesClockRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -53,13 +53,13 @@ func TestReplyAtTickHalvesRangeOfClockDifference(t *testing.T) {
 			width := c.to - c.from
 			c.add(now.Add(ahead).Truncate(time.Second), now, now)
 			if got := c.to - c.from; i > 0 && got > width/2+time.Microsecond || ahead < c.from || ahead > c.to {
-				t.Errorf("between %v and %v after %d replies, %v is right", c.from, c.to, i+1, ahead)
+				t.Errorf("the range is %v to %v after %d replies, but the difference is %v", c.from, c.to, i+1, ahead)
 			}
 		}
 	})
 }
 
-func TestDoctorRecommendsTwiceClockDifferenceAsMaxSkew(t *testing.T) {
+func TestRecommendedMaxSkewIsTwiceClockDifference(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
@@ -68,33 +68,33 @@ func TestDoctorRecommendsTwiceClockDifferenceAsMaxSkew(t *testing.T) {
 	}
 }
 
-func TestPercentileUsesNearestRankMethod(t *testing.T) {
+func TestPercentileUsesNearestRank(t *testing.T) {
 	var values []time.Duration
-	lab.Want(t, "percentile of nothing", percentile(values, 0.5), 0)
+	lab.Want(t, "percentile of no values", percentile(values, 0.5), 0)
 	for i := range 100 {
 		values = append(values, time.Duration(i+1))
 	}
 	if p50, p99, most := percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
 		t.Errorf("%d, %d, %d", p50, p99, most)
 	}
-	lab.Want(t, "percentile of one", percentile(values[:1], 0.5), 1)
+	lab.Want(t, "percentile of one value", percentile(values[:1], 0.5), 1)
 }
 
-func TestDoctorRecommendsShortestLeaseThatLatencyAllows(t *testing.T) {
+func TestDoctorRecommendsShortestLeaseForLatency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
 		least := leaseFor(took, skew)
 		if isSlow(lease.Usual(least, skew), took) || triesIn(lease.Usual(least, skew), took) < leastTries {
-			t.Errorf("%v is too short", least)
+			t.Errorf("a lease of %v is too short", least)
 		}
 		if shorter := least - time.Second; shorter >= time.Second+skew && !isSlow(lease.Usual(shorter, skew), took) {
-			t.Errorf("%v would do, not only %v", shorter, least)
+			t.Errorf("a lease of %v is long enough, got %v", shorter, least)
 		}
 	})
 }
 
-func TestDoctorWarnsIfLatencyExceedsQuarterOfRenewalPeriod(t *testing.T) {
+func TestDoctorWarnsOfHighLatency(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want State
@@ -105,7 +105,7 @@ func TestDoctorWarnsIfLatencyExceedsQuarterOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesExactlyActionsThatPrintedIAMPoliciesAllow(t *testing.T) {
+func TestDoctorTriesActionsThatIAMPoliciesAllow(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target := lab.Must(New(s, time.Second, "k"))(t)

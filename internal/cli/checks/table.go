@@ -169,9 +169,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// may tries each IAM action and returns the finding about the denied ones. It accepts the
-// denial of actions that are not needed to hold locks: a service should have no more
-// permissions than it needs.
+// may tries each IAM action and returns the finding about the denied ones. A denied
+// action is acceptable if locks can be held without it: a service should have only the
+// permissions that it needs.
 func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}

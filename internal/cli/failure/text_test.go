@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
+func TestMessageShortensLongKeyExceptInCommand(t *testing.T) {
 	long := leasehold.Key{Partition: "tenant/" + strings.Repeat("0123456789", 204) + "/last"}
 	record := leasehold.Record{Key: long, Owner: "me", Token: 7, Version: "v"}
 	for name, err := range map[string]error{
@@ -33,14 +33,14 @@ func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 			t.Errorf("%s: %d characters: %s", name, n, prose)
 		}
 		if name == "damaged" && !strings.Contains(command, long.Partition) {
-			t.Errorf("%s: a command with another key: %s", name, command)
+			t.Errorf("%s: the command contains another key: %s", name, command)
 		}
 	}
 	short := leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"}
 	lab.Want(t, "a key of 68 characters", wording.Key(short), short.Partition)
 }
 
-func TestErrorTextAfterTimeoutGivesOnlyAdviceThatFitsCause(t *testing.T) {
+func TestTimeoutErrorGivesAdviceForItsCause(t *testing.T) {
 	answer := func(code string, fault smithy.ErrorFault) error {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}
@@ -63,13 +63,13 @@ func TestErrorTextAfterTimeoutGivesOnlyAdviceThatFitsCause(t *testing.T) {
 				advices += strings.Count(text, advice)
 			}
 			if advices != 1 || !strings.Contains(text, tc.advice) {
-				t.Errorf("%d advices: %s", advices, text)
+				t.Errorf("%d pieces of advice: %s", advices, text)
 			}
 		})
 	}
 }
 
-func TestErrorTextAfterFailedWaitStatesHolderAndCause(t *testing.T) {
+func TestFailedWaitErrorStatesHolderAndCause(t *testing.T) {
 	key := leasehold.Key{Partition: "job"}
 	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},
@@ -77,11 +77,11 @@ func TestErrorTextAfterFailedWaitStatesHolderAndCause(t *testing.T) {
 	const want = "job is held by me: waited 5s: the credentials have expired: renew them: ExpiredTokenException: it has expired"
 	lab.Want(t, "text", Text(err, "here"), want)
 	if kind, no := Kind(err); !NotGranted(err) || kind != "held" || !no {
-		t.Errorf("it counts as %s", kind)
+		t.Errorf("the kind is %s", kind)
 	}
 }
 
-func TestErrorTextDropsPrefixLeaseholdUnlessItIsTableName(t *testing.T) {
+func TestErrorTextDropsPrefixLeasehold(t *testing.T) {
 	for text, want := range map[string]string{
 		"acquire k in table leasehold: the key is not UTF-8": "acquire k in table leasehold: the key is not UTF-8",
 		"no place: boltstore: leasehold: the file is gone":   "no place: the file is gone",

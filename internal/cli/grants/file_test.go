@@ -56,20 +56,20 @@ func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
 				case err == nil && winner == "":
 					winner = string(rune('a' + i))
 				case err == nil:
-					t.Fatalf("%s: two grants have been written to it, and one of them is lost", what)
+					t.Fatalf("%s: two writes succeeded, so one grant is lost", what)
 				case !errors.Is(err, plainfile.ErrChanged):
 					t.Fatalf("%s: %v", what, err)
 				}
 			}
 			b, err := os.ReadFile(path)
 			if in, ok := parse(b); err != nil || !ok || in.ID != winner {
-				t.Fatalf("%s: %q has won, and it holds %s, %v", what, winner, b, err)
+				t.Fatalf("%s: the write of %q succeeded, but the file contains %s, %v", what, winner, b, err)
 			}
 		}
 	}
 }
 
-func TestGrantFileIsNotRemovedIfItContainsNewerGrant(t *testing.T) {
+func TestRemoveKeepsGrantFileWithNewerGrant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
@@ -84,11 +84,11 @@ func TestGrantFileIsNotRemovedIfItContainsNewerGrant(t *testing.T) {
 	if b, err := os.ReadFile(path); err != nil {
 		t.Errorf("another grant was removed: %v", err)
 	} else if in, ok := parse(b); !ok || in.ID != "next" {
-		t.Errorf("it holds %s", b)
+		t.Errorf("the file contains %s", b)
 	}
 }
 
-func TestMismatchWithStoreOfGrantIsReportedByFlagName(t *testing.T) {
+func TestStoreMismatchIsReportedByFlagName(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),
@@ -117,10 +117,10 @@ func TestMismatchWithStoreOfGrantIsReportedByFlagName(t *testing.T) {
 		}
 	}
 	if p := at("arn:aws:dynamodb:eu-west-1:111111111111:table/locks", "eu-west-1", "", "222222222222"); p.Account != "" {
-		t.Errorf("a table whose name has its account is said to be of the caller's, %s", p.Account)
+		t.Errorf("the place of a table named by its ARN has the caller's account %s", p.Account)
 	}
 	if p := at("locks", "local", "http://127.0.0.1:8000", "222222222222"); p.Account != "" {
-		t.Errorf("a server on loopback is said to have the account %s", p.Account)
+		t.Errorf("the place of a server on loopback has the account %s", p.Account)
 	}
 }
 
@@ -142,18 +142,18 @@ func FuzzGrantFile(f *testing.F) {
 			return
 		}
 		if g.ID == "" || g.Table == "" || g.Lease < 0 || leaseEnds(g).Before(g.TrustedUntil) {
-			t.Errorf("%q reads as %+v", b, g)
+			t.Errorf("%q parses as %+v", b, g)
 		}
 		written := lab.Must(json.Marshal(g))(t)
 		again, ok := parse(written)
 		again.TrustedUntil = g.TrustedUntil // the file rounds times to milliseconds, so TrustedUntil may differ
 		if !ok || !reflect.DeepEqual(again, g) {
-			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
+			t.Errorf("%q parses as %+v, which is written as %s and parses as %+v", b, g, written, again)
 		}
-		lab.Want(t, "another place than itself", g.At.differs(again.At), "")
+		lab.Want(t, "difference of the place from its copy", g.At.differs(again.At), "")
 		for cut := range written {
 			if _, ok := parse(written[:cut]); ok {
-				t.Errorf("a part is taken for a grant: %s", written[:cut])
+				t.Errorf("a truncated grant is accepted: %s", written[:cut])
 			}
 		}
 	})

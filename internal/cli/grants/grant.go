@@ -204,7 +204,7 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 }
 
 // explain returns err. If err reports the loss of the grant, explain adds another possible
-// cause: the grant was renewed since, or it is in another store.
+// cause: a later renewal of the grant, or another store.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {
@@ -221,8 +221,8 @@ func (g Grant) explain(here Place, err error) error {
 	return err
 }
 
-// unsureError means that the grant seems lost but may still be held: it was renewed since,
-// or it may be in another store.
+// unsureError means that the grant seems lost but may still be held. It may have been
+// renewed after this copy was written, or it may be in another store.
 type unsureError struct{ error }
 
 func (e unsureError) Unwrap() error { return e.error }

@@ -306,9 +306,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the text of the error of a key whose last renewal failed, or "" if there is
-// none. If the error is a timeout, the text also contains the last earlier error that was
-// not a timeout, because it says more about the cause.
+// why returns the error text for a key whose last renewal failed. It returns "" if no
+// key's last renewal failed. If the error is a timeout, the text also contains the last
+// earlier error that was not a timeout. That error says more about the cause.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewalTimeoutMessageIncludesLastNonTimeoutError(t *testing.T) {
+func TestRenewalMessageShowsErrorBeforeTimeout(t *testing.T) {
 	throttled, late := &types.ProvisionedThroughputExceededException{}, context.DeadlineExceeded
 	for name, test := range map[string]struct {
 		failed []error
@@ -69,14 +69,14 @@ func FuzzHeld(f *testing.F) {
 		b := lab.Must(json.Marshal(append(slices.Clone(held), added)))(t)
 		inside := envWith(string(b))
 		if got := outerKeys(inside); !slices.Equal(got, append(slices.Clone(held), added)) {
-			t.Errorf("%q and %+v was passed on as %s, which reads as %+v", value, added, b, got)
+			t.Errorf("%q with %+v is written as %s, which parses as %+v", value, added, b, got)
 		}
 		if table != "" && !SetByRun(inside, table, "/f") {
-			t.Errorf("%s does not say that this run has set the table", b)
+			t.Errorf("SetByRun returned false for %s", b)
 		}
 		deeper, err := json.Marshal(append(slices.Clone(held), added, added))
 		if begins := outerBegins(string(b)); err != nil || begins == "" || !strings.HasPrefix(string(deeper), begins) {
-			t.Errorf("%s does not begin as %s: %q", deeper, b, begins)
+			t.Errorf("%s does not begin like %s: %q", deeper, b, begins)
 		}
 	})
 }

@@ -79,7 +79,7 @@ func held(owner, grant string) leasehold.Record {
 	return leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: owner, Grant: grant, Lease: time.Second}
 }
 
-func TestWaitIsReportedOncePerMinuteEvenIfHolderChanges(t *testing.T) {
+func TestWaitForManyHoldersIsReportedOncePerMinute(t *testing.T) {
 	w := newWaiting(early, "")
 	const minutes = 5
 	for i := range minutes * 600 { // the holder changes ten times a second
@@ -117,19 +117,19 @@ func TestElectReportsWaitOncePerMinuteAcrossTerms(t *testing.T) {
 	w.wrote(t, "waiting for k, held by ", minutes)
 }
 
-func TestSemaphoreWaitIsReportedOnlyAfterAllPermitsAreSeenHeld(t *testing.T) {
+func TestWaitIsReportedOnlyIfAllPermitsAreHeld(t *testing.T) {
 	w := newWaiting(time.Time{}, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
 	for i, key := range leasehold.Keys("k/1", "k/2") {
 		r := held("o", fmt.Sprint(i))
 		r.Key = key
 		if n := w.see(r, 0, permits); n != i || (w.holdersSeen() > 0) != (n > 0) {
-			t.Errorf("permit %d: %d events, %d holders were waited for", i+1, n, w.holdersSeen())
+			t.Errorf("permit %d: %d events, %d holders seen", i+1, n, w.holdersSeen())
 		}
 	}
 }
 
-func TestWaitMessageShowsHolderDataOnlyIfItIsOneShortLine(t *testing.T) {
+func TestWaitMessageShowsOnlyShortHolderData(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -140,7 +140,7 @@ func TestWaitMessageShowsHolderDataOnlyIfItIsOneShortLine(t *testing.T) {
 		r := held("o", "g")
 		r.Data = []byte(data)
 		if w.see(r, 0, nil); !strings.HasSuffix(w.stderr.String(), want) {
-			t.Errorf("%q, want %q last", &w.stderr, want)
+			t.Errorf("%q, want %q at the end", &w.stderr, want)
 		}
 	}
 }
@@ -159,15 +159,15 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 		events int // number of events so far
 	}
 	for name, c := range map[string][]seen{
-		"known later":               {{0, 0, 1}, {time.Millisecond, 3, 2}},
-		"known at first":            {{0, 3, 1}},
-		"seen again":                {{0, 3, 1}, {2 * time.Second, 3, 1}},
-		"another":                   {{0, 3, 1}, {2 * time.Second, 2, 2}},
-		"another, after a minute":   {{0, 3, 1}, {time.Hour, 3, 2}, {time.Hour + time.Millisecond, 2, 3}},
-		"another, too soon":         {{0, 3, 1}, {time.Millisecond, 2, 1}, {time.Second, 1, 2}},
-		"many times a second":       {{0, 9, 1}, {100 * time.Millisecond, 8, 1}, {200 * time.Millisecond, 7, 1}, {1100 * time.Millisecond, 6, 2}, {1200 * time.Millisecond, 5, 2}},
-		"not known for a while":     {{0, 3, 1}, {time.Second, 0, 1}, {2 * time.Second, 3, 1}},
-		"not known, after a minute": {{0, 3, 1}, {time.Hour, 0, 2}, {time.Hour + time.Second, 3, 3}},
+		"position known later":              {{0, 0, 1}, {time.Millisecond, 3, 2}},
+		"position known at first":           {{0, 3, 1}},
+		"same position again":               {{0, 3, 1}, {2 * time.Second, 3, 1}},
+		"new position":                      {{0, 3, 1}, {2 * time.Second, 2, 2}},
+		"new position after a minute":       {{0, 3, 1}, {time.Hour, 3, 2}, {time.Hour + time.Millisecond, 2, 3}},
+		"new position too soon":             {{0, 3, 1}, {time.Millisecond, 2, 1}, {time.Second, 1, 2}},
+		"new positions many times a second": {{0, 9, 1}, {100 * time.Millisecond, 8, 1}, {200 * time.Millisecond, 7, 1}, {1100 * time.Millisecond, 6, 2}, {1200 * time.Millisecond, 5, 2}},
+		"position unknown for a while":      {{0, 3, 1}, {time.Second, 0, 1}, {2 * time.Second, 3, 1}},
+		"position unknown after a minute":   {{0, 3, 1}, {time.Hour, 0, 2}, {time.Hour + time.Second, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWaiting(early, "")
@@ -180,7 +180,7 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	}
 }
 
-func TestWaitReportsLatestOfQueuePositionsSeenWithinOneSecond(t *testing.T) {
+func TestWaitReportsLatestQueuePosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -190,7 +190,7 @@ func TestWaitReportsLatestOfQueuePositionsSeenWithinOneSecond(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if got := w.positions(); !slices.Equal(got, []int{4, 2}) {
-			t.Errorf("told %v", got)
+			t.Errorf("reported %v", got)
 		}
 		w.see(held("o", "g"), 1, nil)
 		w.wrote(t, "waiting for k", 3)
@@ -199,16 +199,16 @@ func TestWaitReportsLatestOfQueuePositionsSeenWithinOneSecond(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.end()
 		if got := w.positions(); !slices.Equal(got, []int{4, 2, 1}) {
-			t.Errorf("told %v, though the wait was over", got)
+			t.Errorf("reported %v after the wait had ended", got)
 		}
 	})
 }
 
-func TestElectDoesNotReportWaitForGrantOfItsOwnFormerTerm(t *testing.T) {
+func TestElectReportsCheckOfItsFormerGrant(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
-			t.Error("an event says that it waits")
+			t.Error("a waiting event was reported")
 		}
 		w.now = w.now.Add(time.Second)
 	}
@@ -234,7 +234,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestWaitShorterThanLeaseCannotShowThatHolderIsDead(t *testing.T) {
+func TestShortWaitCannotShowThatHolderIsDead(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }
@@ -243,22 +243,22 @@ func TestWaitShorterThanLeaseCannotShowThatHolderIsDead(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"a lease that is longer":             {Wanted{}, refused(lease(6 * time.Second)), true},
-		"a lease that was waited for":        {Wanted{}, refused(lease(5 * time.Second)), false},
-		"a shared lease":                     {Wanted{}, refused(leasehold.Record{Lease: time.Second, Session: "s"}), true},
-		"one of several keys":                {Wanted{Keys: []string{"a", "b"}}, refused(lease(time.Second)), true},
-		"one of several permits":             {Wanted{Permits: 2}, &allHeldError{"all held", refused(lease(time.Second))}, true},
-		"refused before the wait was over":   {Wanted{}, &leasehold.HeldError{Holder: lease(time.Minute)}, false},
-		"ended by a signal":                  {Wanted{}, &leasehold.HeldError{Holder: lease(time.Minute), Err: &failure.SignalError{}}, false},
-		"nobody was seen while it was asked": {Wanted{}, waited, false},
-		"granted":                            {Wanted{}, nil, false},
+		"a lease longer than the wait":  {Wanted{}, refused(lease(6 * time.Second)), true},
+		"a lease as long as the wait":   {Wanted{}, refused(lease(5 * time.Second)), false},
+		"a shared lease":                {Wanted{}, refused(leasehold.Record{Lease: time.Second, Session: "s"}), true},
+		"one of several keys":           {Wanted{Keys: []string{"a", "b"}}, refused(lease(time.Second)), true},
+		"one of several permits":        {Wanted{Permits: 2}, &allHeldError{"all held", refused(lease(time.Second))}, true},
+		"refused before the wait ended": {Wanted{}, &leasehold.HeldError{Holder: lease(time.Minute)}, false},
+		"ended by a signal":             {Wanted{}, &leasehold.HeldError{Holder: lease(time.Minute), Err: &failure.SignalError{}}, false},
+		"no holder was seen":            {Wanted{}, waited, false},
+		"granted":                       {Wanted{}, nil, false},
 	} {
 		c.wanted.Wait = waited.Wait
 		lab.Want(t, name, c.wanted.wasTooShort(c.err), c.want)
 	}
 }
 
-func TestErrorForHeldKeyStatesHowLongProcessWaited(t *testing.T) {
+func TestErrorForHeldKeyStatesLengthOfWait(t *testing.T) {
 	f := Wanted{Wait: 1500 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
 		1501 * time.Millisecond: 1500 * time.Millisecond, 21700 * time.Millisecond: 21 * time.Second,
@@ -269,20 +269,20 @@ func TestErrorForHeldKeyStatesHowLongProcessWaited(t *testing.T) {
 		}
 	}
 	if f.afterWait(nil, time.Second) != nil {
-		t.Error("granted, and an error")
+		t.Error("afterWait returned an error for a granted key")
 	}
 }
 
-func TestKeyIsNotReportedHeldIfStoreNeverRepliedDuringWait(t *testing.T) {
+func TestWaitWithoutReplyReturnsTimeoutError(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error
 		answers int
 		refused bool
 	}{
-		"no answer":                    {waited, 0, false},
-		"an answer, and no holder yet": {waited, 1, true},
-		"a holder, from another call":  {&leasehold.HeldError{Err: waited}, 0, true},
+		"no answer":                     {waited, 0, false},
+		"an answer without a holder":    {waited, 1, true},
+		"no answer, but a known holder": {&leasehold.HeldError{Err: waited}, 0, true},
 	} {
 		err := afterSilence(c.err, c.answers, "locks", leasehold.Key{Partition: "job"})
 		if got := failure.NotGranted(err); got != c.refused || !c.refused && !errors.Is(err, context.DeadlineExceeded) {
@@ -291,7 +291,7 @@ func TestKeyIsNotReportedHeldIfStoreNeverRepliedDuringWait(t *testing.T) {
 	}
 	for _, err := range []error{nil, leasehold.ErrClosed, &leasehold.OpError{Op: "acquire", Err: errors.Join(waited, errors.New("refused"))}} {
 		if got := afterSilence(err, 0, "locks", leasehold.Key{}); !errors.Is(got, err) {
-			t.Errorf("%v became %v", err, got)
+			t.Errorf("%v was replaced by %v", err, got)
 		}
 	}
 }

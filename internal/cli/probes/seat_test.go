@@ -75,7 +75,7 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	says("/live", 200, "live\n")
 }
 
-func TestLeaderProbeEscapesControlCharactersInRecord(t *testing.T) {
+func TestLeaderProbeEscapesControlCharacters(t *testing.T) {
 	s, says := asked(t, time.Now())
 	s.Saw(election.Leader{Owner: "a\ntoken\t9", Value: "\x1b[2J<script>\r\n\r\n"})
 	says("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")

@@ -25,7 +25,7 @@ type Child struct {
 }
 
 // Start starts CMD. On Linux, the kernel kills CMD when the operating system thread that
-// started it ends. So Start locks a goroutine to that thread until CMD was reaped.
+// started it ends. So Start locks a goroutine to that thread until Reap has reaped CMD.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	c := &Child{cmd: cmd, Stops: make(chan syscall.Signal), Exited: make(chan struct{}), reaped: make(chan struct{})}
 	cmd.SysProcAttr = ownGroup()
@@ -66,7 +66,7 @@ func (c *Child) group() int { return c.cmd.Process.Pid }
 // left.
 func (c *Child) Signal(sig syscall.Signal) { _ = watchdog.KillGroup(c.group(), sig) }
 
-// Reap reaps CMD and returns its exit code. It must be called once, after Exited was
+// Reap reaps CMD and returns its exit code. It must be called once, after Exited is
 // closed.
 func (c *Child) Reap() int {
 	_ = c.cmd.Wait() // error ignored: ProcessState or c.status contains the exit status

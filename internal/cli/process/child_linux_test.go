@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestExitOfCMDIsDetectedBeforeExitedChannelIsClosed(t *testing.T) {
+func TestHasEndedReportsExitOfCMD(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
 		lab.OK(t, cmd.Start())
@@ -27,10 +27,10 @@ func TestExitOfCMDIsDetectedBeforeExitedChannelIsClosed(t *testing.T) {
 		runtime.Gosched()
 	}
 	if !c.hasEnded() {
-		t.Error("the end of CMD is not seen")
+		t.Error("the exit of CMD was not detected")
 	}
 	if (&Child{cmd: runs}).hasEnded() {
-		t.Error("a CMD that runs has ended")
+		t.Error("a running CMD was reported as ended")
 	}
 }
 
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as leasehold run does, but hangs when it should send CMD's process
-// group to the watchdog: it prints that order instead, and waits until the test kills it.
+// standAtGate starts CMD as leasehold run does, but does not send CMD's process group to
+// the watchdog. Instead it prints that order, and waits until the test kills it.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {
@@ -58,7 +58,7 @@ func standAtGate() {
 		Job:      Job{Cmd: &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "echo 1 >ran; sleep 300"}, Env: os.Environ(), Stderr: os.Stderr}},
 	}
 	_, err = s.start()
-	panic(fmt.Sprint("it went on: ", err))
+	panic(fmt.Sprint("start returned: ", err))
 }
 
 type stuck struct{}
@@ -70,7 +70,7 @@ func (stuck) Write(order []byte) (int, error) {
 
 func (stuck) Close() error { return nil }
 
-func TestCMDNeverRunsIfLeaseholdIsKilledBeforeWatchdogKnowsCMD(t *testing.T) {
+func TestCMDNeverStartsAfterLeaseholdIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(lab.Must(os.Executable())(t))
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), standsAtGate+"=1")
@@ -80,13 +80,13 @@ func TestCMDNeverRunsIfLeaseholdIsKilledBeforeWatchdogKnowsCMD(t *testing.T) {
 	if _, err := fmt.Fscanf(stdout, "group %d\n", &group); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "somebody stands at the gate", func() bool {
+	eventually(t, "the child waits at the gate", func() bool {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", group))
 		return err == nil && strings.HasPrefix(string(b), "leasehold\x00gate\x00")
 	})
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	eventually(t, "nobody stands at the gate", func() bool { return isDead(group) })
+	eventually(t, "the child at the gate has exited", func() bool { return isDead(group) })
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("CMD has run")
 	}

@@ -9,7 +9,8 @@
 // run.go follows CMD to its end. watchdoghandle.go starts and controls the watchdog, a
 // process that stops CMD in time. background.go handles processes that outlive CMD.
 //
-// In this list, "suspended" means by SIGSTOP or Ctrl-Z, and "stopped" means told to exit:
+// In this list, a suspended process has received SIGSTOP or Ctrl-Z, and a stopped process
+// has been asked to exit:
 //
 //   - The lock is lost, or is not renewed in time: the watchdog stops CMD, and kills it one grace
 //     period later. Both happen before trust ends.

@@ -76,10 +76,10 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // CMD inherits no other file under it. With exec.Cmd.ExtraFiles the number would be 3,
 // which may be in use.
 //
-// If the SDK starts a process to get credentials just then, that process also inherits the
-// child's end. This only delays signals to CMD until that process ends.
+// The SDK may start a process at this moment, to get credentials. That process then also
+// inherits the child's end. This only delays signals to CMD until that process ends.
 func gateEnds() (here, there int, err error) {
-	syscall.ForkLock.RLock() // no other process may start meanwhile, because it would inherit the supervisor's end
+	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

@@ -57,15 +57,15 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestChildBecomesCMDOnlyIfParentOpensGate(t *testing.T) {
+func TestCMDRunsOnlyIfParentOpensGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(*Child, *gate)
 		code int
 		runs bool
 	}{
-		"it opens":     {func(_ *Child, g *gate) { g.open() }, 0, true},
-		"it is closed": {func(_ *Child, g *gate) { closeForGood(t, g) }, failure.CodeNotRun, false},
-		"a signal":     {func(c *Child, _ *gate) { c.Signal(syscall.SIGTERM) }, failure.CodeSignal + int(syscall.SIGTERM), false},
+		"the gate opens":  {func(_ *Child, g *gate) { g.open() }, 0, true},
+		"the gate closes": {func(_ *Child, g *gate) { closeForGood(t, g) }, failure.CodeNotRun, false},
+		"a signal":        {func(c *Child, _ *gate) { c.Signal(syscall.SIGTERM) }, failure.CodeSignal + int(syscall.SIGTERM), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd, hasRun := gatedCMD(t)
@@ -79,7 +79,7 @@ func TestChildBecomesCMDOnlyIfParentOpensGate(t *testing.T) {
 	}
 }
 
-func TestGateReturnsErrorIfChildCannotBecomeCMD(t *testing.T) {
+func TestGateReturnsErrorIfCMDCannotRun(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	lab.OK(t, os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700))
 	for path, want := range map[string]syscall.Errno{
@@ -106,7 +106,7 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestCMDDoesNotRunBeforeWatchdogKnowsItsProcessGroup(t *testing.T) {
+func TestCMDRunsOnlyAfterWatchdogKnowsIt(t *testing.T) {
 	self := lab.Must(ThisProgram())(t)
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{Job: Job{Cmd: cmd}, self: self}
@@ -129,7 +129,7 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 
 // A signal may be sent to CMD and to leasehold at once. On a busy machine, it may reach
 // leasehold only after it has ended CMD.
-func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
+func TestSignalSentBeforeExitOfCMDIsNoticed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {
@@ -138,10 +138,10 @@ func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
 		select {
 		case sig := <-s.C:
 			if !told || sig != syscall.SIGTERM || len(s.C) != 0 {
-				t.Fatalf("told to end: %v; the next wait gets %v and %d more", told, sig, len(s.C))
+				t.Fatalf("end returned %v; the next wait receives %v and %d more", told, sig, len(s.C))
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("the signal never came")
+			t.Fatal("the signal never arrived")
 		}
 	}
 }

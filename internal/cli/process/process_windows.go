@@ -29,8 +29,7 @@ const (
 	ContinueSignal = syscall.Signal(0)
 )
 
-// awaitSent does nothing, because Windows has no ContinueSignal that it could send and
-// await.
+// awaitSent does nothing, because Windows has no ContinueSignal.
 func awaitSent() {}
 
 func signalNumber(name string) syscall.Signal {

@@ -99,8 +99,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		s.sayStopping()
 	}
 	if s.stopping {
-		// Kill the processes of CMD's group that still run, because they must not do so
-		// without the lock. No other group can have this id, because CMD was not reaped yet.
+		// Kill the processes of CMD's group that still run, because they must not run
+		// without the lock. No other group can have this id, because CMD has not been reaped
+		// yet.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
@@ -113,7 +114,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 }
 
 // start starts CMD. Before CMD runs, it sends CMD's process group to the watchdog. If this
-// executable cannot be started again, start uses no gate: the watchdog then runs in this
+// executable cannot be started again, start uses no gate. The watchdog then runs in this
 // process and dies with it, so it need not know the group before CMD runs.
 func (s *supervision) start() (*Child, error) {
 	var c *Child

@@ -71,7 +71,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 				if stopsJob(sig) { // the signal of Ctrl-Z
 					stopSelf()
 				}
-			case <-s.Orphaned: // if KEY is granted nevertheless, Run also finds Orphaned closed, and stops CMD
+			case <-s.Orphaned: // if KEY is granted at the same moment, Run finds Orphaned closed and stops CMD
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():

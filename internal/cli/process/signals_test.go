@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSignalThatArrivesAtMomentOfGrantIsKeptForCMD(t *testing.T) {
+func TestSignalAtMomentOfGrantIsKeptForCMD(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -27,7 +27,7 @@ func TestSignalThatArrivesAtMomentOfGrantIsKeptForCMD(t *testing.T) {
 }
 
 // A service manager may send a signal to CMD and to leasehold at the same moment.
-func TestSignalDuringExitOfCMDIsKeptForNextWaitForKey(t *testing.T) {
+func TestSignalDuringExitOfCMDIsKeptForNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool
@@ -42,7 +42,7 @@ func TestSignalDuringExitOfCMDIsKeptForNextWaitForKey(t *testing.T) {
 			s.C <- sig
 		}
 		if told := s.end(); told != c.told || len(s.C) != len(c.sent) {
-			t.Errorf("%v: told to end: %v, %d are left", c.sent, told, len(s.C))
+			t.Errorf("%v: end returned %v, %d are left", c.sent, told, len(s.C))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 
 // Orphans may end one after another without a pause. Their exits must not postpone the next
 // read of the process list, at which leasehold reaps them.
-func TestFrequentChildExitsDoNotPostponeReadOfProcessList(t *testing.T) {
+func TestProcessListIsReadDespiteFrequentExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &background{look: time.NewTimer(lookEvery)}
@@ -78,13 +78,14 @@ func TestFrequentChildExitsDoNotPostponeReadOfProcessList(t *testing.T) {
 			}
 		}
 		if !looked {
-			t.Error("nobody looks, though processes end")
+			t.Error("the process list was not read")
 		}
 	})
 }
 
 // several is a Lock that represents the locks on two keys, a and b. until is the earlier
-// time at which trust in one of them ends, even if that lock is lost.
+// of the two times at which trust in these locks ends. lost is the error of a lost lock,
+// or nil.
 type several struct {
 	until time.Time
 	lost  error
@@ -97,7 +98,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestEndOfTrustSentToWatchdogStaysSameAfterLossOfOneLock(t *testing.T) {
+func TestLossOfOneLockLeavesEndOfTrustUnchanged(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

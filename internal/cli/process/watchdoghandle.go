@@ -126,7 +126,7 @@ func (s *supervision) replaceWatchdog(c *Child) {
 
 // startWatchdogInProcess runs the watchdog in a goroutine of this process. It is used if no
 // separate watchdog process can be started. Such a watchdog does not work while this
-// process is suspended, or after it was killed.
+// process is suspended, or after this process is killed.
 func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
@@ -159,7 +159,7 @@ func (g *watchdogHandle) order(what string, value any) {
 }
 
 // end orders the watchdog to exit, and waits until it has. After that the watchdog sends no
-// signals. end returns true if a report of the watchdog was not read yet. A report means
+// signals. end returns true if a report of the watchdog is still unread. A report means
 // that the watchdog has sent a signal to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)

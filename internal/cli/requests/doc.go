@@ -12,10 +12,10 @@
 // when an operation begins, and again when its first request is sent. In between, the SDK
 // may wait for credentials.
 //
-// leasehold repeats failed requests for a long time. So that it is not silent meanwhile, it
-// reports Trouble to the user as News. A request counts as answered if DynamoDB executed or
-// rejected it. It counts as failed if it got no reply, an unreadable reply, a server error
-// (5xx) or throttling. A request that leasehold itself has cancelled does not count.
+// leasehold repeats failed requests for a long time. In that time it reports Trouble to the
+// user as News. A request counts as answered if DynamoDB executed or rejected it. It counts
+// as failed if it got no reply, an unreadable reply, a server error (5xx) or throttling. A
+// request that leasehold itself has cancelled does not count.
 //
 // The package prints nothing and does not depend on any command.
 package requests

@@ -100,8 +100,8 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Metered returns a copy of db that counts its requests, and a function that returns the
-// counts: how many requests were answered so far, and how many read units they consumed.
+// Metered returns a copy of db that counts its requests. The function that it returns
+// reports how many requests have got a reply, and how many read units they consumed.
 func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads float64)) {
 	var mu sync.Mutex
 	var requests int

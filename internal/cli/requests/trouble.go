@@ -21,7 +21,7 @@ type Trouble struct {
 	why       string        // error of the last failed request; empty if no request has failed
 	throttled bool
 	unsent    bool // true if no request could be sent, for example for lack of credentials
-	nowhere   bool // true if DNS knows no host of the server's name, and no request was ever answered
+	nowhere   bool // true if DNS does not know the server's host name, and no request was ever answered
 	silent    bool // true if no reply arrived in time, or none has arrived yet
 	answers   int  // how many requests were answered before the trouble began
 }
@@ -89,7 +89,7 @@ type News struct {
 type Telling struct {
 	mu     sync.Mutex // locked during a report
 	paused bool
-	told   Trouble   // trouble as last reported; its lasts is zero if none was reported, or the trouble has ended
+	told   Trouble   // last reported trouble; its field lasts is zero if no trouble was reported or it has ended
 	at     time.Time // when trouble was last reported; zero if never
 	stop   func()
 }
@@ -143,7 +143,7 @@ func (t *Telling) End() { t.stop() }
 type Health struct {
 	mu     sync.Mutex
 	failed *Request  // the last request if it failed; nil if it was answered
-	since  time.Time // when the first of the failed requests began, counted since the last answered one
+	since  time.Time // when the first request began that has failed since the last answered request
 
 	open       map[*Pending]struct{} // waits in progress
 	answeredAt time.Time             // when a request was last answered; zero if never

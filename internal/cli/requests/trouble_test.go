@@ -37,7 +37,7 @@ func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 
 // If the configured Region does not exist in AWS, its DynamoDB endpoint has no DNS entry.
 // The first lookup then fails at once.
-func TestFailureToResolveHostNameIsReportedAtOnce(t *testing.T) {
+func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
 			Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.eu-wset-1.amazonaws.com", IsNotFound: true},
@@ -61,7 +61,7 @@ func TestFailureToResolveHostNameIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-func TestRepeatedRequestFailuresAreReportedOncePerMinute(t *testing.T) {
+func TestRequestFailuresAreReportedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, told := &Health{}, &Telling{}
 		var said []string

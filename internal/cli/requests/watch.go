@@ -58,7 +58,8 @@ type operation struct {
 func (*operation) ID() string { return middlewareID }
 
 // HandleInitialize is called by the SDK once for each operation. If the operation fails
-// because no request could be signed, HandleInitialize reports this to the Healths.
+// because no request could be signed, HandleInitialize reports this to the Health of each
+// Watch.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -197,9 +198,9 @@ func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 // cancelled reports whether the request failed because leasehold cancelled it.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// noSuchHost reports whether the request failed because DNS knows no host of the server's
-// name. This happens if the Region does not exist in AWS, and sometimes for a short time
-// with a new name.
+// noSuchHost reports whether the request failed because DNS does not know the server's
+// host name. This happens if the Region does not exist in AWS, and sometimes for a short
+// time with a new name.
 func (r Request) noSuchHost() bool {
 	dns, is := failure.As[*net.DNSError](r.Err)
 	return is && dns.IsNotFound

@@ -26,10 +26,10 @@ func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	}
 	unwritten := s.end()
 	if took := time.Since(began); took > patience {
-		t.Errorf("it took %v", took)
+		t.Errorf("the writes took %v", took)
 	}
 	if unwritten < events-eventsKept-100 { // 100 for the events that are in the kernel's pipe buffer
-		t.Errorf("%d of %d events are said to be unwritten", unwritten, events)
+		t.Errorf("%d of %d events were reported as unwritten", unwritten, events)
 	}
 }
 

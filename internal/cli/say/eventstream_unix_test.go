@@ -35,7 +35,7 @@ func TestEventStreamWaitsForReaderOfFIFO(t *testing.T) {
 	})
 }
 
-func TestEventStreamCannotBeOpenedIfFIFOHasNoReader(t *testing.T) {
+func TestEventStreamFailsIfFIFOHasNoReader(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -136,8 +136,8 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 	return nil
 }
 
-// fields returns the names and values of the fields to print. The names are those in the
-// JSON. Fields with an empty value are not printed.
+// fields returns the names and values of the fields to print. The names are the same as
+// in the JSON. Fields with an empty value are not printed.
 func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	rec := r.Record
 	owner, held, at := shortCell(rec.Owner), "", moment

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestLeaseTextShowsExpiryIfRecordHasNoLeaseDuration(t *testing.T) {
+func TestLeaseTextShowsExpiryIfDurationIsUnknown(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]leasehold.Record{
 		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
@@ -27,14 +27,14 @@ func TestLeaseTextShowsExpiryIfRecordHasNoLeaseDuration(t *testing.T) {
 	}
 }
 
-func TestDoneMarkOfPeriodicWorkShowsStartOfPeriodAndOwner(t *testing.T) {
+func TestDoneTextShowsPeriodAndOwner(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestWaitersAreShownInQueueOrderWithStartOfEachWait(t *testing.T) {
+func TestWaitersAreShownInQueueOrder(t *testing.T) {
 	var r leasehold.Record
 	for i, owner := range []string{"ann/abcdefghijklmnopqrstuvwxyz", "carl/abcdefghijklmnopqrstuvwxyz"} {
 		r.Waiting = append(r.Waiting, struct {
@@ -48,7 +48,7 @@ func TestWaitersAreShownInQueueOrderWithStartOfEachWait(t *testing.T) {
 	}
 }
 
-func TestFieldNoQueueUntilIsShownUntilThatTime(t *testing.T) {
+func TestRecordOutputOmitsPastNoQueueUntil(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {
@@ -59,7 +59,7 @@ func TestFieldNoQueueUntilIsShownUntilThatTime(t *testing.T) {
 	}
 }
 
-func TestListingShortensLongNamesToFitTerminalWidth(t *testing.T) {
+func TestListingShortensNamesToTerminalWidth(t *testing.T) {
 	now := time.Now()
 	long := leasehold.Record{
 		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
@@ -82,13 +82,13 @@ func TestListingShortensLongNamesToFitTerminalWidth(t *testing.T) {
 				}
 				for _, line := range lines {
 					if utf8.RuneCountInString(line) > columns {
-						t.Errorf("%d columns, not %d: %s", utf8.RuneCountInString(line), columns, line)
+						t.Errorf("%d columns, want at most %d: %s", utf8.RuneCountInString(line), columns, line)
 					}
 				}
 				if !strings.HasPrefix(lines[1], "tenants/") || !strings.Contains(lines[1], "part-007  ") || !strings.Contains(lines[1], "1764230400000042") {
-					t.Errorf("%d columns: not the beginning and the end: %s", columns, lines[1])
+					t.Errorf("%d columns: the beginning or the end is missing: %s", columns, lines[1])
 				}
-				lab.Want(t, fmt.Sprint("the whole key in columns: ", columns), strings.Contains(lines[1], long.Key.Partition), (columns == 200))
+				lab.Want(t, fmt.Sprint("the key is shown whole in columns: ", columns), strings.Contains(lines[1], long.Key.Partition), (columns == 200))
 				for _, name := range []string{"OWNER", "TOKEN"} {
 					before, _, _ := strings.Cut(lines[0], name)
 					at := utf8.RuneCountInString(before)
@@ -101,11 +101,11 @@ func TestListingShortensLongNamesToFitTerminalWidth(t *testing.T) {
 	}
 	var pipe bytes.Buffer
 	if err := (Listing{}).Write(&pipe, []Record{{Record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
-		t.Errorf("a pipe has %q, %v", &pipe, err)
+		t.Errorf("the output in a pipe is %q, %v", &pipe, err)
 	}
 }
 
-func TestListingAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
+func TestTerminalListingMarksSharedLeases(t *testing.T) {
 	now := time.Now()
 	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
@@ -114,7 +114,7 @@ func TestListingAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
 	}
 }
 
-func TestListingAtTerminalShowsDataOfHolder(t *testing.T) {
+func TestTerminalListingShowsHolderData(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "ci/1", Lease: time.Second, GrantedAt: time.Now(), Data: []byte("deploying v42")}
 	for _, tc := range []struct {
 		terminal, released, want bool
@@ -129,7 +129,7 @@ func TestListingAtTerminalShowsDataOfHolder(t *testing.T) {
 	}
 }
 
-func TestListingAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
+func TestTerminalListingShowsDoneMarkOfLastGrant(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{
@@ -142,7 +142,7 @@ func TestListingAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
 		var out bytes.Buffer
 		lab.OK(t, (Listing{Terminal: true, Columns: 80, States: true}).Write(&out, []Record{r}, night))
 		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
-			t.Errorf("not %s: %s", want, &out)
+			t.Errorf("want %s: %s", want, &out)
 		}
 	}
 	// The done mark in this record has an earlier grant's token. So it must not appear as
@@ -153,7 +153,7 @@ func TestListingAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
 	}
 }
 
-func TestListingCountsHoldingTimeOfDeadHolderUntilLeaseExpiry(t *testing.T) {
+func TestHoldTimeOfDeadHolderEndsAtLeaseExpiry(t *testing.T) {
 	now := time.Now()
 	granted := now.Add(-3 * time.Minute)
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
@@ -190,7 +190,7 @@ func TestOutputEscapesControlCharactersInText(t *testing.T) {
 	}
 }
 
-func TestRecordDataIsUnchangedInPipeAndEscapedAtTerminal(t *testing.T) {
+func TestDataIsEscapedOnlyAtTerminal(t *testing.T) {
 	data := []byte("\x1b[2J\xff\u202e\n")
 	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
 		var got bytes.Buffer

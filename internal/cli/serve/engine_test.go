@@ -102,7 +102,7 @@ func TestLocalServerDisconnectsSlowClient(t *testing.T) {
 	}
 }
 
-func TestLocalServerAnswersDespiteManyIdleConnections(t *testing.T) {
+func TestLocalServerAnswersDespiteIdleConnections(t *testing.T) {
 	serveLocally(t, func(t *testing.T, dial func() net.Conn) {
 		for range 500 {
 			c := dial()
@@ -139,7 +139,7 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 		"HTTP/9":                   {"POST / HTTP/9.0\r\n" + target + "\r\n", 505},
 		"two hosts":                {"POST / HTTP/1.1\r\nHost: localhost\r\n" + target + "\r\n", 400},
 		"no host":                  {"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 400},
-		"a chunk of no size":       {"POST / HTTP/1.1\r\n" + target + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n0\r\n\r\n", 400},
+		"a chunk without a size":   {"POST / HTTP/1.1\r\n" + target + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n0\r\n\r\n", 400},
 		"a chunk that is too long": {"POST / HTTP/1.1\r\n" + target + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{}", 400},
 		"another encoding":         {"POST / HTTP/1.1\r\n" + target + "Transfer-Encoding: gzip\r\n\r\n", 501},
 		"a negative length":        {"POST / HTTP/1.1\r\n" + target + "Content-Length: -1\r\n\r\n", 400},
@@ -148,7 +148,7 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 		"no target":                {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", 400},
 		"a target of another API":  {"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: Kinesis_20131202.ListStreams\r\nContent-Length: 2\r\n\r\n{}", 400},
 		"a GET":                    {"GET / HTTP/1.1\r\n" + target + "\r\n", 400},
-		"no JSON":                  {"POST / HTTP/1.1\r\n" + target + "Content-Length: 3\r\n\r\n\xff{}", 400},
+		"a body that is not JSON":  {"POST / HTTP/1.1\r\n" + target + "Content-Length: 3\r\n\r\n\xff{}", 400},
 		"JSON without an end":      {"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.PutItem\r\n" + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(deep)) + deep, 400},
 		"a body of 17 MB":          {"POST / HTTP/1.1\r\n" + target + "Content-Length: 17825792\r\n\r\n" + strings.Repeat(" ", 17<<20), 413},
 	} {
@@ -160,7 +160,7 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 					t.Errorf("%d %.200q, want %d", status, body, tc.want)
 				}
 				if status, body := says(t, dial(), listTables); status != http.StatusOK {
-					t.Errorf("the next client is told %d %s", status, body)
+					t.Errorf("the next client receives %d %s", status, body)
 				}
 			})
 		})
@@ -177,18 +177,18 @@ func TestUIListensOnAllAddressesOfItsHostName(t *testing.T) {
 	defer at.Close()
 	host, port, err := net.SplitHostPort(at.Host)
 	if err != nil || at.Host != at.Name || !strings.HasSuffix(host, ".localhost") {
-		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)
+		t.Errorf("the host is %s, the name is %s", at.Host, at.Name)
 	}
 	for _, ip := range []string{"127.0.0.1", "::1"} {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(ip, port))
 		if err == nil {
-			t.Errorf("somebody else can listen on %s", l.Addr())
+			t.Errorf("another process can listen on %s", l.Addr())
 			_ = l.Close()
 		}
 	}
 }
 
-func TestUIDoesNotStartIfPortIsInUseOnOneLoopbackAddress(t *testing.T) {
+func TestUINeedsItsPortOnBothLoopbackAddresses(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -197,10 +197,10 @@ func TestUIDoesNotStartIfPortIsInUseOnOneLoopbackAddress(t *testing.T) {
 		defer theirs.Close()
 		_, port, _ := net.SplitHostPort(theirs.Addr().String())
 		if at, err := ForPage(t.Context(), net.JoinHostPort(c[0], port), false); err == nil {
-			t.Errorf("it listens on %s alone", at.Listeners[0].Addr())
+			t.Errorf("the UI listens on %s alone", at.Listeners[0].Addr())
 			at.Close()
 		} else if !strings.Contains(err.Error(), "is in use") {
-			t.Errorf("it says %q", err)
+			t.Errorf("the error is %q", err)
 		}
 	}
 }
@@ -209,11 +209,11 @@ func TestUIPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
 	at := lab.Must(ForPage(t.Context(), "0.0.0.0:0", true))(t)
 	defer at.Close()
 	if strings.Contains(at.Host, "localhost") || at.Name == at.Host || len(at.Listeners) != 1 {
-		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)
+		t.Errorf("the host is %s, the name is %s", at.Host, at.Name)
 	}
 }
 
-func TestProbeServerListensOnLoopbackUnlessAddressNamesHost(t *testing.T) {
+func TestProbeServerListensOnLoopbackByDefault(t *testing.T) {
 	for addr, local := range map[string]bool{":0": true, "127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false} {
 		l, err := ForProbes(t.Context(), addr)
 		if err != nil {
@@ -221,10 +221,10 @@ func TestProbeServerListensOnLoopbackUnlessAddressNamesHost(t *testing.T) {
 			continue
 		}
 		if got := l.Addr().(*net.TCPAddr); got.IP.IsLoopback() != local || got.Port == 0 {
-			t.Errorf("%s: it listens on %v", addr, got)
+			t.Errorf("%s: the server listens on %v", addr, got)
 		}
 		if _, err := ForProbes(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "is in use: choose another address with --http") {
-			t.Errorf("%s, again: %v", addr, err)
+			t.Errorf("%s, a second time: %v", addr, err)
 		}
 		_ = l.Close()
 	}
@@ -256,7 +256,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	return status
 }
 
-func TestProbeServerOnLoopbackRejectsNonLocalHostHeaders(t *testing.T) {
+func TestProbeServerOnLoopbackChecksHostHeader(t *testing.T) {
 	for host, want := range map[string][2]int{ // expected status by Host header: from a server on loopback, and from a server on another address
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},
@@ -273,7 +273,7 @@ func TestProbeServerOnLoopbackRejectsNonLocalHostHeaders(t *testing.T) {
 	}
 }
 
-func TestProbeServerDisconnectsClientWithIncompleteRequest(t *testing.T) {
+func TestProbeServerDisconnectsSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := pipes{make(chan net.Conn), make(chan struct{})}
 		began := time.Now()

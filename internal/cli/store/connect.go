@@ -150,7 +150,7 @@ const (
 )
 
 // hasForm reports whether s matches the regular expression form. It compiles form at each
-// call, because one run of leasehold needs few of the forms, and each of them rarely twice.
+// call, because one run of leasehold needs only a few forms, and rarely one of them twice.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
 // checkRegion returns an error if region cannot be an AWS Region. If otherServer is true,

@@ -41,7 +41,7 @@ func (s *failingStore) Update(fn func(localdynamo.Tx) error) error {
 	return s.Store.Update(fn)
 }
 
-func TestErrorForFailedWriteToStoreFileNamesCauseAndRemedy(t *testing.T) {
+func TestStoreFileErrorNamesCauseAndRemedy(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "the disk is full: free some space there",
 		syscall.EDQUOT: "this user's disk quota is used up: free some space there",
@@ -68,7 +68,7 @@ func TestErrorForFailedWriteToStoreFileNamesCauseAndRemedy(t *testing.T) {
 				"key": &types.AttributeValueMemberS{Value: "k"},
 			}}, once)
 			if err == nil {
-				t.Fatal("written to a disk that is full")
+				t.Fatal("the write succeeded despite the fault")
 			}
 			time.Sleep(3 * time.Second)
 			if refused := decide.Classify(err).Cause == decide.Refused; refused == fault.Passes() {
@@ -76,12 +76,12 @@ func TestErrorForFailedWriteToStoreFileNamesCauseAndRemedy(t *testing.T) {
 			}
 			line := s.Health.Trouble(s.Server()).News().Line
 			if fault.Passes() && (!strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser")) {
-				t.Errorf("%v: the wait says: %s", errno, line)
+				t.Errorf("%v: the wait reports: %s", errno, line)
 			}
 			for _, err := range []error{err, &leasehold.OpError{Op: "acquire", Key: leasehold.Key{Partition: "k"}, Table: "locks", Err: err}} {
 				text := failure.Text(err, s.Where())
 				if !strings.Contains(text, ": "+want) || strings.Contains(text, "DynamoDB") || strings.Contains(text, "network") || strings.Contains(text, "try again later") {
-					t.Errorf("%v: the error says: %s", errno, text)
+					t.Errorf("%v: the error is: %s", errno, text)
 				}
 			}
 		})

@@ -93,7 +93,7 @@ func (s *Settings) Place(granted string) (Place, error) {
 }
 
 // placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns
-// an error if both are set, because the user may have forgotten to unset one of them, and a
+// an error if both are set, because the user may have forgotten to unset one of them. A
 // lock in the wrong store would be worse than an error. Both may be set only if an outer
 // "leasehold run" has set them for its CMD.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {

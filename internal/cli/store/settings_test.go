@@ -26,7 +26,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestStoreIsChosenByFlagThenEnvironmentThenDefault(t *testing.T) {
+func TestStoreComesFromFlagEnvironmentOrDefault(t *testing.T) {
 	home := t.TempDir()
 	for _, c := range []struct {
 		name    string
@@ -40,50 +40,50 @@ func TestStoreIsChosenByFlagThenEnvironmentThenDefault(t *testing.T) {
 		file    string
 		err     string
 	}{
-		{name: "nothing is said", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "no setting", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
 		{name: "a state directory", env: map[string]string{"XDG_STATE_HOME": "/s"}, table: "leasehold", file: "/s/leasehold/locks.db"},
-		{name: "a relative one does not count", env: map[string]string{"XDG_STATE_HOME": "s"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a relative state directory is ignored", env: map[string]string{"XDG_STATE_HOME": "s"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
 		{name: "a table", flags: Settings{Table: "t"}, table: "t"},
 		{name: "a file", flags: Settings{File: "/f"}, table: "leasehold", file: "/f"},
 		{name: "a table in a file", flags: Settings{File: "/f", Table: "t"}, table: "t", file: "/f"},
 		{name: "a table in the environment", env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "t"},
 		{name: "a file in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "AWS_REGION": "x"}, table: "leasehold", file: "/f"},
 		{name: "both in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t"}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
-		{name: "both as run sets them", env: map[string]string{
+		{name: "both, as an outer run has set them", env: map[string]string{
 			"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t",
 		}, outer: [2]string{"t", "/f"}, table: "t", file: "/f"},
-		{name: "a table beside what run sets", env: map[string]string{
+		{name: "both, but an outer run has set only the file", env: map[string]string{
 			"LEASEHOLD_FILE": "/f", "LEASEHOLD_TABLE": "t",
 		}, outer: [2]string{DefaultTable, "/f"}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
 		{name: "an empty table", env: map[string]string{"LEASEHOLD_TABLE": ""}, err: "LEASEHOLD_TABLE is set but empty"},
 		{name: "an empty file beside a table", env: map[string]string{"LEASEHOLD_TABLE": "t", "LEASEHOLD_FILE": ""}, err: "LEASEHOLD_FILE is set but empty"},
-		{name: "a flag sets what is empty aside", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_TABLE": ""}, table: "t"},
+		{name: "a flag overrides an empty variable", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_TABLE": ""}, table: "t"},
 		{name: "a table is required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, err: "no table: LEASEHOLD_REQUIRE_TABLE is set"},
-		{name: "a table is required, a file there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_FILE": "/f"}, err: "LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE"},
-		{name: "a table is required and there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_TABLE": "t"}, table: "t"},
+		{name: "a table is required, but a file is set", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_FILE": "/f"}, err: "LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE"},
+		{name: "a table is required and set", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_TABLE": "t"}, table: "t"},
 		{name: "a table is required and a grant names it", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, granted: "t", table: "t"},
 		{name: "a table is not required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "0", "LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
-		{name: "a machine's store that is there", machine: home, table: "leasehold", file: home + "/locks.db"},
-		{name: "a machine's store that is not there", machine: home + "/none", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "a machine's store that exists", machine: home, table: "leasehold", file: home + "/locks.db"},
+		{name: "a machine's store that does not exist", machine: home + "/none", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
 		{name: "a machine's store, no home", machine: home, env: map[string]string{"HOME": ""}, table: "leasehold", file: home + "/locks.db"},
 		{name: "a machine's store and AWS", machine: home, env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
-		{name: "the flag sets the file aside", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "t"},
-		{name: "the flag sets the table aside", flags: Settings{File: "/f"}, env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "leasehold", file: "/f"},
+		{name: "the flag for the table overrides the file", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "t"},
+		{name: "the flag for the file overrides the table", flags: Settings{File: "/f"}, env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "leasehold", file: "/f"},
 		{name: "an AWS setting", env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
-		{name: "an older one", env: map[string]string{"AWS_DEFAULT_REGION": "x"}, err: "AWS_DEFAULT_REGION is set"},
-		{name: "a setting of leasehold's own", env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
-		{name: "a table is required beside AWS", env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
-		{name: "a table beside AWS", env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_TABLE": "t"}, table: "t"},
-		{name: "keys", env: map[string]string{"AWS_ACCESS_KEY_ID": "x"}, err: "AWS_ACCESS_KEY_ID is set"},
-		{name: "a container", env: map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": "x"}, err: "AWS_CONTAINER_CREDENTIALS_FULL_URI is set"},
-		{name: "a web identity", env: map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "x"}, err: "AWS_WEB_IDENTITY_TOKEN_FILE is set"},
+		{name: "an older AWS setting", env: map[string]string{"AWS_DEFAULT_REGION": "x"}, err: "AWS_DEFAULT_REGION is set"},
+		{name: "an AWS setting for leasehold only", env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
+		{name: "a table is required despite an AWS setting", env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
+		{name: "a table and an AWS setting", env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_TABLE": "t"}, table: "t"},
+		{name: "AWS access keys", env: map[string]string{"AWS_ACCESS_KEY_ID": "x"}, err: "AWS_ACCESS_KEY_ID is set"},
+		{name: "AWS container credentials", env: map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": "x"}, err: "AWS_CONTAINER_CREDENTIALS_FULL_URI is set"},
+		{name: "an AWS web identity", env: map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "x"}, err: "AWS_WEB_IDENTITY_TOKEN_FILE is set"},
 		{name: "an AWS flag", flags: Settings{Region: "x"}, err: "--region is set"},
 		{name: "an AWS flag and a file", flags: Settings{Profile: "x", File: "/f"}, err: "--profile is for DynamoDB"},
 		{name: "a grant names the table", env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "a grant of the local store", granted: "leasehold", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
-		{name: "on trial beside AWS", trial: true, env: map[string]string{"AWS_REGION": "x"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
-		{name: "on trial, and asked for AWS", trial: true, flags: Settings{Region: "x"}, err: "--region is set"},
-		{name: "on trial, and a setting of leasehold's own", trial: true, env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
+		{name: "on trial with an AWS setting", trial: true, env: map[string]string{"AWS_REGION": "x"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial with an AWS flag", trial: true, flags: Settings{Region: "x"}, err: "--region is set"},
+		{name: "on trial with an AWS setting for leasehold only", trial: true, env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
 		{name: "on trial, and a table is required", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
 		{name: "on trial, and a grant names the table", trial: true, env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "no home", env: map[string]string{"HOME": ""}, err: "neither HOME nor XDG_STATE_HOME"},
@@ -115,7 +115,7 @@ func TestStoreIsChosenByFlagThenEnvironmentThenDefault(t *testing.T) {
 	}
 }
 
-func TestSourceOfRegionIsReportedAsFlagVariableProfileOrARN(t *testing.T) {
+func TestSourceOfRegionIsReported(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
 	for _, c := range []struct {
 		name  string
@@ -141,7 +141,7 @@ func TestSourceOfRegionIsReportedAsFlagVariableProfileOrARN(t *testing.T) {
 	}
 }
 
-func TestAdviceForTableThatDoesNotFitLayoutSuggestsFlags(t *testing.T) {
+func TestLayoutMismatchSuggestsFlags(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		is, asked layout.Layout
@@ -184,7 +184,7 @@ func refusedBy(code string) requests.Request {
 	return requests.Request{Err: &smithy.GenericAPIError{Code: code}}
 }
 
-func TestCredentialSourceReloadsRejectedCredentials(t *testing.T) {
+func TestRejectedCredentialsAreReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		var fails error
@@ -204,17 +204,17 @@ func TestCredentialSourceReloadsRejectedCredentials(t *testing.T) {
 			has("after "+code, "key0")
 		}
 		source.saw(refusedBy("ExpiredTokenException"))
-		has("after a refusal", "key1")
+		has("after a rejection", "key1")
 		has("later", "key1")
 		source.saw(refusedBy("UnrecognizedClientException"))
-		has("after a refusal within the pause", "key1")
+		has("after a rejection within the pause", "key1")
 		time.Sleep(reloadPause)
 		has("after the pause", "key2")
 		fails = errors.New("half a file")
 		time.Sleep(reloadPause)
 		source.saw(refusedBy("InvalidSignatureException"))
-		has("after a load that has failed", "key2")
-		has("within the pause after it", "key2")
+		has("after a failed load", "key2")
+		has("within the pause after the failed load", "key2")
 		fails = nil
 		time.Sleep(reloadPause)
 		has("after the next load", "key4")
@@ -263,7 +263,7 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 	}
 }
 
-func TestShortestLeaseLeavesMinimumTrustAtEveryMaxSkew(t *testing.T) {
+func TestShortestLeaseLeavesMinimumTrust(t *testing.T) {
 	for skew, shortest := range map[time.Duration]time.Duration{
 		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
 		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,

@@ -33,7 +33,7 @@ type Store struct {
 
 	Health  requests.Health                      // records which requests were answered, and when
 	Trouble *requests.Telling                    // reports to the user that requests fail
-	Used    func() (answered int, reads float64) // returns how many requests were answered and how many read units they consumed; may be nil
+	Used    func() (answered int, reads float64) // returns how many requests have got a reply and how many read units they consumed; may be nil
 
 	failover []string    // Regions in --failover
 	regions  *regions.DB // client for several Regions; nil without --failover, and before the first call of Requests
@@ -253,7 +253,7 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 
 // TrialKey returns a key with which "doctor" or "demo" tries out the table. It contains sort
-// only if the table has a sort key, and the layout no default for it.
+// only if the table has a sort key and the layout has no default for it.
 func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	key := s.Key(partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {

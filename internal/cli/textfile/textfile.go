@@ -117,7 +117,7 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	if r.path == "" {
 		return nil
 	}
-	for { // repeated if another run of the same key, as with --permits, wrote the file meanwhile
+	for { // repeated if another run of the same key, as with --permits, has just written the file
 		content, values, problem := r.before()
 		if problem == nil {
 			r.change(values, now, code, err)

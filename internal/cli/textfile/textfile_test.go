@@ -15,24 +15,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestDocsPageListsExactlyMetricsInMetricsFile(t *testing.T) {
+func TestDocsListMetricsOfMetricsFile(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
 	var names []string
 	for _, of := range metrics {
 		name := metricPrefix + of.name
 		names = append(names, name)
 		if !regexp.MustCompile("\\| `" + name + "` \\|").Match(page) {
-			t.Errorf("%s is in no table", name)
+			t.Errorf("%s is in no table of the page", name)
 		}
 	}
 	for _, name := range regexp.MustCompile(metricPrefix+`\w+`).FindAll(page, -1) {
 		if !slices.Contains(names, string(name)) {
-			t.Errorf("there is no %s", name)
+			t.Errorf("the page names %s, which does not exist", name)
 		}
 	}
 }
 
-func TestMetricsFileCountsLostLockOfEveryConcurrentRun(t *testing.T) {
+func TestMetricsFileCountsLossesOfConcurrentRuns(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")
 	}

@@ -46,7 +46,7 @@ func TestWatchdogSendsNoSignalToGroupWithReusedID(t *testing.T) {
 	pid := another.cmd.Process.Pid
 	began := Began(pid)
 	if began == 0 {
-		t.Fatal("it has no beginning")
+		t.Fatal("the process has no start time")
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		for _, groupOnly := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestWatchdogSendsNoSignalToGroupWithReusedID(t *testing.T) {
 	}
 	Descent{Supervisor: pid, Began: began, GroupOnly: true}.Signal(pid, syscall.SIGKILL)
 	if another.lives() {
-		t.Error("CMD itself was not")
+		t.Error("CMD was not killed")
 	}
 }
 
@@ -66,7 +66,7 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	another := startEcho(t, "cat")
 	found, ok := readProcess(another.cmd.Process.Pid)
 	if !ok {
-		t.Fatal("there is none")
+		t.Fatal("the process was not found")
 	}
 	before := found
 	before.began--
@@ -76,22 +76,22 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	}
 	found.kill()
 	if another.lives() {
-		t.Error("the process itself was not")
+		t.Error("the process itself was not killed")
 	}
 }
 
-func TestDescendantsOfCMDExcludeChildrenOfProcessWithReusedPID(t *testing.T) {
-	// This process represents one that has got the process id of a dead supervisor.
+func TestDescendantsExcludeChildrenOfReusedPID(t *testing.T) {
+	// This process stands for a process that reuses the id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
 	// If the process answers, it has started its child, which is in another process group.
 	if !another.lives() {
-		t.Fatal("it does not answer")
+		t.Fatal("the process does not answer")
 	}
 	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)
 	if err != nil || len(all) > 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if left, err := childrenOf(another.cmd.Process.Pid); err != nil || len(left) == 0 {
-		t.Errorf("it has no children: %v, %v", left, err)
+		t.Errorf("the process has no children: %v, %v", left, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// recordedWatchdog is a watchdog that uses the clock of a synctest bubble. The field did
-// lists the signals that it would have sent, with their times.
+// recordedWatchdog is a watchdog that uses the clock of a synctest bubble. It sends no
+// signals. Instead it appends each signal, with its time, to the field did.
 type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string
@@ -59,7 +59,7 @@ func (k *recordedWatchdog) end(how string) {
 	<-k.done
 }
 
-func TestWatchdogSignalsCMDBeforeTrustEndsAndKillsItAtEnd(t *testing.T) {
+func TestWatchdogStopsCMDWhenTrustEnds(t *testing.T) {
 	type step struct {
 		after time.Duration // time since the previous step
 		order string        // the last is OrderDone, or "" for the death of the supervisor
@@ -104,7 +104,7 @@ func TestWatchdogSignalsCMDBeforeTrustEndsAndKillsItAtEnd(t *testing.T) {
 					}
 				}
 				if !slices.Equal(k.did, c.want) {
-					t.Errorf("it did %v, not %v", k.did, c.want)
+					t.Errorf("the signals are %v, want %v", k.did, c.want)
 				}
 			})
 		})

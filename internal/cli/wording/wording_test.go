@@ -33,7 +33,7 @@ func TestFillWrapsTextAtSpacesAndKeepsAllWords(t *testing.T) {
 					t.Errorf("line %d is not indented: %q", i, line)
 				}
 				if utf8.RuneCountInString(line) > columns && strings.Contains(strings.TrimSpace(rest), " ") {
-					t.Errorf("%d columns, not %d: %q", utf8.RuneCountInString(line), columns, line)
+					t.Errorf("%d columns, want at most %d: %q", utf8.RuneCountInString(line), columns, line)
 				}
 				lines[i] = rest
 			}
@@ -46,10 +46,10 @@ func TestSuggestedCommandStaysOnOneLine(t *testing.T) {
 	const command = "leasehold break --token 1764230400000042 --reason 'it hangs: twice' --yes import/7"
 	got := Fill("leasehold: ", "import/7 is held by host/4711/k3f9: break asks at a terminal, and there is none: to break this grant type "+command, 80)
 	if !strings.Contains(got, command+"\n") {
-		t.Errorf("it is broken:\n%s", got)
+		t.Errorf("the command is split:\n%s", got)
 	}
 	got = Fill("", "Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals, or in as many as you like.", 80)
 	if !strings.Contains(got, "leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30',") || strings.Count(got, "\n") != 2 {
-		t.Errorf("it is broken:\n%s", got)
+		t.Errorf("the command is split:\n%s", got)
 	}
 }

@@ -1,4 +1,4 @@
-// The page: what is the same in every view.
+// The parts of the page that every view has.
 
 import { by, h, text } from "./dom.js";
 import { fullTime, number, time, zone, zoneName } from "./format.js";
@@ -29,7 +29,7 @@ function reading() {
   by("reading").title = s.pass.at ? `The last pass over the table read ${number(s.pass.items)} items in ${(s.pass.tookMs / 1000).toFixed(1)} s and ended at ${fullTime(s.pass.at)}.` : "";
 }
 
-/** freshness says whether what is shown is how things are. */
+/** freshness shows whether the content is up to date. */
 function freshness() {
   const since = unknownSince();
   const s = state.status;
@@ -48,7 +48,7 @@ function freshness() {
   text(live, why ? "stale" : silent ? "connecting" : "live");
 }
 
-/** news tells who cannot see the list what has become of it. */
+/** news tells screen reader users how many holders have died. */
 let dead = null;
 function news() {
   if (!state.status?.whole) return;

@@ -1,4 +1,4 @@
-// Breaking the grant that is shown, and no other.
+// The dialog that breaks a grant.
 
 import { facts, who } from "./card.js";
 import { by, h, text, visible } from "./dom.js";
@@ -6,10 +6,10 @@ import { post, state } from "./state.js";
 
 const dialog = by("dialog");
 
-/** now says who holds the lock, by a grant that was read a moment ago. */
+/** now describes the holder in g, a record that the server has just read. */
 const now = (g) => (g.released ? [h("p", {}, "Nobody holds it now.")] : [who(g), facts(g, state.lock?.row)]);
 
-/** breakDialog shows the holder as it is now, and asks for the key to be typed. */
+/** breakDialog shows the current holder. To break its grant, the user types the key. */
 export async function breakDialog(which) {
   const body = h("div", {}, h("p", {}, "Reading the record…"));
   const result = h("p", { class: "result", role: "status" });
@@ -25,7 +25,7 @@ export async function breakDialog(which) {
   const typed = h("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: () => check() });
   const reason = h("input", { id: "reason", maxlength: "1000", autocomplete: "off" });
   const submit = h("button", { type: "submit", form: "break", class: "danger", disabled: true }, "Break this grant");
-  const key = () => (typed.value === visible(which.key) ? which.key : typed.value); // as it is, or as it is shown
+  const key = () => (typed.value === visible(which.key) ? which.key : typed.value); // the key itself, or its escaped form
   const check = () => { submit.disabled = key() !== which.key; };
   const warning = g.dead
     ? "Its lease has run out: the holder is dead or stuck. If it renews before you are done, nothing is broken."

@@ -1,4 +1,4 @@
-// What is said of one holder: on its card, and in the dialog that breaks its grant.
+// One holder, as its card and the break dialog show it.
 
 import { h } from "./dom.js";
 import { asText, bytes, fullTime, shortOwner, time } from "./format.js";
@@ -6,11 +6,11 @@ import { layoutOf } from "./list.js";
 import { now, state } from "./state.js";
 import { toLock } from "./view.js";
 
-/** who names a holder x. */
+/** who shows the name of the holder x. */
 export const who = (x) => h("p", { class: "who", title: x.record.owner }, h("strong", {}, shortOwner(x.record.owner) || "somebody"),
   x.dead ? h("span", { class: "pill dead" }, "dead") : null);
 
-/** facts lists what is known of a holder x of row, as the leader of a term if term is true. */
+/** facts lists facts about the holder x of row. If term is true, x is shown as a leader. */
 export const facts = (x, row, term) => h("dl", {},
   item(term ? "Term" : "Token", String(x.record.token ?? "none: another library granted it")),
   term ? item("Value", asText(bytes(x.record.data)) || "none") : null,
@@ -19,7 +19,7 @@ export const facts = (x, row, term) => h("dl", {},
   inSession(x, row) ? item("Session", sessionLink(x.session)) : null,
   item("Layout", row ? layoutOf(row) : ""));
 
-/** renewed says when a holder x of row was seen to renew. */
+/** renewed returns text about the last renewal of the holder x of row. */
 export function renewed(x, row) {
   if (inSession(x, row)) return "by its session";
   return x.since ? `${time(x.since, now())}, ${x.n ?? 0} seen` : "not seen yet";

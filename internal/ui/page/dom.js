@@ -1,11 +1,11 @@
-// Elements, made without markup: what a record contains is only ever text.
+// Creates elements without parsing HTML, so text in a record cannot become markup.
 
-/** h makes an element: h("a", {href: "/"}, "text", child). */
+/** h creates an element: h("a", {href: "/"}, "text", child). */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** svg makes an element of a drawing. */
+/** svg creates an SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
@@ -20,7 +20,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** text sets an element's text, if it differs. */
+/** text sets an element's text unless it is already set. */
 export function text(element, value) {
   const shown = shownIn(element, value);
   if (element.textContent !== shown) element.textContent = shown;
@@ -28,15 +28,15 @@ export function text(element, value) {
 
 const shownIn = (element, value) => visible(value, element.localName === "pre" ? "\n\t" : "");
 
-// What turns the direction of text, or is not seen: the same as in Go's internal/visible.
+// Characters that are invisible or change the direction of text, as in Go's internal/visible.
 const unseen = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]|(?! )\p{Zs}/gu;
 const short = { "\n": "\\n", "\t": "\\t" };
 
-/** visible is a text with what does not show as itself escaped, but for those characters. */
+/** visible escapes invisible characters in a text, except the characters in but. */
 export function visible(value, but = "") {
   const escape = (c) => short[c] ?? [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
   return String(value).replace(unseen, (c) => (but.includes(c) ? c : escape(c)));
 }
 
-/** by returns the element with that id. */
+/** by returns the element with the given id. */
 export const by = (id) => document.getElementById(id);

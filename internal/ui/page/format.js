@@ -1,9 +1,9 @@
-// How values are written for people.
+// Formats values for people.
 
 let utc = new URLSearchParams(location.search).get("tz") === "utc";
 const formats = new Map();
 
-/** zone returns or sets whether times are in UTC. */
+/** zone reports whether times are in UTC. If to is given, it sets that first. */
 export function zone(to) {
   if (to !== undefined) utc = to;
   return utc;
@@ -20,7 +20,7 @@ function format(options) {
 const clockOf = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
 const dayOf = { year: "numeric", month: "2-digit", day: "2-digit" };
 
-/** time writes a time of day, with the date unless that is today's. */
+/** time formats a time of day. It adds the date unless it is today's. */
 export function time(ms, now = Date.now()) {
   if (!ms) return "";
   const day = format(dayOf).format(ms);
@@ -28,7 +28,7 @@ export function time(ms, now = Date.now()) {
   return day === format(dayOf).format(now) ? clock : `${day} ${clock}`;
 }
 
-/** fullTime writes a time so that it can be found in a log. */
+/** fullTime formats a time with date, milliseconds and zone. */
 export function fullTime(ms) {
   if (!ms) return "";
   const millis = String(ms % 1000).padStart(3, "0");
@@ -36,20 +36,20 @@ export function fullTime(ms) {
   return `${format({ ...dayOf, ...clockOf }).format(ms)}.${millis} ${name}`;
 }
 
-/** period names a period by its start in UTC, as periods are counted: a day by its date. */
+/** period formats the start of a period in UTC, without the time at midnight. */
 export function period(start) {
   const [day, clock] = start.split("T");
   return clock === "00:00:00.000Z" ? day : `${day} ${clock.slice(0, 8)} UTC`;
 }
 
-/** zoneName names the zone that times are in. */
+/** zoneName returns the name of the time zone. */
 export function zoneName() {
   if (utc) return "UTC";
   const part = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts().find((p) => p.type === "timeZoneName");
   return part.value === "UTC" ? "local (UTC)" : part.value;
 }
 
-/** age writes a duration: 12s, 3m12s, 5h3m, 6d5h. */
+/** age formats a duration: 12s, 3m12s, 5h3m, 6d5h. */
 export function age(ms) {
   const s = Math.max(Math.floor(ms / 1000), 0);
   if (s < 60) return `${s}s`;
@@ -58,37 +58,37 @@ export function age(ms) {
   return `${Math.floor(s / 86400)}d${Math.floor(s / 3600) % 24}h`;
 }
 
-/** left writes a short duration with a tenth: 4.2s. */
+/** left formats a duration, below a minute with tenths: 4.2s. */
 export function left(ms) {
   return ms < 60_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)}s` : age(ms);
 }
 
-/** number writes a count with separators. */
+/** number formats a count with separators. */
 export const number = (n) => n.toLocaleString("en-GB");
 
 const longest = 200;
 
-/** middle leaves out the middle of a text of others that is long. */
+/** middle omits the middle of a long text. */
 function middle(s) {
   const all = [...s];
   return all.length <= longest ? s : `${all.slice(0, longest / 2).join("")}…${all.slice(1 - longest / 2).join("")}`;
 }
 
-/** shortOwner cuts the random id at the end of an owner to four characters. */
+/** shortOwner shortens the random id at the end of an owner to four characters. */
 export function shortOwner(owner) {
   return middle(/\/[a-z2-7]{26}$/.test(owner) ? owner.slice(0, -22) : owner);
 }
 
-/** word is a name of others in a sentence: in quotes unless it is a plain word, as Word of Go's internal/visible is. */
+/** word quotes a name for a sentence unless it is a plain word, like Word of Go's internal/visible. */
 export function word(name) {
   const short = middle(name);
   return short === name && /^[\p{L}\p{M}\p{N}_./@:#+=%~-]+$/u.test(name) ? name : JSON.stringify(short);
 }
 
-/** ownerWord is an owner in a sentence. */
+/** ownerWord formats an owner for a sentence. */
 export const ownerWord = (owner) => (owner ? word(shortOwner(owner)) : "somebody");
 
-/** shortToken keeps the end of a token, in which neighbours differ. */
+/** shortToken returns the end of a token. Consecutive tokens differ only there. */
 export function shortToken(token) {
   const s = String(token);
   return s.length > 7 ? `…${s.slice(-5)}` : s;
@@ -99,7 +99,7 @@ export function bytes(base64) {
   return Uint8Array.from(atob(base64 ?? ""), (c) => c.charCodeAt(0));
 }
 
-/** asText decodes UTF-8; null: it is none. */
+/** asText decodes UTF-8. It returns null if data is not UTF-8. */
 export function asText(data) {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(data);
@@ -108,7 +108,7 @@ export function asText(data) {
   }
 }
 
-/** asJSON indents JSON; null: it is none. */
+/** asJSON indents JSON. It returns null if data is not JSON. */
 export function asJSON(data) {
   const s = asText(data);
   try {
@@ -118,7 +118,7 @@ export function asJSON(data) {
   }
 }
 
-/** asHex writes 16 bytes a line, as hexdump -C does. */
+/** asHex formats 16 bytes a line, like hexdump -C. */
 export function asHex(data) {
   const lines = [];
   for (let at = 0; at < data.length; at += 16) {

@@ -1,4 +1,4 @@
-// The list of all locks. Only the rows that can be seen exist.
+// The list of all locks. Only visible rows have elements.
 
 import { by, h, text, visible } from "./dom.js";
 import { age, fullTime, left, number, shortOwner, time } from "./format.js";
@@ -6,8 +6,8 @@ import { columns, select, states } from "./select.js";
 import { beat, heldFor, now, on, said, standing, state, tally, unknownSince } from "./state.js";
 import { go, onView, toLock, view } from "./view.js";
 
-const spare = 6; // rows beyond the edges
-const slow = 3000; // rows from which the list is sorted less often
+const spare = 6; // rows kept above and below the visible ones
+const slow = 3000; // number of rows above which the list is sorted less often
 const grid = by("grid");
 const body = by("rows");
 const spacer = h("div", { class: "spacer", role: "presentation" });
@@ -15,11 +15,11 @@ body.append(spacer);
 
 let chosen = { rows: [], counts: {} };
 let shownRows = new Map(); // row elements by id
-let active = 0; // id of the row that keys act on
+let active = 0; // id of the row selected by the keyboard
 let dirty = true;
 let selectedAt = 0;
 
-/** startList wires the list. */
+/** startList prepares the list. It is called once. */
 export function startList() {
   by("sort").append(h("option", { value: "" }, "dead first"));
   for (const c of columns) {
@@ -49,7 +49,7 @@ export function startList() {
   requestAnimationFrame(frame);
 }
 
-/** follow shows what the address says. */
+/** follow applies the URL's query to the list. */
 function follow() {
   const v = view();
   for (const id of ["q", "prefix", "owner", "kind"]) if (by(id).value !== v[id]) by(id).value = v[id];
@@ -75,7 +75,7 @@ function toggle(s) {
   go({ state: [...wanted].join(",") });
 }
 
-/** frame runs once per frame: bars move, and the list is sorted when it is due. */
+/** frame runs for each frame. It moves the bars, and sorts the list when that is due. */
 function frame() {
   requestAnimationFrame(frame);
   if (by("list").hidden || !state.hello) return;
@@ -84,7 +84,7 @@ function frame() {
   moveBars();
 }
 
-/** choose sorts and filters anew. */
+/** choose sorts and filters the rows again. */
 function choose() {
   dirty = false;
   selectedAt = performance.now();
@@ -107,7 +107,7 @@ function choose() {
   arrange();
 }
 
-/** arrange puts the rows into the document as they are on the screen, for screen readers. */
+/** arrange orders the row elements as on the screen, for screen readers. */
 function arrange() {
   const inOrder = chosen.rows.filter((r) => shownRows.has(r.i)).map((r) => shownRows.get(r.i));
   const there = [...body.children].filter((e) => e !== spacer);
@@ -122,7 +122,7 @@ function nothing() {
 
 const rowHeight = () => parseFloat(getComputedStyle(grid).getPropertyValue("--row"));
 
-/** paint makes the rows that can be seen, and removes the others. */
+/** paint creates elements for the visible rows and removes the others. */
 function paint() {
   const height = rowHeight();
   spacer.style.height = `${chosen.rows.length * height}px`;
@@ -134,7 +134,7 @@ function paint() {
     if (shownRows.has(row.i)) keep.set(row.i, shownRows.get(row.i));
     shownRows.delete(row.i);
   }
-  const free = [...shownRows.values()]; // those out of sight show other rows
+  const free = [...shownRows.values()]; // elements of rows out of sight, for reuse
   shownRows.clear();
   wanted.forEach((row, i) => {
     const element = keep.get(row.i) ?? free.pop() ?? newRow();
@@ -197,7 +197,7 @@ function set(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** badgeOf says what a row is, unless it is a plain lock. */
+/** badgeOf returns the text of a row's badge, or "" for a plain lock. */
 export function badgeOf(row) {
   if (row.kind === "session" && unknownSince()) return row.kind;
   if (row.kind === "session") {
@@ -212,12 +212,12 @@ function ownerOf(row) {
   return shortOwner(row.owner ?? "");
 }
 
-/** layoutOf says how a record is written, and by whom. */
+/** layoutOf describes the layout of a record and the library that wrote it. */
 export function layoutOf(row) {
   return row.other ? `${state.hello.layout}, by its own library` : state.hello.layout;
 }
 
-/** moveBars shows how much of each lease is left. */
+/** moveBars updates the bar of each visible row. */
 function moveBars() {
   const at = now();
   for (const element of shownRows.values()) {
@@ -226,10 +226,10 @@ function moveBars() {
   }
 }
 
-/** notKnown says since when it is not known who holds what. */
+/** notKnown returns text for a state that has been unknown since the given time. */
 export const notKnown = (since) => `not known since ${time(since)}`;
 
-/** drawBar draws what is left of a lease, and says it. */
+/** drawBar shows the rest of a lease, as a bar and in words. */
 export function drawBar(row, fillBar, words, at) {
   const b = beat(row);
   const s = standing(row);
@@ -245,12 +245,12 @@ export function drawBar(row, fillBar, words, at) {
   text(words, remains > 0 ? `${left(remains)} of ${left(b.lease).replace(".0s", "s")}` : "due: looking");
 }
 
-/** keys moves in the list and opens a lock, wherever the keyboard is but in a list of choices. */
+/** keys handles keys that move in the list or open a lock. */
 function keys(e) {
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || by("list").hidden || by("dialog").open) return;
   const searching = e.target.closest("input[type=search]");
   if (e.target.closest("input, select, textarea") && !(searching && ["ArrowDown", "ArrowUp", "Enter"].includes(e.key))) return;
-  if (dirty) choose(); // what was typed may have been a moment ago
+  if (dirty) choose(); // the search text may have just changed
   if (chosen.rows.length === 0) return;
   const at = chosen.rows.findIndex((r) => r.i === active);
   const page = Math.max(Math.floor(grid.clientHeight / rowHeight()) - 2, 1);
@@ -274,7 +274,7 @@ function keys(e) {
   paint();
 }
 
-/** focusList puts the keyboard on the list, on the lock that was shown last. */
+/** focusList focuses the list and selects the lock that was shown last. */
 export function focusList(which) {
   const row = which && [...state.rows.values()].find((r) => r.key === which.key && (r.sort ?? "") === which.sort);
   if (row) active = row.i;

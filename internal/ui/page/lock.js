@@ -1,4 +1,4 @@
-// One lock: its record, who holds it, who waits, and what has happened to it.
+// The view of one lock: record, holder, queue and history.
 
 import { breakDialog } from "./breaking.js";
 import { facts, renewed, who } from "./card.js";
@@ -15,7 +15,7 @@ let which = null;
 let drawnAt = 0;
 let dataAs = "text";
 
-/** startLock wires the view of one lock. */
+/** startLock prepares the view. It is called once. */
 export function startLock() {
   on("lock", update);
   on("list", () => which && update());
@@ -26,7 +26,7 @@ export function startLock() {
   requestAnimationFrame(frame);
 }
 
-/** follow shows the lock that the address names. */
+/** follow shows the lock in the URL. */
 function follow() {
   const v = view();
   const next = lockOf(v);
@@ -50,7 +50,7 @@ function follow() {
   scrollTo(0, 0);
 }
 
-/** build makes the frame of the view; update fills it. */
+/** build creates the elements of the view, and update fills them. */
 function build() {
   parts = {
     heading: h("h2", { tabindex: "-1", id: "lock-title" }, which.sort ? `${which.key} (${which.sort})` : which.key),
@@ -140,10 +140,10 @@ function note(lock, row) {
   return "";
 }
 
-/** recordOf is the record of a key: a holder's, or the one that is kept of a free key. */
+/** recordOf returns the record of a held or free key. */
 const recordOf = (lock) => lock?.holder?.record ?? lock?.free;
 
-/** holder shows who has the lock, with a bar that runs down. */
+/** holder shows the holder, with a bar for its lease. */
 function holder(lock, row) {
   const x = lock.holder;
   if (!x) {
@@ -177,7 +177,7 @@ function waits(lock, row) {
   return [last, queue, suspended].filter(Boolean).join(" ");
 }
 
-/** group shows what belongs to a session or a key with slots. */
+/** group shows the locks of a session, or the slots of a key. */
 function group(row) {
   const out = [];
   if (row?.kind === "session") {
@@ -214,7 +214,7 @@ const happened = {
 
 const holderIn = (e) => `${ownerWord(e.owner)}${e.token ? ` (token ${e.token})` : ""}`;
 
-/** sentence says an event in words. */
+/** sentence describes an event in words. */
 export const sentence = (e) => happened[e.kind]?.(e) ?? e.kind;
 
 function tables(lock) {
@@ -248,7 +248,7 @@ function table(head, rows, none) {
     h("tbody", {}, rows.map((r) => h("tr", {}, r.map((c) => h("td", {}, c))))));
 }
 
-/** replace leaves what is there if it says the same, so that a reader keeps its place. */
+/** replace replaces a child only if its text differs, so that a reader keeps its place. */
 function replace(parent, child) {
   if (parent.firstChild?.textContent !== child.textContent) parent.replaceChildren(child);
 }
@@ -264,7 +264,7 @@ function data() {
   text(parts.data, shown);
 }
 
-/** timeline draws anew: time goes on though nothing changes. */
+/** timeline redraws the timeline, which moves even if no lock changes. */
 function timeline() {
   if (!parts || !which || place.hidden) return;
   drawnAt = performance.now();

@@ -1,10 +1,10 @@
-// Who answers: the server of this page, the next one with its secret, or somebody else.
+// Checks which server replies: this page's, a later one with its secret, or another program.
 //
-// doc.go of package ui says who proves what to whom.
+// doc.go of package ui explains the proofs.
 
-let key = null; // of HMACs: it cannot be read
+let key = null; // HMAC key; scripts cannot read it
 
-/** learn keeps the secret of the server that let us in. Without https that works on this machine's own names only. */
+/** learn stores the secret of the server. Without https, browsers allow this only at names of this machine. */
 export async function learn(secret) {
   key ??= (await crypto.subtle?.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign"])) ?? null;
 }
@@ -14,8 +14,8 @@ const hex = (bytes) => [...new Uint8Array(bytes)].map((b) => b.toString(16).padS
 const sign = async (...words) => hex(await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(words.join("\n"))));
 
 /**
- * answering returns the name of the server that answers, once it has proved that it has the secret.
- * "": it has not. null: nothing can be proved, as no server has let us in yet or the browser has no means.
+ * answering returns the name of the server that replies, if it proves that it has the secret; otherwise "".
+ * It returns null if no check is possible: the page or the browser has no HMAC key.
  */
 export async function answering(signal) {
   if (!key) return null;
@@ -26,9 +26,9 @@ export async function answering(signal) {
 }
 
 /**
- * urlAt returns the URL of this view at the next server with the secret; "": it is not to be followed.
- * The page must have been at its own server's name and port, and the next must have that port: through a
- * tunnel, another port of this machine is somebody else's.
+ * urlAt returns the URL of this view at next, a later server with the secret; "" if it must not be used.
+ * The page must be at its own server's name and port, and next must have the same port. Through a
+ * tunnel, another port may belong to another user.
  */
 export async function urlAt(next, own) {
   const [to, from] = [next, own].map((host) => new URL(`http://${host}`));

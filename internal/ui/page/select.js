@@ -1,8 +1,8 @@
-// Which rows the list shows, and in which order.
+// Filters and sorts the rows of the list.
 
 import { beat, heldFor, standing } from "./state.js";
 
-/** states are the states of a lock. Those that somebody should see to come first. */
+/** states lists the states of a lock, problems first. */
 export const states = ["damaged", "dead", "expiring", "held", "released"];
 
 export const columns = [
@@ -15,7 +15,7 @@ export const columns = [
   { id: "layout", name: "Layout" },
 ];
 
-/** select returns the rows of a view in their order, and how many there are of each state. */
+/** select returns the sorted rows of a view, and the number of rows in each state. */
 export function select(rows, v) {
   const q = v.q.toLowerCase();
   const owner = v.owner.toLowerCase();
@@ -46,7 +46,7 @@ function matches(r, q) {
 
 const never = Number.MAX_SAFE_INTEGER;
 
-/** urgent is the order unless another one was asked for: what is damaged or dead comes first. */
+/** urgent is the default sort order: damaged and dead rows first. */
 const urgent = (r) => (["damaged", "dead"].includes(standing(r)) ? "0" : "1") + values.key(r);
 
 const values = {

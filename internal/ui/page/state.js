@@ -1,9 +1,9 @@
-// What the server has told of the table, and for how long that is fresh.
+// The state of the table as the server has sent it, and how old it is.
 
 import { answering, learn, urlAt } from "./proof.js";
 
-const silence = 3000; // ms without a message until what is shown is stale
-const hiddenFor = 60_000; // ms that a hidden page keeps its stream: a browser has few
+const silence = 3000; // ms without a message after which the content is stale
+const hiddenFor = 60_000; // ms until a hidden page closes its stream: browsers limit streams
 
 export const state = {
   hello: null,
@@ -11,11 +11,11 @@ export const state = {
   rows: new Map(), // by id
   sessions: new Map(), // rows by session id
   under: new Map(), // locks held under each session
-  mixed: false, // another library has granted some of the locks
-  lock: null, // the one that is shown
+  mixed: false, // true if another library has granted a lock
+  lock: null, // the lock that is shown
   heard: 0, // performance.now() of the last message
-  offset: 0, // the server's clock less performance.now()
-  refused: "", // why the server does not let us in
+  offset: 0, // the server's clock minus performance.now()
+  refused: "", // why the server refuses access
   connected: false,
 };
 
@@ -25,7 +25,7 @@ let retry = 0;
 let hideTimer = 0;
 let shown = null; // {key, sort} of the lock to show
 
-/** on calls fn after messages of that kind. */
+/** on registers fn, which is called after each message of the kind. */
 export function on(kind, fn) {
   listeners[kind].push(fn);
 }
@@ -34,28 +34,28 @@ function tell(kind) {
   for (const fn of listeners[kind]) fn();
 }
 
-/** now is the server's clock, which runs on while it is silent. */
+/** now returns the time by the server's clock, even while the server is silent. */
 export const now = () => performance.now() + state.offset;
 
-/** staleSince returns since when nothing was heard, by the server's clock; 0: it is fresh. */
+/** staleSince returns the time of the last message by the server's clock, or 0 if the content is fresh. */
 export function staleSince() {
   if (state.connected && performance.now() - state.heard < silence) return 0;
   return state.heard ? state.heard + state.offset : 1;
 }
 
-/** unknownSince returns since when nothing is known of the table; 0: it is known. */
+/** unknownSince returns since when the table's state is unknown, or 0 if it is known. */
 export function unknownSince() {
   const s = state.status;
   if (!s || (staleSince() === 0 && !state.refused && !s.trouble && s.rate !== 0)) return 0;
   return s.answered;
 }
 
-/** asOf is when what is shown was so: now, while the table answers. */
+/** asOf returns the time of the content: now, while the table answers. */
 export const asOf = () => unknownSince() || now();
 
 const kept = "leasehold-token";
 
-/** token lets us in: from the fragment of the URL, which leaves the address bar, or as it was kept for this origin. */
+/** token is the access token, from the fragment of the URL or the storage of this origin. */
 const token = (() => {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) history.replaceState(null, "", location.pathname + location.search);
@@ -63,7 +63,7 @@ const token = (() => {
     if (given) localStorage.setItem(kept, given);
     return given ?? localStorage.getItem(kept) ?? "";
   } catch {
-    return given ?? ""; // the browser keeps nothing
+    return given ?? ""; // the browser has no storage
   }
 })();
 addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload()); // another URL in the same tab
@@ -101,7 +101,10 @@ const handlers = {
   },
 };
 
-/** isOurs reports whether our server answers, or none can prove that it does. If it is the next one, it goes there. */
+/**
+ * isOurs reports whether our server replies, or no proof is possible. If a later server replies,
+ * isOurs opens that server's URL.
+ */
 async function isOurs(signal) {
   const host = await answering(signal);
   if (host === null || host === state.hello.host) return true;
@@ -111,7 +114,7 @@ async function isOurs(signal) {
   return false;
 }
 
-/** connect opens the stream, and opens it again whenever it ends. An EventSource could not send the token. */
+/** connect opens the stream, and reopens it when it ends. An EventSource could not send the token. */
 export async function connect() {
   clearTimeout(hideTimer);
   stream?.abort();
@@ -123,7 +126,7 @@ export async function connect() {
       if (answer.ok) await read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
     }
   } catch {
-    // It does not answer, or not any more.
+    // The server has not replied, or has stopped replying.
   }
   if (stream !== mine) return;
   state.connected = false;
@@ -132,7 +135,7 @@ export async function connect() {
   setTimeout(() => { if (stream === mine) connect(); }, retry * 500);
 }
 
-/** read hands each message to its handler until the stream ends. */
+/** read passes each message to its handler until the stream ends. */
 async function read(reader) {
   let rest = "";
   for (;;) {
@@ -180,7 +183,7 @@ function merge(list) {
   }
 }
 
-/** post sends JSON to the server that is connected, and returns the answer's status and content. */
+/** post sends JSON to the connected server, and returns the status and content of the reply. */
 export async function post(path, body) {
   if (!state.connected) throw new Error("leasehold ui does not answer: nothing was sent");
   const answer = await fetch(path, {
@@ -192,20 +195,20 @@ export async function post(path, body) {
   return { status: answer.status, body: is.startsWith("application/json") ? await answer.json() : { message: await answer.text() } };
 }
 
-/** show asks for a lock and its history; null: for none. */
+/** show requests a lock and its history; null requests none. */
 export function show(which) {
   shown = which;
   if (!which) state.lock = null;
   if (state.hello) post("/show", { page: state.hello.page, key: which?.key ?? "", sort: which?.sort ?? "" }).catch(() => {});
 }
 
-/** beat is what the bar of a row shows: of a lock under a session, the session's. */
+/** beat returns the row whose lease the bar shows: for a lock under a session, the session's row. */
 export function beat(row) {
   if (row.kind === "lock" && row.session && !row.until) return state.sessions.get(row.session) ?? row;
   return row;
 }
 
-/** standing is a row's state as it was seen last. */
+/** standing returns the last known state of a row. */
 export function standing(row) {
   if (row.state !== "held" && row.state !== "expiring") return row.state;
   const b = beat(row);
@@ -213,20 +216,20 @@ export function standing(row) {
   return b.state === "expiring" ? "expiring" : "held";
 }
 
-/** heldFor returns how long a row's lock has been held: by a dead holder until its lease ended. It returns null if nobody holds it. */
+/** heldFor returns how long a row's lock has been held, or null if it is free. A dead holder's time ends with its lease. */
 export function heldFor(row) {
   const from = row.granted || row.seen;
   if (row.state === "released" || !from) return null;
   return row.state === "dead" ? (row.held ?? 0) : asOf() - from;
 }
 
-/** said is a row's state as it is told: whoever was seen to live is not known while nobody can look. */
+/** said returns the state to show. A held lock is "unknown" while unknownSince is not 0. */
 export function said(row) {
   const s = standing(row);
   return unknownSince() && (s === "held" || s === "expiring") ? "unknown" : s;
 }
 
-/** tally counts what belongs together. */
+/** tally counts the locks under each session, and sets state.mixed. */
 export function tally() {
   state.under.clear();
   state.mixed = false;

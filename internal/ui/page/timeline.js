@@ -10,20 +10,20 @@ export const spans = [
   { id: "", name: "all", ms: 0 },
 ];
 
-const most = 12; // lanes; the table has all
+const most = 12; // lanes; the table shows all owners
 const lane = 34;
 const bar = 20;
 const top = 8;
 const axis = 26;
 const marks = { takeover: "took over", handover: "was handed the lock", grant: "was granted the lock", seen: "held the lock already", break: "was broken", freed: "was freed when dead", release: "released", deletion: "record deleted", damage: "record damaged" };
 
-/** heldFor returns how long a grant was held: a dead holder's until its lease ended. */
+/** heldFor returns how long a grant lasted: for a dead holder, until its lease ended. */
 export const heldFor = (s, at) => (s.died || s.to || at) - s.from;
 
-/** words says how a grant began or ended. */
+/** words describes how a grant began or ended. */
 export const words = (kind) => marks[kind] ?? "";
 
-/** windowOf returns the time that is drawn, and how many lanes it needs. */
+/** windowOf returns the time range to draw, with its grants and owners. */
 export function windowOf(lock, spanMs, started, at) {
   const first = lock.spans.length ? lock.spans[0].from : at - 60_000;
   const from = spanMs ? at - spanMs : Math.max(Math.min(first, at - 30_000), started);
@@ -34,7 +34,7 @@ export function windowOf(lock, spanMs, started, at) {
   return { from, to: at, owners: owners.slice(0, most).reverse(), hidden, visible };
 }
 
-/** draw makes the drawing, width pixels wide. */
+/** draw returns the drawing, which is width pixels wide. */
 export function draw(lock, w, width) {
   const names = width > 640 ? 190 : 0;
   const room = width - names - 12;
@@ -62,7 +62,7 @@ export function draw(lock, w, width) {
   return out;
 }
 
-/** grant draws one grant: what it lived, what of it was dead, its renewals and its end. */
+/** grant draws one grant, its renewals and its end. The time after the holder's death is hatched. */
 function grant(s, x, y, w) {
   const end = s.to || w.to;
   const x1 = x(s.from);
@@ -89,7 +89,7 @@ function grant(s, x, y, w) {
   return g;
 }
 
-/** arrow shows from whom a grant was taken, or who handed it on. */
+/** arrow draws an arrow from the previous owner to the next. */
 function arrow(before, s, x, y, w) {
   const at = x(s.from);
   const cross = w.owners.includes(before.owner) && before.owner !== s.owner;
@@ -102,7 +102,7 @@ function arrow(before, s, x, y, w) {
     svg("title", {}, `${ownerWord(s.owner)} ${words(s.began)}, after ${ownerWord(before.owner)}`));
 }
 
-/** tell says a grant in words. */
+/** tell describes a grant in words. */
 function tell(s, at) {
   const end = s.to ? `${time(s.to)}, ${words(s.ended)}` : "now";
   const died = s.died ? ` Its lease ran out at ${fullTime(s.died)}.` : "";

@@ -27,7 +27,7 @@ import (
 type electFlags struct {
 	runFlags
 	watch bool
-	asks  bool   // value of --step-down: ask the leader to resign
+	asks  bool   // value of --step-down, which asks the leader to resign
 	http  string // address that answers health probes, from --http; empty if not given
 }
 
@@ -148,7 +148,7 @@ func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time
 	}
 	stop = func() {
 		_ = server.Close()
-		_ = listener.Close() // server.Close does not close a listener on which Serve was not called yet
+		_ = listener.Close() // server.Close closes the listener only if Serve was called on it
 	}
 	return seat, answer, stop, nil
 }

@@ -49,8 +49,8 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 
 // inStoreOf opens the store in which g was granted, and calls fn with a lock client for it
 // and the Place of that store. A signal cancels fn's context. fn resumes the grant, which is
-// possible only once. So if the layout cannot store data, inStoreOf returns an error without
-// a call of fn.
+// possible only once. So if the layout cannot store data, inStoreOf returns an error and
+// does not call fn.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllHoldsNoLaterKeyWhileItWaitsForEarlierKey(t *testing.T) {
+func TestAcquireAllLeavesLaterKeysFreeWhileItWaits(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -29,7 +29,7 @@ func TestAcquireAllHoldsNoLaterKeyWhileItWaitsForEarlierKey(t *testing.T) {
 			ctx := w.Within(time.Second)
 			for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.NoWait()}} {
 				if lock, err := c.Acquire(ctx, "c", opts...); err != nil {
-					t.Errorf("c is free: %v", err)
+					t.Errorf("c is free, but Acquire returned %v", err)
 				} else {
 					w.Release(lock)
 				}
@@ -44,7 +44,7 @@ func TestAcquireAllHoldsNoLaterKeyWhileItWaitsForEarlierKey(t *testing.T) {
 		w.Release(higher)
 		g := <-granted
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("all free, and granted after %v", took)
+			t.Errorf("granted %v after all keys were free", took)
 		}
 		w.Release(g)
 	})
@@ -82,25 +82,25 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 		w.Release(g)
 		lab.Elapse(time.Second)
 		if n := len(c.Held()); n > 0 {
-			t.Errorf("%d held in the end", n)
+			t.Errorf("%d locks are held at the end", n)
 		}
 	})
 }
 
-func TestAcquireAllTimeoutErrorNamesLockHeldBySameClient(t *testing.T) {
+func TestAcquireAllTimeoutErrorNamesHeldLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")
 		_, err := c.AcquireAll(w.Within(time.Minute), leasehold.Keys("a", "b"))
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Token != lock.Token() {
-			t.Errorf("gave up with %v", err)
+			t.Errorf("AcquireAll returned %v", err)
 		}
 		w.Release(lock)
 	})
 }
 
-func TestTryAcquireFailsAtOnceWhileAcquireAllWaitsForSameKey(t *testing.T) {
+func TestTryAcquireFailsAtOnceIfAcquireAllWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -119,7 +119,7 @@ func TestTryAcquireFailsAtOnceWhileAcquireAllWaitsForSameKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllComputesTrustedUntilFromSendOfEachGrant(t *testing.T) {
+func TestTrustBeginsWhenAcquireAllSendsEachGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -127,14 +127,14 @@ func TestAcquireAllComputesTrustedUntilFromSendOfEachGrant(t *testing.T) {
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		for i, least := range []time.Duration{17 * time.Second, 19 * time.Second} {
 			if trusted := g.Locks()[i].TrustedUntil().Sub(began); trusted > least+time.Second || trusted < least {
-				t.Errorf("%v: trusted for %v after the beginning", g.Locks()[i].Key(), trusted)
+				t.Errorf("%v: trusted for %v after the call began", g.Locks()[i].Key(), trusted)
 			}
 		}
 		w.Release(g)
 	})
 }
 
-func TestAcquireAllHoldsNoKeyIfContextEndsDuringGrant(t *testing.T) {
+func TestAcquireAllHoldsNoKeyIfGrantTimesOut(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.On(grants("b"), lab.Cut))
@@ -150,7 +150,7 @@ func TestAcquireAllHoldsNoKeyIfContextEndsDuringGrant(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireAllReleasesUnansweredGrantBeforeReturn(t *testing.T) {
+func TestCancelledAcquireAllReleasesUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -170,16 +170,16 @@ func TestCancelledAcquireAllReleasesUnansweredGrantBeforeReturn(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAndAcquireAnyPutLocksUnderSharedLease(t *testing.T) {
+func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))
 		if one, err := holder.AcquireAny(t.Context(), leasehold.Keys("x", "z")); err != nil || one.Key().Partition != "z" {
-			t.Fatalf("any: %v, %v", one, err)
+			t.Fatalf("AcquireAny: %v, %v", one, err)
 		}
 		for _, key := range []string{"x", "y", "z"} {
 			if lab.Text(w.Item(key), "session") == "" {
-				t.Errorf("%s is under no session", key)
+				t.Errorf("%s has no session", key)
 			}
 		}
 		wire.SetFault(lab.Cut)
@@ -188,7 +188,7 @@ func TestAcquireAllAndAcquireAnyPutLocksUnderSharedLease(t *testing.T) {
 		all := w.AcquireAll(heir, leasehold.Keys("x", "y"))
 		one := lab.Must(heir.AcquireAny(t.Context(), leasehold.Keys("z")))(t)
 		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second || g.Err() == nil {
-			t.Errorf("taken over after %v, the dead holder: %v", took, g.Err())
+			t.Errorf("taken over after %v; error of the dead holder: %v", took, g.Err())
 		}
 		w.Release(one)
 		w.Release(all)
@@ -196,7 +196,7 @@ func TestAcquireAllAndAcquireAnyPutLocksUnderSharedLease(t *testing.T) {
 	})
 }
 
-func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
+func TestAcquireAllSendsOnlyOneBatchRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -210,7 +210,7 @@ func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
 	})
 }
 
-func TestAcquireAllReacquiresKeyThatIsLostDuringItsWait(t *testing.T) {
+func TestAcquireAllReacquiresKeyLostDuringWait(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")
@@ -228,7 +228,7 @@ func TestAcquireAllReacquiresKeyThatIsLostDuringItsWait(t *testing.T) {
 	})
 }
 
-func TestAcquireAllRetriesAfterAccessDenialForKeyItHasReadBefore(t *testing.T) {
+func TestWaitingAcquireAllSurvivesAccessDenial(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		for key, held := range map[string]time.Duration{"a": time.Second, "b": 5 * time.Second} {
@@ -247,7 +247,7 @@ func TestAcquireAllRetriesAfterAccessDenialForKeyItHasReadBefore(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsNothingWhileItLetsOtherProcessesGoFirst(t *testing.T) {
+func TestAcquireAllSendsNothingWhileOthersGoFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

@@ -78,7 +78,7 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has stopped waiting
-	ctx    context.Context // canceled when the caller stops waiting
+	ctx    context.Context // cancelled when the caller stops waiting
 	cancel context.CancelFunc
 	done   chan struct{} // closed when search has returned; see run
 	began  decide.Instant
@@ -215,8 +215,8 @@ func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged joins why, the reason why the wait ended, with the reason why a damaged key
-// of the call cannot be acquired. It returns why alone if no key is damaged.
+// withDamaged joins the error why, which ended the wait, with the error of a damaged key of the
+// call. It returns why alone if no key is damaged.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -224,10 +224,9 @@ func (w *call) withDamaged(why error) error {
 	return why
 }
 
-// ended returns the error of a wait that ended before the key was granted. why is the
-// reason why the wait ended, such as the end of the caller's context. holder is nil if the
-// holder is not known. last is nil if the last request succeeded, and points to its error
-// otherwise.
+// ended returns the error of a wait that ended before the key was granted. The parameter "why" is
+// the cause of the end, such as the end of the caller's context. holder is nil if the holder is not
+// known. last is nil if the last request succeeded, and points to its error otherwise.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
 	// Return both errors, as the holder may have released the key since the last request that

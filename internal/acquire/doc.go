@@ -11,7 +11,7 @@
 //	   granted ◄───────────────┘ applied                      │ write names this one
 //	                           └──────────────────────────────┘
 //
-// All waiting is done by one loop, acquire in first.go. A call for all of several keys runs
+// One loop does all waiting: acquire in first.go. A call for all of several keys runs
 // the loop for one key after the other, in sorted order. The client renews the keys that the
 // call already holds. Before its first wait, the call reads the records of all keys that it
 // does not hold yet. So it observes the holders of all these keys at the same time.
@@ -65,7 +65,7 @@
 //	throttled         the request is repeated, and each throttled request is reported
 //	refused           ends the call
 //	credentials       missing, or refused by DynamoDB. If DynamoDB has accepted this client before,
-//	                  the request is repeated, as after no answer, but it has granted nothing.
+//	                  the request is repeated, but it cannot have granted the key.
 //	                  If not, the call ends
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
 //	                  this call, in a call that it continues, or in a call that was ahead in the
@@ -80,7 +80,7 @@
 //	NoWait            the call ends when it finds a holder that appears live, or after ten seconds
 //	                  without an answer. With EvenIfDead, any holder ends it
 //
-// A file mostly calls those below it:
+// Each file mostly calls functions in the files below it:
 //
 //	all.go     acquires all of several keys, one after the other
 //	first.go   the loop that waits, for one key or the first of several
@@ -91,10 +91,8 @@
 //	watch.go   reads a key as a waiter does, without acquiring it
 //	client.go  Acquirer and Keys: what all calls of a client share
 //
-// Package acquire does not renew or release grants: [Want].Hold passes each grant to the
-// client's [Keeper]. A [Holding] shows when the lease was last renewed and whether the
-// grant has ended. Package acquire does not use the root package's options and handles
-// either. An [Observation] reads a key as a waiter does, for a caller that does not acquire
-// the key. Package internal/liveness decides when a holder is dead. Package
-// internal/attempts decides what a reply means.
+// [Want].Hold passes each grant to the client's [Keeper], which renews and releases it. A [Holding]
+// shows when the lease was last renewed and whether the grant has ended. An [Observation] reads a
+// key as a waiter does, for a caller that does not acquire the key. Package internal/liveness
+// decides when a holder is dead. Package internal/attempts decides what a reply means.
 package acquire

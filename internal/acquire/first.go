@@ -14,10 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery limits the reads of a call that waits for one of several keys. It is the
-// shortest time between two reads of the keys whose queues the call has not joined. Each such
-// read costs a read unit for each key. The call may read more often the few keys whose queues
-// it has joined.
+// otherKeysEvery limits the reads of a call that waits for one of several keys. It is the shortest
+// time between two reads of the keys whose queues the call has not joined. Each such read costs a
+// read unit for each key. The call may read the few keys whose queues it has joined more often.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -194,7 +193,7 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys for which the call may send requests. Of each such key, the call
+// candidates returns the keys for which the call may send requests. For each such key, the call
 // is first in the local queue, or it does not wait in that queue. While the outcome of a grant
 // is unknown, candidates returns only the key of that grant, as otherwise the call could
 // acquire two keys. If isLate returns true, candidates leaves out the keys whose last request

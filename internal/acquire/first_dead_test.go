@@ -44,21 +44,21 @@ func refusedAtOnce(w *lab.World, c *leasehold.Client, key, what string) {
 	}
 }
 
-func TestTryAcquireTakesOverAfterLeaseIfHolderAppearsDead(t *testing.T) {
+func TestTryAcquireTakesOverFromDeadHolder(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		w.LeavesHeld(cfg, night, "job")
 		c, _ := w.Client(lab.Config())
 		if d, err := took(func() error {
 			return lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))
 		}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-			t.Errorf("a strict try: %v after %v", err, d)
+			t.Errorf("TryAcquire with NoWaitEvenIfDead: %v after %v", err, d)
 		}
 		b, _ := w.Client(lab.Config()) // client of another process; it has not observed the holder yet
 		lab.Want(t, "granted after", granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }), 20*time.Second)
 	})
 }
 
-func TestNoWaitCountsTimeSinceEarlierCallSawHolder(t *testing.T) {
+func TestNoWaitCallContinuesEarlierObservation(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
@@ -87,7 +87,7 @@ func TestNoWaitCallFailsAtOnceIfHolderMayBeLive(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallReturnsErrHeldDespiteWrongWallClock(t *testing.T) {
+func TestWrongWallClockDoesNotCauseTakeover(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)
 		ahead, behind := &lab.Jumps{}, &lab.Jumps{}
@@ -106,10 +106,10 @@ func TestNoWaitCallReturnsErrHeldDespiteWrongWallClock(t *testing.T) {
 	})
 }
 
-// The wall clocks of the three clients are an hour ahead, so every holder appears dead to
-// them, even the client that takes the key over. The other two calls must not wait for that
-// new holder, too: its version is new, and so it counts as live.
-func TestOnlyOneOfThreeNoWaitCallsTakesOverFromDeadHolder(t *testing.T) {
+// The wall clocks of the three clients are an hour ahead. So every holder appears dead to them,
+// even the client that takes the key over. But the version of that new holder is new to the
+// other two clients. So it counts as live, and their calls must not wait for it.
+func TestOnlyOneOfThreeNoWaitCallsTakesOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -136,7 +136,7 @@ func TestOnlyOneOfThreeNoWaitCallsTakesOverFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestNoWaitAcquireAllFailsAtOnceIfAnyHolderIsLive(t *testing.T) {
+func TestNoWaitAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
@@ -151,11 +151,11 @@ func TestNoWaitAcquireAllFailsAtOnceIfAnyHolderIsLive(t *testing.T) {
 			return err
 		}
 		if d, err := took(all); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-			t.Errorf("one of them lives: %v after %v", err, d)
+			t.Errorf("one holder is live: %v after %v", err, d)
 		}
 		w.Release(lock)
 		if d, err := took(all); err != nil || d > 21*time.Second {
-			t.Errorf("none lives: %v after %v", err, d)
+			t.Errorf("all holders are dead: %v after %v", err, d)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallDoesNotTakeOverLockOfSameClientDuringOutage(t *testing.T) {
+func TestNoWaitDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
@@ -192,7 +192,7 @@ func TestNoWaitCallDoesNotTakeOverLockOfSameClientDuringOutage(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail during the wait.
-func TestNoWaitCallStopsWaitingForDeadHolderEvenIfRequestsFail(t *testing.T) {
+func TestNoWaitCallEndsEvenIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool
@@ -219,7 +219,7 @@ func TestNoWaitCallStopsWaitingForDeadHolderEvenIfRequestsFail(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTakesOverFromLongDeadHolderInEveryLayout(t *testing.T) {
+func TestTryAcquireTakesOverInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l := lab.Must(layout.Parse(name))(t)
@@ -235,7 +235,7 @@ func TestTryAcquireTakesOverFromLongDeadHolderInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestTryAcquireFailsAtOnceIfTimeOfLastRenewalIsUnknown(t *testing.T) {
+func TestTryAcquireFailsIfRenewalTimeIsUnknown(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _, lock := w.Holding(cfg)
 		w.Release(lock)
@@ -246,7 +246,7 @@ func TestTryAcquireFailsAtOnceIfTimeOfLastRenewalIsUnknown(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTakesOverAfterLeaseIfSessionRowIsMissing(t *testing.T) {
+func TestTryAcquireTakesOverIfSessionRowIsMissing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])

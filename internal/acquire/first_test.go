@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterReadsInsteadOfRetryingGrantIfRandomPauseIsZero(t *testing.T) {
+func TestWaiterReadsBeforeItRetriesGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		var draws atomic.Int64
@@ -64,7 +64,7 @@ func TestAnsweredRequestResetsRetryBackoff(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsErrHeldEvenIfFirstAnswerIsLate(t *testing.T) {
+func TestTryAcquireReturnsErrHeldAfterLateAnswer(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		c, wire := w.Client(lab.Config(), lab.Chance(func() float64 { return 0.5 }))
@@ -81,7 +81,7 @@ func TestTryAcquireReturnsErrHeldEvenIfFirstAnswerIsLate(t *testing.T) {
 	})
 }
 
-func TestAcquireSucceedsIfGrantRequestIsDeliveredTwice(t *testing.T) {
+func TestAcquireSucceedsIfGrantArrivesTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		// The client receives only the reply to the second copy of the request. The condition of
@@ -98,7 +98,7 @@ func TestAcquireSucceedsIfGrantRequestIsDeliveredTwice(t *testing.T) {
 	})
 }
 
-func TestAcquireReplacesItsOwnGrantIfLittleTrustedTimeIsLeft(t *testing.T) {
+func TestAcquireReplacesGrantThatExpiresSoon(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -113,7 +113,7 @@ func TestAcquireReplacesItsOwnGrantIfLittleTrustedTimeIsLeft(t *testing.T) {
 	})
 }
 
-func TestWaitersBehindHolderOfSameClientSendNoRequests(t *testing.T) {
+func TestWaiterSendsNothingWhileItsClientHoldsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		granted := w.Queue(c, "job")
@@ -121,25 +121,25 @@ func TestWaitersBehindHolderOfSameClientSendNoRequests(t *testing.T) {
 		w.Release(lock)
 		next := <-granted
 		if next.Token() <= lock.Token() {
-			t.Error("the next has no greater token")
+			t.Error("the token of the next lock is not greater")
 		}
 		w.Release(next)
 	})
 }
 
-func TestTryAcquireTakesOverAtOnceIfSessionWasMarkedDead(t *testing.T) {
+func TestTryAcquireTakesOverFromDeadSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _, _ := w.Holding(lab.SharedConfig())
 		c, _ := w.Client(lab.Config())
-		refusedAtOnce(w, c, "job", "its holder lives")
+		refusedAtOnce(w, c, "job", "live holder")
 		w.MarkDead(w.Sessions()[0])
 		lab.Want(t, "taken over after", granted(w, func() (*leasehold.Lock, error) { return c.TryAcquire(t.Context(), "job") }), 0)
 		_ = holder.Close(t.Context())
 	})
 }
 
-func TestCancelledCallUnderSharedLeaseReleasesUnansweredGrant(t *testing.T) {
-	cases := map[string]int{"the attempt before": 1, "the last attempt": 2}
+func TestCancelledAcquireReleasesUnansweredGrant(t *testing.T) {
+	cases := map[string]int{"first attempt applied": 1, "second attempt applied": 2}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, applied int) {
 		c, wire := w.Client(lab.SharedConfig())
 		other := w.Acquire(c, "other") // begins the session
@@ -189,8 +189,8 @@ func (l *leaving) Err() error {
 	return context.Canceled
 }
 
-func TestAcquireCancelledDuringHandOverLeavesKeyFree(t *testing.T) {
-	cases := map[string]leasehold.AcquireOption{"it was handed the key": leasehold.WithoutRenewal(), "it had the turn": leasehold.Once("done")}
+func TestAcquireCancelledInHandOverLeavesKeyFree(t *testing.T) {
+	cases := map[string]leasehold.AcquireOption{"key handed over": leasehold.WithoutRenewal(), "turn passed": leasehold.Once("done")}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, opt leasehold.AcquireOption) {
 		c, _, lock := w.Holding(lab.Config())
 		ctx := &leaving{Context: context.WithoutCancel(t.Context()), first: func() { _ = lock.Release(t.Context()) }}
@@ -211,7 +211,7 @@ func leftAfterASecond(w *lab.World) *leasehold.Lock {
 	return b
 }
 
-func TestAcquireAnyKeepsGrantIfContextEndsDuringCleanup(t *testing.T) {
+func TestAcquireAnyKeepsLockIfContextEndsInCleanup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		c, wire := w.Client(lab.Config())
@@ -231,8 +231,8 @@ func TestAcquireAnyKeepsGrantIfContextEndsDuringCleanup(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresOtherKeyIfSessionReadsGetNoAnswer(t *testing.T) {
-	lab.Each(t, map[string][]string{"its key first": {"a", "b"}, "its key last": {"b", "a"}}, func(t *testing.T, w *lab.World, keys []string) {
+func TestAcquireAnyIsNotBlockedByUnansweredRead(t *testing.T) {
+	lab.Each(t, map[string][]string{"session's key first": {"a", "b"}, "session's key last": {"b", "a"}}, func(t *testing.T, w *lab.World, keys []string) {
 		shared, _ := w.Client(lab.SharedConfig())
 		session := w.Acquire(shared, "a")
 		other, _ := w.Client(lab.Config())
@@ -250,7 +250,7 @@ func TestAcquireAnyAcquiresOtherKeyIfSessionReadsGetNoAnswer(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyIfExistsDoesNotReportMissingRecordAsDamaged(t *testing.T) {
+func TestAcquireAnyIfExistsSkipsMissingRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")
@@ -265,7 +265,7 @@ func TestAcquireAnyIfExistsDoesNotReportMissingRecordAsDamaged(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorContainsErrorOfDamagedRecord(t *testing.T) {
+func TestAcquireAnyErrorWrapsDamagedRecordError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())
@@ -300,7 +300,7 @@ func TestAcquireAnyReportsDamagedSessionRowOnce(t *testing.T) {
 	})
 }
 
-func TestNoWaitErrorNamesKnownHolderDespiteFailedRead(t *testing.T) {
+func TestNoWaitErrorNamesHolderDespiteFailedRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		held := w.AcquireAll(other, leasehold.Keys("a", "b"))
@@ -325,7 +325,7 @@ func TestNoWaitErrorNamesKnownHolderDespiteFailedRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsAndReportsEachBatchReadAsOneRequest(t *testing.T) {
+func TestAcquireAnyCountsBatchReadAsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		cfg := lab.Config()
@@ -349,7 +349,7 @@ func TestAcquireAnyCountsAndReportsEachBatchReadAsOneRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyDoesNotReadKeyHeldByOtherGoroutine(t *testing.T) {
+func TestAcquireAnyDoesNotReadLocallyHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		a := w.Acquire(other, "a")
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadKeyHeldByOtherGoroutine(t *testing.T) {
 	})
 }
 
-func TestAcquireReportsDamagedRecordEvenWhileAcquireAnyWaits(t *testing.T) {
+func TestAcquireReportsDamageThatAcquireAnySkips(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())
@@ -393,7 +393,7 @@ func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	})
 }
 
-func TestThrottlingShorterThanMinuteIsNotReportedAsWaitError(t *testing.T) {
+func TestShortThrottlingIsNotReportedAsWaitError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		cfg := lab.Config()

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestGrantRequestIsAbandonedOnceItsLeaseWouldHaveExpired(t *testing.T) {
+func TestGrantRequestTimesOutAfterItsLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
@@ -59,7 +59,7 @@ func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 	})
 }
 
-func TestClientReplacesItsOwnGrantThatWasAppliedVeryLate(t *testing.T) {
+func TestAcquireReplacesOwnGrantAppliedVeryLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32
@@ -101,7 +101,7 @@ func TestAcquireReleasesGrantIfRecordIsUnreadable(t *testing.T) {
 	})
 }
 
-func TestClientIsNotBlockedByItsOwnGrantAppliedAfterRelease(t *testing.T) {
+func TestLateOwnGrantDoesNotBlockNextAcquire(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client){
 		"one key":      func(w *lab.World, c *leasehold.Client) { w.Release(w.Acquire(c, "a")) },
 		"several keys": func(w *lab.World, c *leasehold.Client) { w.Release(w.AcquireAll(c, leasehold.Keys("a", "b"))) },
@@ -116,17 +116,17 @@ func TestClientIsNotBlockedByItsOwnGrantAppliedAfterRelease(t *testing.T) {
 		work(w, c)
 		_, _ = late()
 		if w.IsReleased("a") {
-			t.Fatal("the delayed attempt did not land")
+			t.Fatal("the delayed attempt was not applied")
 		}
 		began := time.Now()
 		w.Release(w.Acquire(c, "a"))
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
+			t.Errorf("waited %v for a grant of its own that no caller uses", took)
 		}
 	})
 }
 
-func TestRecordCachedAfterHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
+func TestCachedRecordIsUsedOnceWithinTwoSeconds(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -141,7 +141,7 @@ func TestRecordCachedAfterHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-func TestRecordsOfSeveralKeysAreCachedAfterHandOvers(t *testing.T) {
+func TestRecordsOfSeveralKeysAreCached(t *testing.T) {
 	var l acquire.Left
 	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -149,14 +149,14 @@ func TestRecordsOfSeveralKeysAreCachedAfterHandOvers(t *testing.T) {
 	l.Note(key, protocol.Item{}, at(time.Second))
 	for _, k := range []protocol.Key{old, key} {
 		if _, _, ok := l.Take(k, at(1500*time.Millisecond)); !ok {
-			t.Errorf("%s is forgotten", k)
+			t.Errorf("the record of %s is not cached", k)
 		}
 	}
 }
 
 // A grant that was handed over has the id of its waiter's queue entry. The client of that
 // waiter remembers the same id as the version of one of its own attempts.
-func TestTryAcquireDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
+func TestHandedOverGrantIsNotTakenForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -167,11 +167,11 @@ func TestTryAcquireDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
 		w.Release(lock)
 		handed := <-next
 		if n := lab.Count(wire.Sent(), lab.Call.Grants); n > 0 {
-			t.Fatal("it was not handed over")
+			t.Fatal("the key was not handed over")
 		}
 		other, _ := w.Client(lab.Config())
 		resumed := w.Resume(other, w.Detach(handed))
-		lab.WantErr(t, "though another process holds the key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+		lab.WantErr(t, "TryAcquire while another process holds the key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		w.Release(resumed)
 	})
 }

@@ -16,21 +16,21 @@ import (
 )
 
 // The waiters of the library dynamo-dlm would fail this test: they read without pauses.
-func TestWaiterReadsAtMostSixTimesPerSecondWhileHolderRenews(t *testing.T) {
+func TestWaiterReadsAtMostSixTimesPerSecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		lab.Elapse(time.Minute) // a waiter reads less often if the grant is as old as this one
 		b, wire := w.Client(lab.Config())
 		_, _ = b.Acquire(w.Within(time.Minute), "job")
 		if n := len(wire.Sent()); n < 60 || n > 350 {
-			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
+			t.Errorf("%d reads in a minute, want 60 to 350", n)
 		}
 		w.Release(lock)
 	})
 }
 
 // If the holder's record is deleted, a waiter of the library dynamolock panics.
-func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
+func TestWaiterAcquiresKeyIfRecordIsDeleted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), 0, "job")[0]
 		b, _ := w.Client(lab.Config())
@@ -40,7 +40,7 @@ func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
 		began := time.Now()
 		lock := <-granted
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("granted %v after the record vanished", took)
+			t.Errorf("granted %v after the record was deleted", took)
 		}
 		w.Release(lock)
 		_ = dead.Release(t.Context())
@@ -49,7 +49,7 @@ func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
 
 // Each TryAcquire continues the observation of the holder that earlier calls began. In some
 // other lock libraries, each try-lock begins a new observation.
-func TestTryAcquireTakesOverFromHolderObservedForFullLease(t *testing.T) {
+func TestTryAcquireTakesOverAfterObservedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())
@@ -65,7 +65,7 @@ func TestTryAcquireTakesOverFromHolderObservedForFullLease(t *testing.T) {
 	})
 }
 
-func TestWaiterWaitsForDynamolockHolderDespiteOldFencingToken(t *testing.T) {
+func TestWaiterRespectsLeaseOfDynamolockHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -90,12 +90,12 @@ func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 		b, _ := w.Client(lab.Config(), k.Edit)
 		lab.WantErr(t, "TryAcquire", lab.ErrorOf(b.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		k.Boot.Store(int64(time.Hour))
-		lab.WantErr(t, "after a step of an hour", lab.ErrorOf(b.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+		lab.WantErr(t, "TryAcquire after the boot clock has jumped by an hour", lab.ErrorOf(b.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		w.Release(lock)
 	})
 }
 
-func TestTryAcquireTimesOutBehindUnansweredCallOfSameClient(t *testing.T) {
+func TestTryAcquireTimesOutBehindHangingCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -111,8 +111,8 @@ func TestTryAcquireTimesOutBehindUnansweredCallOfSameClient(t *testing.T) {
 	})
 }
 
-func TestTryAcquireInLocalQueueReturnsErrHeldOnceHolderIsKnown(t *testing.T) {
-	lab.Each(t, map[string]bool{"here": false, "elsewhere": true}, func(t *testing.T, w *lab.World, foreign bool) {
+func TestQueuedTryAcquireFailsOnceHolderIsKnown(t *testing.T) {
+	lab.Each(t, map[string]bool{"held by own client": false, "held by other process": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {
 			_, _, lock := w.Holding(lab.Config())
@@ -135,19 +135,19 @@ func TestTryAcquireInLocalQueueReturnsErrHeldOnceHolderIsKnown(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireWithoutRenewalReleasesKeyBeforeReturn(t *testing.T) {
+func TestAcquireWithoutRenewalReleasesKeyOnCancel(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(100*time.Millisecond), "job", leasehold.WithoutRenewal())), context.DeadlineExceeded)
 		if !w.IsReleased("job") {
-			t.Errorf("left behind %v", w.Item("job"))
+			t.Errorf("the key is not released: %v", w.Item("job"))
 		}
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		_, _ = c.Acquire(w.Within(100*time.Millisecond), "job", leasehold.WithoutRenewal())
 		if took := time.Since(began); took > 2100*time.Millisecond {
-			t.Errorf("returned after %v, past the grace", took)
+			t.Errorf("returned after %v, later than ReleaseGrace allows", took)
 		}
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
@@ -177,7 +177,7 @@ func TestTakeoverIsRejectedIfRenewalIsAppliedFirst(t *testing.T) {
 		})
 		w.Acquire(b, "job")
 		if waited := time.Since(landed); landed.IsZero() || waited < 20*time.Second || waited > 22*time.Second {
-			t.Errorf("taken over %v after the renewal had landed, a lease is 20s", waited)
+			t.Errorf("taken over %v after the renewal was applied; the lease is 20s", waited)
 		}
 		_ = a.Close(t.Context())
 	})
@@ -233,20 +233,20 @@ func mallorys(more ...item) item {
 
 // A client that may write a key can store anything in the key's record. Whatever the
 // record contains, the key's waiters must still pause between their reads.
-func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
+func TestWaiterPausesWhateverRecordContains(t *testing.T) {
 	lab.Each(t, map[string]item{
-		"a token that is no number":      {"fencingToken": lab.Str("1")},
-		"a token out of range":           {"fencingToken": lab.Num("1e30")},
-		"a token below zero":             {"fencingToken": lab.Num("-1")},
-		"a token that is a fraction":     {"fencingToken": lab.Num("1.5")},
-		"a last token":                   {"fencingToken": lab.Num("9007199254740990")},
-		"a grant id of another type":     {"grantId": lab.Num("1")},
-		"a kind":                         {"kind": lab.Str("rw")},
-		"an odd release mark":            {"isReleased": lab.Num("1")},
-		"an odd release mark, a string":  {"isReleased": lab.Str("0")},
-		"no lease":                       {"leaseDuration": lab.Str("-1")},
-		"a session that is not there":    mallorys(item{"session": lab.Str(malloryID)}),
-		"ours with the lease of a blink": mallorys(),
+		"a token that is not a number":    {"fencingToken": lab.Str("1")},
+		"a token out of range":            {"fencingToken": lab.Num("1e30")},
+		"a token below zero":              {"fencingToken": lab.Num("-1")},
+		"a token that is a fraction":      {"fencingToken": lab.Num("1.5")},
+		"the largest token":               {"fencingToken": lab.Num("9007199254740990")},
+		"a grant id of another type":      {"grantId": lab.Num("1")},
+		"the attribute kind":              {"kind": lab.Str("rw")},
+		"a release mark that is a number": {"isReleased": lab.Num("1")},
+		"a release mark of 0":             {"isReleased": lab.Str("0")},
+		"a lease below zero":              {"leaseDuration": lab.Str("-1")},
+		"a session without a row":         mallorys(item{"session": lab.Str(malloryID)}),
+		"a lease of 1 ms":                 mallorys(),
 	}, func(_ *testing.T, w *lab.World, odd item) {
 		c, wire := w.Client(lab.Config())
 		w.Put(merged(javas, odd))
@@ -273,15 +273,15 @@ func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 // keep the lease of a dead client alive. Whatever it writes must have no other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	lab.Each(t, map[string]item{
-		"a lease without end":           {"leaseDuration": lab.Str("9223372036854775807")},
-		"a lease of nothing":            {"leaseDuration": lab.Str("0")},
-		"a lease below zero":            {"leaseDuration": lab.Str("-9223372036854775808")},
-		"a lease that no clock can say": {"leaseDuration": lab.Str("1e200000000")},
-		"a lease of another type":       {"leaseDuration": lab.Num("20000")},
-		"another's":                     {"ownerName": lab.Str("bob/" + protocol.NewVersion())},
-		"a lock":                        {"kind": nil},
-		"a row that is under itself":    {"session": lab.Str(malloryID)},
-		"words of no kind":              {"brokenGrants": lab.Str("all")},
+		"a lease of MaxInt64 ms":           {"leaseDuration": lab.Str("9223372036854775807")},
+		"a lease of zero":                  {"leaseDuration": lab.Str("0")},
+		"a lease below zero":               {"leaseDuration": lab.Str("-9223372036854775808")},
+		"a lease of 1e200000000 ms":        {"leaseDuration": lab.Str("1e200000000")},
+		"a lease of another type":          {"leaseDuration": lab.Num("20000")},
+		"the row of another owner":         {"ownerName": lab.Str("bob/" + protocol.NewVersion())},
+		"a row without the attribute kind": {"kind": nil},
+		"a row under its own session":      {"session": lab.Str(malloryID)},
+		"break notices of another type":    {"brokenGrants": lab.Str("all")},
 	}, func(_ *testing.T, w *lab.World, forged item) {
 		c, wire := w.Client(lab.Config())
 		w.Put(mallorys(underShared))

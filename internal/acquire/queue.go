@@ -39,9 +39,9 @@ type inQueue struct {
 // layout has queues and the caller has not set NoWait.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall saves the waiter's first read of the record, if this client has handed the key to
-// another client a moment ago. In that case, recall observes the record as the hand-over has
-// left it. In any other case, it does nothing.
+// recall makes the waiter's first read unnecessary if this client has handed the key to another
+// client a moment ago. It then observes the record as the hand-over has left it. In any other
+// case, it does nothing.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil

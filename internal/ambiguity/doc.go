@@ -5,9 +5,10 @@
 // the background. The package contains only tests. docs/internals/ambiguity.md explains the
 // results to users.
 //
-//	go test ./internal/ambiguity                                                    plays every cell: ten seconds on two idle cores
-//	go test -run 'TestOutcomesOfCallsWithLostRepliesMatchRecordedTables/^commit$' ./internal/ambiguity -v   plays the cells of one operation, and prints them
-//	go test ./internal/ambiguity -rewrite                                           writes tables.md anew, to be read as a diff
+//	go test ./internal/ambiguity           plays every cell: ten seconds on two idle cores
+//	go test ./internal/ambiguity -rewrite  writes tables.md anew, to be read as a diff
+//	go test -run 'TestCallOutcomesMatchRecordedTables/^commit$' ./internal/ambiguity -v
+//	                                       plays the cells of one operation, and prints them
 //
 // Under the race detector the package plays a fifth of the cells, and does not compare the
 // results with tables.md.

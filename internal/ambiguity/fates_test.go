@@ -96,8 +96,7 @@ func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	return f.fault(x, r)
 }
 
-// fits reports whether a request is one of those requests of the operation to which the
-// trial gives fates.
+// fits reports whether the trial may give a fate to the request c.
 func (x *trial) fits(c lab.Call) bool { return x.op.fits(c) && bytes.Contains(c.Body, x.only) }
 
 // keys returns a function that describes in words which clients hold the named
@@ -206,9 +205,9 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a function that renews the record of another client, so that it has a
-// new version. If the record is no longer that client's, the function makes another
-// client hold the key, as stolen does.
+// renewed returns a function that renews the record of another client, so that it has a new
+// version. If that client no longer holds the key, the function makes another client hold it, as
+// stolen does.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {
@@ -254,8 +253,8 @@ func keeps(lock *leasehold.Lock) func() error {
 	}
 }
 
-// asks returns a function that creates a client that has read nothing yet, and acquires
-// a lock with it by the call acquire.
+// asks returns a function that acquires a lock with a new client, which has read nothing
+// yet. The function does so by calling acquire.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
 		lock, err := acquire(ctx, x, x.rival())

@@ -32,7 +32,7 @@ func seconds() []fate {
 	return firsts
 }
 
-func TestOutcomesOfCallsWithLostRepliesMatchRecordedTables(t *testing.T) {
+func TestCallOutcomesMatchRecordedTables(t *testing.T) {
 	tables := make([]string, len(operations))
 	next := make(chan int)
 	var wg sync.WaitGroup
@@ -65,7 +65,7 @@ func compare(t *testing.T, tables []string) {
 	}
 	if *rewrite {
 		if slices.Contains(tables, "") {
-			t.Fatal("-rewrite writes all tables: play them all")
+			t.Fatal("-rewrite needs all tables: run it without -run")
 		}
 		now := byHand + begins + "\n" + strings.Join(tables, "\n")
 		lab.OK(t, os.WriteFile(page, []byte(now), 0o600))

@@ -27,7 +27,7 @@ type operation struct {
 	name  string
 	about string                  // description of the call, printed before the operation's table
 	cfg   func() leasehold.Config // returns the configuration of the client; nil for lab.Config
-	fits  func(lab.Call) bool     // reports whether a request is one of those that may receive a fate
+	fits  func(lab.Call) bool     // reports whether a request may receive a fate
 
 	// prepare makes the calls that must precede the operation. It returns the
 	// function that runs the operation.
@@ -181,17 +181,17 @@ func (x *trial) run() (o outcome, broken string) {
 	switch {
 	case broken != "":
 	case errors.Is(err, leasehold.ErrUnknownOutcome) && !x.unanswered:
-		broken = "every request was answered, and the outcome is called unknown"
+		broken = "every request was answered, but the error is ErrUnknownOutcome"
 	case x.op.acquires && held != (err == nil):
-		broken = "an error and a lock, or neither"
+		broken = "the call returned both an error and a lock, or neither"
 	case x.op.frees && err == nil && strings.Contains(o.record, "ours"):
-		broken = "it was not freed"
+		broken = "the key was not released"
 	}
 	return o, broken
 }
 
-// laterWritten describes in words what was finally written, or returns "the same" if
-// that equals before. If an invariant did not hold, broken describes the violation.
+// laterWritten describes in words what was finally written. It returns "the same" if that
+// description equals before. If an invariant did not hold, broken describes the violation.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -201,13 +201,13 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	unknown := errors.Is(err, leasehold.ErrUnknownOutcome)
 	switch {
 	case err == nil && !strings.HasPrefix(before, "written once"), err == nil && !strings.HasPrefix(after, "written once"):
-		broken = "it returned nil, and was not written once"
+		broken = "the call returned nil, but the item was not written exactly once"
 	case err != nil && !unknown && !strings.HasPrefix(after, "not written"):
-		broken = "it failed, and was written"
+		broken = "the call failed, but the item was written"
 	case strings.HasPrefix(after, "written 2"):
-		broken = "it was written twice"
+		broken = "the item was written twice"
 	case unknown && !x.unanswered:
-		broken = "every request was answered, and the outcome is called unknown"
+		broken = "every request was answered, but the error is ErrUnknownOutcome"
 	}
 	return later, broken
 }
@@ -229,9 +229,9 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	case err != nil && (x.holds() || x.term != nil && x.term.Err() == nil):
 		return "held on", ""
 	case err != nil:
-		return "held by nobody", fmt.Sprintf("nobody holds it, and %v later it is not free: %v", tries, err)
+		return "held by nobody", fmt.Sprintf("no client holds the key, but %v later it is not free: %v", tries, err)
 	case x.holds() && !x.op.breaks:
-		return "two holders", "another was granted it while this client believes in it"
+		return "two holders", "another client was granted the key while this client trusts its lock"
 	}
 	_, over := lock.TookOver()
 	switch {
@@ -249,7 +249,7 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	}
 	lab.Elapse(2 * arrivesLate) // all late requests arrive in this time
 	if err := end(); err != nil {
-		return later, fmt.Sprintf("whom it was granted to afterwards did not keep it: %v", err)
+		return later, fmt.Sprintf("the next holder lost the key: %v", err)
 	}
 	return later, ""
 }

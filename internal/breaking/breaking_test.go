@@ -26,8 +26,8 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 		"attributes stored since": {nil,
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")}), true},
 		"data removed since": {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithData(nil), false},
-		"data all the time":  {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithLease(time.Minute), true},
-		"never any":          {nil, leasehold.WithLease(time.Minute), false},
+		"data stored before": {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithLease(time.Minute), true},
+		"never any data":     {nil, leasehold.WithLease(time.Minute), false},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		a, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -37,7 +37,7 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 		lab.OK(t, op.Break(t.Context(), r, leasehold.BreakOptions{}))
 		item := w.Item("job")
 		lab.Want(t, "mark of a released record", lab.Text(item, "isReleased"), "1")
-		lab.Want(t, "has no end", (item["expiresAt"] == nil), tc.kept)
+		lab.Want(t, "record has no TTL", (item["expiresAt"] == nil), tc.kept)
 		wire.Sent()
 		lock = w.Acquire(a, "job")
 		lab.WantErr(t, "break of an unchanged record", op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}), nil)
@@ -45,7 +45,7 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 	})
 }
 
-func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
+func TestBreakOutcomeIsUnknownIfKeyIsRegranted(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
@@ -75,7 +75,7 @@ func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
 	})
 }
 
-func TestBreakIfUnrenewedReturnsErrChangedIfRenewedBeforeRetry(t *testing.T) {
+func TestBreakIfUnrenewedFailsIfHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -92,7 +92,7 @@ func TestBreakIfUnrenewedReturnsErrChangedIfRenewedBeforeRetry(t *testing.T) {
 	})
 }
 
-func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
+func TestBreakOfOtherLibrarysLockChecksOwner(t *testing.T) {
 	type row struct {
 		change map[string]types.AttributeValue // attributes that change, besides the version, between the read and the break
 		opts   leasehold.BreakOptions
@@ -148,13 +148,13 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 		want  error
 	}
 	lab.Each(t, map[string]row{
-		"denied":              {fault: denied, want: leasehold.ErrHolderUntold},
-		"no reply":            {fault: silent, want: leasehold.ErrHolderUntold},
-		"an older client":     {row: map[string]types.AttributeValue{"brokenGrants": nil}, want: leasehold.ErrHolderUntold},
-		"a dead session":      {row: map[string]types.AttributeValue{"dead": lab.Str("1")}},
-		"throttled, once":     {fault: lab.Once(tellsOfABreak, lab.Refused("ThrottlingException"))},
-		"a lost reply, once":  {fault: lab.Once(tellsOfABreak, lab.LoseReply)},
-		"a lost request once": {fault: lab.Once(tellsOfABreak, lab.Cut)},
+		"denied":               {fault: denied, want: leasehold.ErrHolderUntold},
+		"no reply":             {fault: silent, want: leasehold.ErrHolderUntold},
+		"an older client":      {row: map[string]types.AttributeValue{"brokenGrants": nil}, want: leasehold.ErrHolderUntold},
+		"a dead session":       {row: map[string]types.AttributeValue{"dead": lab.Str("1")}},
+		"throttled, once":      {fault: lab.Once(tellsOfABreak, lab.Refused("ThrottlingException"))},
+		"a lost reply, once":   {fault: lab.Once(tellsOfABreak, lab.LoseReply)},
+		"a lost request, once": {fault: lab.Once(tellsOfABreak, lab.Cut)},
 		"an older client, whose row is not shown": {
 			fault: lab.On(tellsOfABreak, lab.ShowNothing), row: map[string]types.AttributeValue{"brokenGrants": nil}, want: leasehold.ErrHolderUntold,
 		},
@@ -170,7 +170,7 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 		lab.WantErr(t, "break", err, tc.want)
 		lab.WantTook(t, "returned after", began, 0, 10*time.Second)
 		if tc.want != nil && (!strings.Contains(err.Error(), "job in table locks") || !strings.Contains(err.Error(), "twenty minutes")) {
-			t.Errorf("it does not say what comes of it: %v", err)
+			t.Errorf("the error does not describe the consequences: %v", err)
 		}
 		w.WantReleased("job")
 		lab.Elapse(20 * time.Minute)
@@ -180,14 +180,14 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 	})
 }
 
-func TestBreakNotifiesHolderEvenIfReplyToBreakIsLost(t *testing.T) {
+func TestBreakNotifiesHolderEvenIfReplyIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Unheard))
-		lab.WantErr(t, "without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "break without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
 		lab.Elapse(10 * time.Second)
-		lab.WantErr(t, "its holder", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "holder", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
@@ -208,7 +208,7 @@ func TestThrottledBreakNoticeIsReported(t *testing.T) {
 		wire.SetFault(lab.Once(tellsOfABreak, tc.fault))
 		w.Break(op, lock, "")
 		told := throttled()
-		lab.Want(t, "breaks read", len(told), tc.told)
+		lab.Want(t, "throttled events", len(told), tc.told)
 		for _, e := range told {
 			lab.Want(t, "key", e.Key, lock.Key())
 			lab.Want(t, "token", e.Token, lock.Token())
@@ -219,7 +219,7 @@ func TestThrottledBreakNoticeIsReported(t *testing.T) {
 
 // While the clients of a table migrate from one layout to another, both layouts are in use.
 // A client of one layout may then break a lock that a client of the other layout holds.
-func TestClientOfOtherLayoutCanBreakLockUnderSharedLease(t *testing.T) {
+func TestClientOfOtherLayoutCanBreakLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

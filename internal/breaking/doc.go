@@ -17,7 +17,7 @@
 //
 // What each failure does:
 //
-//	the break has no answer     repeated until the caller leaves: then the outcome is unknown
+//	the break has no answer     repeated until the caller's context ends: then the outcome is unknown
 //	the break is refused        an error: nothing was freed
 //	a reply was lost, and the   the outcome is unknown: the lost attempt may have freed the
 //	record shows another grant  key before that grant
@@ -26,5 +26,6 @@
 //	the notice fails            the grant is broken, and the holder learns of it when it renews
 //	                            its record; its commits fail at once
 //
-// A request continues after its caller has left (attempts.Outlive), and so does the notice.
+// A request continues after its caller's context has ended (attempts.Outlive), and so does the
+// notice.
 package breaking

@@ -45,12 +45,12 @@ type Errors interface {
 	// Lost returns the error for a lost lock. The error matches ErrLost.
 	Lost(l Loss) error
 
-	// Held returns the error of a call that did not acquire the key because holder holds it.
-	// why is the reason why the wait ended, or nil if the call did not wait.
+	// Held returns the error of a call that did not acquire the key because holder holds it. The
+	// parameter "why" is the cause of the end of the wait, or nil if the call did not wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
 	// Done returns the error of a call whose work a client has already marked as done. The
-	// parameter by is the mark.
+	// parameter "by" is the mark.
 	Done(key protocol.Key, by protocol.Done) error
 
 	// Missing returns the error of a call that needs a record of key, if the table has none.

@@ -82,10 +82,10 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records in l that the client has read record r, which no longer shows the lost
-// grant. ours contains the id of that grant, and of grants that the lock's own hand-overs may
-// have made. If r is held, or shows a released grant that is not in ours, Seen sets the
-// reason for the loss to Replaced.
+// Seen records in l that the client has read record r, which no longer shows the lost grant. ours
+// contains the id of that grant, and the ids of grants that the lock's own hand-overs may have
+// made. If r is held, or shows a released grant that is not in ours, Seen sets the reason for the
+// loss to Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -103,10 +103,9 @@ func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) er
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
-// UnknownOutcome returns the error of the operation op that ends although one of its writes
-// may have been applied, or may still be applied. err is the reason why it ended. The error
-// does not match ErrLost even if err does, because ErrLost would mean that the operation
-// has written nothing.
+// UnknownOutcome returns the error of the operation op if one of its writes may have been applied,
+// or may still be applied. err is the reason why the operation ended. The error does not match
+// ErrLost even if err does, because ErrLost would mean that the operation has written nothing.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
@@ -155,7 +154,7 @@ func (e *Env) AfterClose(op string, key protocol.Key) error {
 // Naming returns err with the key of the lock added to its text, if err is ErrReleased,
 // ErrDetached or ErrClosed. It returns any other error unchanged.
 func (e *Env) Naming(key protocol.Key, err error) error {
-	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
+	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // an error that wraps one of these already names the key
 		return fmt.Errorf("%w: %v in table %s", err, key, e.Table)
 	}
 	return err

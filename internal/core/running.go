@@ -58,7 +58,7 @@ func (r *Running) Detach(fn func()) {
 	}()
 }
 
-// deepen makes the stack of a new goroutine as large as the SDK's requests need it. Without
+// deepen grows the stack of a new goroutine to the size that requests of the SDK need. Without
 // deepen, the stack would grow in steps, and each step would copy all frames.
 //
 //go:noinline

@@ -13,9 +13,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// root is the path of the module's folder. Each test changes to this folder, so that paths
-// in its output are relative to the module. It does so by t.Chdir: Go's test cache does not
-// notice a Chdir in TestMain, and would show old results although files have changed.
+// root is the path of the module's folder. Each test changes to this folder with t.Chdir,
+// so that paths in its output are relative to the module. A Chdir in TestMain would not be
+// enough: Go's test cache does not notice it, and would show old results although files
+// have changed.
 const root = "../.."
 
 // content returns the content of the file at path.
@@ -115,7 +116,7 @@ func TestLinksToTestsPointToFilesThatContainThem(t *testing.T) {
 			links++
 			b, err := os.ReadFile(filepath.Join(filepath.Dir(path), m[2]))
 			if err != nil || !strings.Contains(string(b), "\nfunc "+m[1]+"(") {
-				t.Errorf("%s links %s to %s, where it is not: %v", path, m[1], m[2], err)
+				t.Errorf("%s links %s to %s, which does not contain it: %v", path, m[1], m[2], err)
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func TestSecurityPageNamesTestForEveryClaim(t *testing.T) {
 			lines++
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
 			if len(cells) != 3 || !testName.MatchString(cells[2]) || testName.MatchString(cells[1]) {
-				t.Errorf("docs/security.md: a line is not what somebody can or cannot do, and its test: %s", line)
+				t.Errorf("docs/security.md: a line does not consist of a claim and its test: %s", line)
 			}
 		}
 		title, rows, _ := strings.Cut(section, "\n")
@@ -166,7 +167,7 @@ func TestSecurityPageNamesTestForEveryClaim(t *testing.T) {
 		}
 		for line := range strings.Lines(rows) {
 			if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| can | ") && !strings.HasPrefix(line, "| cannot | ") && line != "| | | test |\n" {
-				t.Errorf("docs/security.md: %s: a line says neither can nor cannot: %s", title, line)
+				t.Errorf("docs/security.md: %s: a line begins with neither can nor cannot: %s", title, line)
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func TestPackagesHaveDocComments(t *testing.T) {
 		}
 		text := strings.TrimPrefix(docs[dir], "Command ")
 		if !strings.HasPrefix(strings.ToLower(text), strings.ToLower(begin)) || len(strings.Fields(text)) < 6 {
-			t.Errorf("%s has no doc comment that says what it is for, but %q", dir, text)
+			t.Errorf("%s needs a doc comment that describes the package, but has %q", dir, text)
 		}
 	}
 	found(t, len(names), 50, "packages")
@@ -217,7 +218,7 @@ func TestFilesNamedInContributingPageExist(t *testing.T) {
 	found(t, len(named), 40, "files")
 }
 
-func TestMigrationPagesLinkToEveryInteroperabilityTest(t *testing.T) {
+func TestMigrationPagesLinkToEveryInteropTest(t *testing.T) {
 	t.Chdir(root)
 	linked := map[string]bool{}
 	for path, text := range documents(t) {

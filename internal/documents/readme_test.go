@@ -37,7 +37,7 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 	_, program, _ := strings.Cut(content(t, "examples/hello/main.go"), "\npackage main\n")
 	snippet := between(t, content(t, "README.md"), "```go\n", "```")
 	if snippet != "package main\n"+program {
-		t.Errorf("README.md shows what is not examples/hello/main.go:\n%s", snippet)
+		t.Errorf("README.md shows a program other than examples/hello/main.go:\n%s", snippet)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	pattern := between(t, content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^", "'\n")
 	shown := between(t, content(t, "README.md"), "```\n", "```")
 	if !regexp.MustCompile("^" + pattern + "$").MatchString(shown) {
-		t.Errorf("README.md shows another demo than %s:\n%s", pattern, shown)
+		t.Errorf("README.md shows output that does not match %s:\n%s", pattern, shown)
 	}
 }
 
@@ -81,7 +81,7 @@ var (
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsAllDeclaredErrorsAndNoOthers(t *testing.T) {
+func TestOperatorsPageListsExactlyDeclaredErrors(t *testing.T) {
 	t.Chdir(root)
 	section := between(t, content(t, "docs/operating.md"), "\n## What the library says\n", "\n## ")
 	source := content(t, "errors.go")
@@ -126,14 +126,14 @@ func TestOperatorsPageListsEachReasonOfLostLock(t *testing.T) {
 		e.Token = 7
 		first, _, _ := strings.Cut(strings.Trim(want, "`"), "…")
 		if !strings.Contains(e.Error(), ": "+first) {
-			t.Errorf("%s is not what is said: %v", want, &e)
+			t.Errorf("%s is not in the text of the error: %v", want, &e)
 		}
 		if !strings.Contains(section, "| "+want+" | ") {
 			t.Errorf("the page does not say what to do about %s", want)
 		}
 	}
 	if screen := strings.SplitN(page, "\n", 41); !strings.Contains(strings.Join(screen[:40], "\n"), "3 a.m.") || !strings.Contains(strings.Join(screen[:40], "\n"), "leasehold ls --check") {
-		t.Error("the first screen is not what one types first")
+		t.Error("the first 40 lines lack \"3 a.m.\" or \"leasehold ls --check\"")
 	}
 }
 
@@ -147,7 +147,7 @@ var sources = []string{
 // unquoted lists the blocks of Go code in pages that no file matched by sources contains,
 // with the reason for each block.
 var unquoted = []struct {
-	path, has string // has is text in the block that no other block of the page at path contains
+	path, has string // "has" is text of the block that no other block of the page contains
 	why       string
 }{
 	{"docs/integrations.md", "gocron.NewTask(", "it is a part of a program with gocron; ExampleNoWait has the call"},
@@ -165,8 +165,7 @@ var (
 	checked = regexp.MustCompile(`(?m)^if err != nil \{\n.*\(?err\)?\n\}\n`)
 )
 
-// plain removes from lines of Go all indentation, alignment, error checks and
-// trailing comments.
+// plain removes indentation, alignment, error checks and trailing comments from Go code.
 func plain(text string) string {
 	var lines strings.Builder
 	lines.WriteString("\n")
@@ -207,11 +206,11 @@ func TestGoCodeInPagesIsQuotedFromTestedFiles(t *testing.T) {
 			})
 			switch {
 			case entry >= 0 && ok:
-				t.Errorf("%s is quoted from a source: it needs no reason\n%s", path, m[1])
+				t.Errorf("%s: a tested file contains this code, so remove its entry in unquoted\n%s", path, m[1])
 			case entry >= 0:
 				excused[entry] = true
 			case !ok:
-				t.Errorf("%s shows Go that no tested file has:\n%s\nfor instance\n%s", path, m[1], missing)
+				t.Errorf("%s shows Go code that no tested file contains:\n%s\nfor example\n%s", path, m[1], missing)
 			}
 		}
 	}

@@ -36,8 +36,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		// The numbers of renewals and of failed renewals differ from run to run. So they are
-		// counted here.
+		// Count renewals and failed renewals here, because their numbers differ from run to
+		// run.
 		switch e.Kind {
 		case leasehold.EventRenewed:
 			renewals.Add(1)
@@ -90,7 +90,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Held = append(life.Held, 6*time.Second)
 	life.Done = 1
 
-	// DynamoDB throttles the request for a grant and the request of a renewal.
+	// DynamoDB throttles one grant request and one renewal request.
 	wire.Throttle("UpdateItem")
 	long := w.Acquire(ctx, c, "long")
 	lab.Elapse(time.Second)
@@ -153,8 +153,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	// One request is subtracted: the renewal that found the lock broken. The event for a lost
-	// lock does not count requests.
+	// Subtract one request: the renewal that found the lock broken. The event for a lost lock
+	// does not count requests.
 	life.Requests = len(wire.Sent()) - 1
 	slices.Sort(life.Held)
 	return life

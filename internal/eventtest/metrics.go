@@ -90,13 +90,13 @@ func countsEvents(t *testing.T, m Metrics) {
 		"done":                {Value: float64(life.Done)},
 	})
 	if life.Renewals == 0 || life.RenewErrors == 0 {
-		t.Errorf("%d renewals, %d failed ones", life.Renewals, life.RenewErrors)
+		t.Errorf("%d renewals and %d failed renewals, want more of both", life.Renewals, life.RenewErrors)
 	}
 	if h := got["renew_seconds"]; h.Count != uint64(life.Renewals) {
-		t.Errorf("%v of %d renewals", h, life.Renewals)
+		t.Errorf("renew_seconds is %v after %d renewals", h, life.Renewals)
 	}
 	if h := got["acquire_seconds"]; h.Count != 9 || h.Value < 300 { // one of the nine calls waited until a lease of 300 s expired
-		t.Errorf("acquiring: %v", h)
+		t.Errorf("acquire_seconds is %v", h)
 	}
 }
 
@@ -120,7 +120,7 @@ func countsMovesBetweenRegions(t *testing.T, m Metrics) {
 
 func gaugesCoverWatchedClients(t *testing.T, m Metrics) {
 	if _, ok := m.Series()["held"]; ok {
-		t.Error("gauges of no client")
+		t.Error("gauges exist, but no client is watched")
 	}
 	w := New(t)
 	a, wire := w.Client(m.OnEvent)
@@ -132,7 +132,7 @@ func gaugesCoverWatchedClients(t *testing.T, m Metrics) {
 	}
 	Want(t, m.Series(), map[string]Sample{"held": {}, "waiting": {}})
 	if s, ok := m.Series()["min_remaining_seconds"]; ok {
-		t.Errorf("%v s remain of no lock", s.Value)
+		t.Errorf("min_remaining_seconds is %v, but no lock is held", s.Value)
 	}
 
 	for key, c := range map[string]*leasehold.Client{"x": a, "y": a, "z": b, "v": notWatched} {
@@ -195,13 +195,13 @@ func watchDoesNotKeepClient(t *testing.T, m Metrics) {
 		client = weak.Make(c)
 		m.Watch(c)
 	}()
-	// The collection is repeated: the stack frame of an interrupted goroutine may keep the
+	// Collect garbage repeatedly: the stack frame of an interrupted goroutine may keep the
 	// client reachable for a while.
 	for range 10 {
 		runtime.GC()
 	}
 	if client.Value() != nil {
-		t.Error("it is watched for ever")
+		t.Error("Watch keeps a client that is no longer used")
 	}
 	Want(t, m.Series(), map[string]Sample{"held": {}})
 }

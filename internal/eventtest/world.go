@@ -67,7 +67,7 @@ func missing() types.TransactWriteItem {
 // Wire is the network between one client and the engine.
 type Wire struct{ *lab.Wire }
 
-// Throttle makes the network answer the next request of the given operation as throttled.
+// Throttle makes the network reject the next request of the given operation as throttled.
 func (w *Wire) Throttle(op string) {
 	w.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == op }, func(*lab.Request) (*http.Response, error) {
 		return lab.Refusal(http.StatusBadRequest, "ThrottlingException"), nil

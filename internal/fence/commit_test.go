@@ -177,11 +177,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitReportsTrueOutcomeForEveryRequestSequence runs a commit with every sequence of
-// fates of three requests. If Commit reports that a write was applied, it was applied
-// exactly once. If Commit reports that it was not applied, it is never applied, even by a
-// request that arrives late.
-func TestCommitReportsTrueOutcomeForEveryRequestSequence(t *testing.T) {
+// TestCommitReportsTrueOutcome runs a commit with every sequence of fates of three requests. If
+// Commit reports that a write was applied, the write was applied exactly once. If Commit reports
+// that it was not applied, it is never applied, even by a request that arrives late.
+func TestCommitReportsTrueOutcome(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
 		for _, fate := range []fate{answered, replyLost, lost, late, throttled, refused} {
@@ -234,7 +233,7 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 		lab.Want(t, "commit", r.Err, nil)
 	case decide.Doubtful:
 		if after == healed && !slices.ContainsFunc(script, func(e event) bool { return e.fate == refused }) {
-			t.Error("doubtful, though everything was answered in the end")
+			t.Error("the outcome is unknown, although the later requests were answered")
 		}
 	default:
 		if tb.applied != 0 || r.Err == nil {
@@ -253,7 +252,7 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	return r.Step
 }
 
-func TestCommitSendsNothingIfContextEndsBeforeFirstRequest(t *testing.T) {
+func TestCommitCancelledBeforeSendSendsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tb := &table{held: true, open: true, turn: cancel} // the context ends while the commit waits for permission to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
@@ -261,12 +260,12 @@ func TestCommitSendsNothingIfContextEndsBeforeFirstRequest(t *testing.T) {
 	}
 }
 
-func TestThrottledCommitIsNotRetriedOnceCallerStopsWaiting(t *testing.T) {
+func TestThrottledCommitIsNotRetriedAfterCancel(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {
 		if c.Leave() {
-			t.Error("told of a request in flight")
+			t.Error("Leave reported a request in flight")
 		}
 	}
 	if r := c.Run(t.Context()); r.Step != decide.GiveUp || r.Requests != 1 || tb.applied != 0 {
@@ -276,7 +275,7 @@ func TestThrottledCommitIsNotRetriedOnceCallerStopsWaiting(t *testing.T) {
 
 // The first request of the commit gets no reply. The caller cancels the context while the
 // commit waits before it sends the request again.
-func TestCommitCancelledBeforeRetryReturnsUnknownOutcome(t *testing.T) {
+func TestCommitCancelledInRetryHasUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()
 	turns := 0

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// applied returns a fault that applies the request, drops DynamoDB's reply, and replies as
-// the fault answer does.
+// applied returns a fault that applies the request, drops DynamoDB's reply, and returns the result
+// of the fault "answer" instead.
 func applied(answer lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
@@ -57,8 +57,8 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 	})
 }
 
-func TestUnansweredCommitIsResolvedEvenAfterTrustEnds(t *testing.T) {
-	lab.Each(t, map[string]bool{"landed": true, "not landed": false}, func(t *testing.T, w *lab.World, landed bool) {
+func TestUnansweredCommitIsResolvedAfterTrustEnds(t *testing.T) {
+	lab.Each(t, map[string]bool{"applied": true, "not applied": false}, func(t *testing.T, w *lab.World, landed bool) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -78,16 +78,16 @@ func TestUnansweredCommitIsResolvedEvenAfterTrustEnds(t *testing.T) {
 		next := w.Acquire(other, "job")
 		switch err := <-result; {
 		case landed && err != nil:
-			t.Errorf("it landed: %v", err)
+			t.Errorf("the write was applied, but Commit returned %v", err)
 		case !landed && !errors.Is(err, leasehold.ErrLost):
-			t.Errorf("it never lands: %v", err)
+			t.Errorf("the write was not applied, but Commit returned %v", err)
 		}
 		lab.Want(t, "applied", len(w.Log("a")) == 1, landed)
 		w.Release(next)
 	})
 }
 
-func TestCommitReturnsUnknownOutcomeIfContextEndsBeforeReply(t *testing.T) {
+func TestCommitTimeoutReturnsUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.Slow(2 * time.Second)))
@@ -107,7 +107,7 @@ func TestCommitReturnsUnknownOutcomeIfContextEndsBeforeReply(t *testing.T) {
 	})
 }
 
-func TestCommitStopsRetryingFiveMinutesAfterFirstRequest(t *testing.T) {
+func TestCommitStopsRetryingAfterFiveMinutes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.On(lab.Call.Commits, lab.Cut))
@@ -121,7 +121,7 @@ func TestCommitStopsRetryingFiveMinutesAfterFirstRequest(t *testing.T) {
 	})
 }
 
-func TestCommitUsesSameIdempotencyTokenForAllRetries(t *testing.T) {
+func TestCommitRetriesUseSameIdempotencyToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		throttled := 0
 		cfg := lab.Config()
@@ -157,13 +157,13 @@ func TestCommitUsesSameIdempotencyTokenForAllRetries(t *testing.T) {
 
 // The commit's first request is delayed. It arrives before the commit can use up the token
 // with a request that has only the guards.
-func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
+func TestCommitSucceedsIfFirstRequestArrivesLate(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
-		"answered":           {nil},
-		"lost reply":         {nil, lab.LoseReply},
-		"voiding goes lost":  {lab.Cut, nil, nil},
-		"reading goes busy":  {nil, lab.Refused("ThrottlingException")},
-		"voiding is refused": {lab.Refused("TransactionInProgressException"), nil},
+		"answered":                {nil},
+		"lost reply":              {nil, lab.LoseReply},
+		"voiding request lost":    {lab.Cut, nil, nil},
+		"rereading throttled":     {nil, lab.Refused("ThrottlingException")},
+		"voiding request refused": {lab.Refused("TransactionInProgressException"), nil},
 	}, func(t *testing.T, w *lab.World, then []lab.Fault) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		var lost func() (*http.Response, error)
@@ -188,10 +188,10 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 
 // DynamoDB, and the simulated DynamoDB of the tests, forget an idempotency token after ten
 // minutes. After that, a repeated request would be executed as a new commit.
-func TestCommitIsNotRepeatedOnceItsIdempotencyTokenHasExpired(t *testing.T) {
+func TestCommitStopsOnceIdempotencyTokenExpires(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World){
-		"the lock still held":    func(*lab.World) {},
-		"the lock had by others": func(w *lab.World) { w.Steal("job") },
+		"lock still held": func(*lab.World) {},
+		"lock stolen":     func(w *lab.World) { w.Steal("job") },
 	}, func(t *testing.T, w *lab.World, meanwhile func(*lab.World)) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -202,7 +202,7 @@ func TestCommitIsNotRepeatedOnceItsIdempotencyTokenHasExpired(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
 			time.Sleep(20 * time.Minute)
-			k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended, and the monotonic clock stood still meanwhile
+			k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended, so its monotonic clock did not run
 			meanwhile(w)
 			return nil, lab.ErrReset
 		}))
@@ -215,8 +215,8 @@ func TestCommitIsNotRepeatedOnceItsIdempotencyTokenHasExpired(t *testing.T) {
 	})
 }
 
-// slowKeys is a credential provider. It returns the next credentials only after the time
-// pause, as if the process had been paused.
+// slowKeys is a credential provider. It waits for the duration in pause before it returns the next
+// credentials, as if the process had been paused.
 type slowKeys struct {
 	pause atomic.Int64
 }
@@ -226,7 +226,7 @@ func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 }
 
-func TestCommitIsNotSentIfIdempotencyTokenExpiredBeforeSigning(t *testing.T) {
+func TestCommitDelayedBeforeSigningIsNotSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()
@@ -264,7 +264,7 @@ func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	return p.DB.TransactWriteItems(ctx, in)
 }
 
-func TestCommitWorksEvenIfClientWrapperDropsSDKOptions(t *testing.T) {
+func TestCommitWorksIfWrapperDropsSDKOptions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		slowly := w.Wire()

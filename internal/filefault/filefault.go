@@ -69,8 +69,8 @@ func (f Fault) String() string { return f.is + ": " + f.do }
 // be used until an operator has repaired it.
 const Code = "StoreUnusableException"
 
-// Lasting returns err with a mark: the store cannot be used until an operator has repaired
-// it.
+// Lasting returns an error that wraps err. It marks a store that cannot be used until an operator
+// has repaired it.
 func Lasting(err error) error { return &lasting{err} }
 
 // IsLasting reports whether err wraps an error from Lasting.

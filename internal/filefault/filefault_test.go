@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-func TestFileSystemFaultIsRecognisedFromErrorAndItsText(t *testing.T) {
+func TestFileFaultIsRecognisedFromErrorOrText(t *testing.T) {
 	for errno, want := range map[syscall.Errno]struct {
 		says   string
 		passes bool
@@ -30,6 +30,6 @@ func TestFileSystemFaultIsRecognisedFromErrorAndItsText(t *testing.T) {
 		}
 	}
 	if f, known := filefault.Of(fs.ErrClosed); known {
-		t.Errorf("a closed file is said to be: %v", f)
+		t.Errorf("fault of a closed file: %v, want none", f)
 	}
 }

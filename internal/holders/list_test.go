@@ -15,7 +15,7 @@ import (
 
 // Any client that may write a single key can write up to 400 KB of data into its record. A
 // bare list must not contain so much data.
-func TestListInBareModeOmitsLongDataAndAllAttributes(t *testing.T) {
+func TestBareListOmitsLongDataAndAttributes(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

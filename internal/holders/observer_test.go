@@ -86,7 +86,7 @@ func (c *checked) close() {
 	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
-func TestObserverScansTableAtMostThreeTimesForManyHolders(t *testing.T) {
+func TestObserverScansTableAtMostThreeTimes(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
@@ -114,7 +114,7 @@ func TestObserverScansTableAtMostThreeTimesForManyHolders(t *testing.T) {
 	})
 }
 
-func TestObserverOfFiveHoldersDoesNotReadWholeTable(t *testing.T) {
+func TestObserverOfFiveHoldersDoesNotScanTable(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(400, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
@@ -128,7 +128,7 @@ func TestObserverOfFiveHoldersDoesNotReadWholeTable(t *testing.T) {
 	})
 }
 
-func TestObserverReadsSharedLeaseRowInsteadOfLockRecords(t *testing.T) {
+func TestObserverReadsSessionRowNotLockRecords(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
 		checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, c *checked) {
 			c.hold(300, "job/")
@@ -146,7 +146,7 @@ func TestObserverReadsSharedLeaseRowInsteadOfLockRecords(t *testing.T) {
 	}
 }
 
-func TestObserverReportsHolderUnknownWhenTimeLimitIsReached(t *testing.T) {
+func TestObserverReportsUnknownAtTimeLimit(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -215,7 +215,7 @@ func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestGrantOfIsUnchangedByRenewalOfRecordWithoutGrantID(t *testing.T) {
+func TestGrantOfDistinguishesGrantsFromRenewals(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
@@ -224,11 +224,11 @@ func TestGrantOfIsUnchangedByRenewalOfRecordWithoutGrantID(t *testing.T) {
 	next := fixed
 	next.Version = "2"
 	if GrantOf(fixed) == GrantOf(next) {
-		t.Error("two grants of a holder that does not renew are taken for one")
+		t.Error("GrantOf returned the same for two grants of a holder that does not renew")
 	}
 }
 
-func TestObserverJudgesSharedLeaseHolderByItsSession(t *testing.T) {
+func TestObserverJudgesHolderByItsSession(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
 		lock := o.acquire("job")
 		records := []leasehold.Record{lock.Record()}
@@ -249,7 +249,7 @@ func TestObserverJudgesSharedLeaseHolderByItsSession(t *testing.T) {
 	})
 }
 
-func TestStillDeadReturnsErrChangedIfHoldersSessionWasRenewed(t *testing.T) {
+func TestStillDeadReturnsErrChangedAfterRenewal(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

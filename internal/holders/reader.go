@@ -59,7 +59,7 @@ func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
 // MayList lets the Reader read the whole listing listed instead of single items by key. The
 // caller has just read that listing without consistent reads. requests and units are the cost
-// of that: the number of requests, and the read units that they used.
+// of the caller's read: the number of requests, and the read units that they used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units

@@ -34,7 +34,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-func TestReaderRejectsBatchGetItemReplyWithoutResponses(t *testing.T) {
+func TestReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	proto := lab.Must(records.Of(layout.Native{}))(t)
@@ -45,7 +45,7 @@ func TestReaderRejectsBatchGetItemReplyWithoutResponses(t *testing.T) {
 	}
 }
 
-func TestObserverReadIntervalStaysBetweenMinimumAndMaximum(t *testing.T) {
+func TestReadIntervalStaysWithinItsLimits(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

@@ -33,7 +33,7 @@ func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 		return func() {
 			for range 100 {
 				if a.Has("key/50", "another", 0) {
-					t.Fatal("nobody made this attempt")
+					t.Fatal("Has found an attempt that was never added")
 				}
 			}
 		}
@@ -41,7 +41,7 @@ func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 	// If Has searched all attempts one by one, the second duration would be a thousand times
 	// as long as the first.
 	if few, many := fastest(ask(filled(100))), fastest(ask(filled(most))); many > 50*few {
-		t.Errorf("100 questions took %v beside 100 attempts, and %v beside %d", few, many, most)
+		t.Errorf("100 calls of Has took %v with 100 attempts, and %v with %d", few, many, most)
 	}
 }
 
@@ -72,19 +72,19 @@ func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
 		t.Errorf("%d attempts are kept, want the young one", n)
 	}
 	if a.Any("a", 26*time.Minute) || len(a.byVersion) > 0 {
-		t.Error("the young attempt is remembered for ever")
+		t.Error("the young attempt is forgotten too late")
 	}
 }
 
-func TestFunctionAddRestartsRetentionTimeOfKnownAttempt(t *testing.T) {
+func TestFunctionAddRestartsRetentionOfAttempt(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)
 	if got := a.Of("a", 10*time.Minute); !slices.Equal(got, []string{"second", "first"}) {
-		t.Errorf("oldest first they are %v", got)
+		t.Errorf("the attempts are %v, oldest first", got)
 	}
 	if got := a.Of("a", 20*time.Minute); !slices.Equal(got, []string{"first"}) {
-		t.Errorf("remembered are %v", got)
+		t.Errorf("the remembered attempts are %v", got)
 	}
 }
 
@@ -95,6 +95,6 @@ func TestFunctionSettleForgetsOnlyGivenAttempt(t *testing.T) {
 	a.Settle("a", "x")
 	a.Settle("c", "x")
 	if a.Has("a", "x", 0) || !a.Has("a", "y", 0) || !a.Has("b", "x", 0) || a.Any("c", 0) {
-		t.Errorf("remembered of a are %v, of b %v", a.Of("a", 0), a.Of("b", 0))
+		t.Errorf("the attempts of a are %v, of b %v", a.Of("a", 0), a.Of("b", 0))
 	}
 }

@@ -30,8 +30,9 @@ func Leases() map[string]leasehold.Config {
 }
 
 // IsQuick reports whether a long test should try fewer cases. It returns true under the race
-// detector, which makes the test take five times as long, and with -short, which make test
-// passes. make check also runs the packages of such tests with all cases.
+// detector, which makes the test take five times as long. It also returns true with -short,
+// which is set by the command "make test". The command "make check" runs these tests with all
+// cases, too.
 func IsQuick() bool { return Race || testing.Short() }
 
 // Cases returns all, or quick in a quick run.
@@ -97,7 +98,7 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	wire.Sent()
 	Elapse(during)
 	if sent := wire.Sent(); len(sent) > 0 {
-		w.T.Errorf("%d requests in %v that should be silent: %v", len(sent), during, Ops(sent))
+		w.T.Errorf("%d requests in %v, want none: %v", len(sent), during, Ops(sent))
 	}
 }
 
@@ -120,8 +121,8 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 	}
 }
 
-// WantErr fails the test unless err matches want and each of also. The parameter what is the
-// name of the call that returned err. If want is nil, err must be nil.
+// WantErr fails the test unless err matches want and each of also. The parameter "what" names the
+// call that returned err. If want is nil, err must be nil.
 func WantErr(t testing.TB, what string, err, want error, also ...error) {
 	t.Helper()
 	for _, want := range append(also, want) {

@@ -36,8 +36,8 @@ func (r *Request) WithContext(ctx context.Context) *Request {
 // ErrReset is the error of a request whose connection was reset.
 var ErrReset = errors.New("connection reset by peer")
 
-// Cut is a Fault, as in a network partition. The request is lost, and the client waits until
-// its context ends.
+// Cut is a Fault that loses the request, as in a network partition. The client waits until its
+// context ends.
 func Cut(r *Request) (*http.Response, error) {
 	<-r.ctx.Done()
 	return nil, r.ctx.Err()
@@ -154,7 +154,7 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that answers with res() each request for which fits returns true. It
+// Respond returns a fault that returns res() for each request for which fits returns true. It
 // delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Want fails the test unless got deeply equals want. The parameter what is the name of the
-// value.
+// Want fails the test unless got deeply equals want. The parameter "what" names the value.
 func Want[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -34,8 +33,8 @@ func (w *World) WantReleased(key string) {
 	}
 }
 
-// WantRange fails the test unless got is between least and most, inclusive. The parameter what
-// is the name of the value.
+// WantRange fails the test unless got is between least and most, inclusive. The parameter "what"
+// names the value.
 func WantRange[T cmp.Ordered](t testing.TB, what string, got, least, most T) {
 	t.Helper()
 	if got < least || got > most {
@@ -43,8 +42,7 @@ func WantRange[T cmp.Ordered](t testing.TB, what string, got, least, most T) {
 	}
 }
 
-// WantFailed fails the test if err is nil. The parameter what is the name of the call that
-// returned err.
+// WantFailed fails the test if err is nil. The parameter "what" names the call that returned err.
 func WantFailed(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -52,8 +50,8 @@ func WantFailed(t testing.TB, what string, err error) {
 	}
 }
 
-// WantAs fails the test unless errors.As finds an E in err. The parameter what is the name of
-// the call that returned err.
+// WantAs fails the test unless errors.As finds an E in err. The parameter "what" names the call
+// that returned err.
 func WantAs[E error](t testing.TB, what string, err error) {
 	t.Helper()
 	if !errors.As(err, new(E)) {
@@ -61,8 +59,8 @@ func WantAs[E error](t testing.TB, what string, err error) {
 	}
 }
 
-// WantText fails the test unless err is an error whose text contains each of parts. The
-// parameter what is the name of the call that returned err.
+// WantText fails the test unless err is an error whose text contains each of parts. The parameter
+// "what" names the call that returned err.
 func WantText(t testing.TB, what string, err error, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

@@ -3,11 +3,11 @@
 //
 //	trustedUntil = attemptStarted + lease − margin
 //
-// attemptStarted is when the last attempt that is known to be applied was sent, not
-// when its answer came. No other client can have read that record earlier, so none can
-// take the key over before attemptStarted + lease. Two clocks are read, and neither can
-// be set: the monotonic clock, and a clock that also counts while the machine is
-// suspended. The trust ends when the first of them reaches trustedUntil.
+// attemptStarted is the time when the client sent the last attempt that is known to be
+// applied. No other client can have read that record earlier, so none can take the key
+// over before attemptStarted + lease. The lease reads two clocks that no user can set: the
+// monotonic clock, and a clock that also runs while the machine is suspended. The trust
+// ends when the first of them reaches trustedUntil.
 //
 //	              a renewal was applied
 //	               ┌──────────┐

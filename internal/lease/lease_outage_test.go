@@ -42,7 +42,7 @@ func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // the Java cli
 	})
 }
 
-func TestLockIsLostIfOtherClientAcquiresKeyDuringOutage(t *testing.T) {
+func TestLockIsLostIfTakenOverDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
 		_, _, theirs := w.Holding(lab.OutageConfig())
@@ -64,11 +64,11 @@ func TestLockIsLostInOutageOnceRequestsGetNoReply(t *testing.T) {
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		wire.SetFault(lab.Drop)
 		lab.Elapse(10 * time.Second)
-		lab.WantErr(t, "no reply at all", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock without replies", lock.Err(), leasehold.ErrLost)
 	})
 }
 
-func TestReleaseOfLockTakenOverInOutageReturnsError(t *testing.T) {
+func TestReleaseFailsIfLockIsTakenOverInOutage(t *testing.T) {
 	type row struct {
 		commit  func(ctx context.Context, g *leasehold.Group) error // nil if no commit precedes the release
 		release func(ctx context.Context, g *leasehold.Group) error
@@ -76,8 +76,8 @@ func TestReleaseOfLockTakenOverInOutageReturnsError(t *testing.T) {
 	one := func(ctx context.Context, g *leasehold.Group) error { return g.Locks()[0].Release(ctx) }
 	all := func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) }
 	lab.Each(t, map[string]row{
-		"a release of one": {nil, one}, "a commit of one": {commitOfOne, one},
-		"a release of all": {nil, all}, "a commit of all": {commitOfAll, all},
+		"release of one": {nil, one}, "commit of one": {commitOfOne, one},
+		"release of all": {nil, all}, "commit of all": {commitOfAll, all},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire := w.Work().Client(lab.OutageConfig())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -110,7 +110,7 @@ func commitOfAll(ctx context.Context, g *leasehold.Group) error {
 	return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 }
 
-func TestCommitAndReleaseSucceedsAfterOutageIfNoKeyIsTakenOver(t *testing.T) {
+func TestCommitAndReleaseSucceedsAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of one": commitOfOne, "of all": commitOfAll,
 	}, func(t *testing.T, w *lab.World, commit func(ctx context.Context, g *leasehold.Group) error) {
@@ -125,7 +125,7 @@ func TestCommitAndReleaseSucceedsAfterOutageIfNoKeyIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestResumeOfLockDetachedInOutageFailsOnlyIfTakenOver(t *testing.T) {
+func TestLockDetachedInOutageCanBeResumed(t *testing.T) {
 	lab.Each(t, map[string]bool{"resumed": false, "lost": true}, func(t *testing.T, w *lab.World, taken bool) {
 		_, _, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
@@ -146,7 +146,7 @@ func TestResumeOfLockDetachedInOutageFailsOnlyIfTakenOver(t *testing.T) {
 
 func TestManyLocksAreHeldThroughOutageIfConfigured(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
-		"all is throttled": lab.Throttled,
+		"all requests are throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return lab.Out(r)
@@ -166,7 +166,7 @@ func TestManyLocksAreHeldThroughOutageIfConfigured(t *testing.T) {
 	})
 }
 
-func TestLockIsLostAfterSuspendOfMachineDuringOutage(t *testing.T) {
+func TestLockIsLostAfterSuspendDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.OutageConfig(), k.Edit)
@@ -177,12 +177,12 @@ func TestLockIsLostAfterSuspendOfMachineDuringOutage(t *testing.T) {
 		// The machine was suspended for longer than a lease. The client has seen no failed
 		// request since, so it cannot assume that the outage still lasts.
 		k.Boot.Store(int64(21 * time.Second))
-		lab.WantErr(t, "believed in after a pause longer than a lease", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock after a suspend longer than a lease", lock.Err(), leasehold.ErrLost)
 		_ = lock.Release(t.Context())
 	})
 }
 
-func TestClientDoesNotTakeOverItsOwnLockDuringOutage(t *testing.T) {
+func TestClientDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.OutageConfig())
 		g := w.Detach(lock)
@@ -200,7 +200,7 @@ func TestClientDoesNotTakeOverItsOwnLockDuringOutage(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenEvenIfMachineIsSuspendedPastExpiry(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
+func TestExpiryWarningIsGivenAfterSuspend(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -208,7 +208,7 @@ func TestExpiryWarningIsGivenEvenIfMachineIsSuspendedPastExpiry(t *testing.T) { 
 		warning := leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned = append(warned, time.Now()) })
 		lock := w.Acquire(c, "job", warning)
 		lab.Elapse(time.Minute)
-		lab.Want(t, "warnings without need", len(warned), 0)
+		lab.Want(t, "warnings while renewals succeed", len(warned), 0)
 		wire.SetFault(lab.Cut)
 		until := lock.TrustedUntil()
 		lab.Elapse(time.Minute)
@@ -222,12 +222,12 @@ func TestExpiryWarningIsGivenEvenIfMachineIsSuspendedPastExpiry(t *testing.T) { 
 		paused := w.Acquire(c, "other", warning)
 		k.Boot.Store(int64(time.Hour)) // the clock jumps past the time of the warning and past the expiry
 		lab.Elapse(10 * time.Second)
-		lab.Want(t, "warnings after a pause", len(warned), 1)
+		lab.Want(t, "warnings after a suspend", len(warned), 1)
 		_ = paused.Release(t.Context())
 	})
 }
 
-func TestExpiryWarningCallbackMayUseLockEvenIfCalledAtGrant(t *testing.T) {
+func TestExpiryWarningCallbackMayUseLock(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)
@@ -235,11 +235,11 @@ func TestExpiryWarningCallbackMayUseLockEvenIfCalledAtGrant(t *testing.T) {
 		return r.Send()
 	}
 	lab.Each(t, map[string]func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock){
-		"more than the lease": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+		"warning longer than lease": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
 			c, _ := w.Client(lab.Config())
 			return c, w.Acquire(c, "job", opts...)
 		},
-		"a slow grant": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+		"slow grant": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
 			c, wire := w.Client(lab.Config())
 			wire.SetFault(slow)
 			return c, w.Acquire(c, "job", append(opts, leasehold.WithLease(4*time.Second))...)
@@ -274,7 +274,7 @@ func TestExpiryWarningCallbackMayUseLockEvenIfCalledAtGrant(t *testing.T) {
 			w.Release(before)
 			return c, <-next
 		},
-		"of several keys": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
+		"several keys": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
 			c, wire := w.Client(lab.Config())
 			wire.SetFault(slow)
 			g := w.AcquireAll(c, leasehold.Keys("job", "other"), append(opts, leasehold.WithLease(8*time.Second))...)
@@ -301,7 +301,7 @@ func TestExpiryWarningCallbackMayUseLockEvenIfCalledAtGrant(t *testing.T) {
 	})
 }
 
-func TestLockReleasedInExpiryWarningCallbackIsNoLongerHeld(t *testing.T) {
+func TestExpiryWarningCallbackMayReleaseLock(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{
 		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
 	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

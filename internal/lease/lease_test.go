@@ -40,11 +40,11 @@ type world struct {
 	began  time.Time
 
 	mu        sync.Mutex    // guards the fields below
-	suspended time.Duration // how far boot time, which includes suspends, is ahead of monotonic time
+	suspended time.Duration // how long the machine was suspended: boot time minus monotonic time
 	version   string        // version that the record contains
 	named     []string      // versions of the record that the condition of the renewal in flight accepts
 	next      string        // version that the renewal in flight writes
-	spelled   func()        // called when the lease has made the write of a renewal, before it is sent; may be nil
+	spelled   func()        // called after the lease has built a renewal, and before it sends that renewal; may be nil
 	fate      fate          // what happens to renewals; nil to apply and answer them
 	sent      int
 	losses    []Loss
@@ -214,7 +214,7 @@ func elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// want fails the test unless got and want are deeply equal. what names the value.
+// want fails the test unless got and want are deeply equal. The parameter "what" names the value.
 func want[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -222,8 +222,8 @@ func want[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// wantErr fails the test unless err matches want. what names the call that returned err. If
-// want is nil, err must be nil.
+// wantErr fails the test unless err matches want. The parameter "what" names the call that returned
+// err. If want is nil, err must be nil.
 func wantErr(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -231,7 +231,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestExpiryOfLeaseIsReportedExactlyOnceWhenTrustEnds(t *testing.T) {
+func TestExpiryIsReportedOnceWhenTrustEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -270,13 +270,13 @@ func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.suspend(18 * time.Second) // timers do not run while the machine is suspended
 		if err := w.lease.Ended(); err == nil {
-			t.Error("trusted according to the clock that has stopped")
+			t.Error("trusted, although the boot clock shows that the lease has expired")
 		}
 		w.lostBy(t, Paused)
 	})
 }
 
-func TestExpiryTimerIsShortenedOnceSuspendIsNoticed(t *testing.T) {
+func TestMachineSuspendShortensExpiryTimer(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
@@ -287,7 +287,7 @@ func TestExpiryTimerIsShortenedOnceSuspendIsNoticed(t *testing.T) {
 	})
 }
 
-func TestRemainingTrustIsShorterAfterSuspendOfMachine(t *testing.T) {
+func TestMachineSuspendShortensRemainingTrust(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
@@ -307,15 +307,15 @@ func TestLeaseIsNeverTrustedAgainOnceTrustHasEnded(t *testing.T) {
 			t.Error("renewed by an attempt whose reply came after trust had ended")
 		}
 		if w.shows() == "granted" {
-			t.Fatal("the renewal was to be applied")
+			t.Fatal("the renewal was not applied")
 		}
 		w.lostBy(t, Expired)
 		want(t, "renewals reported", w.renewals(), 0)
 	})
 }
 
-func TestFailedRenewalWithShorterLeaseShortensTrust(t *testing.T) {
-	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
+func TestFailedRenewalToShorterLeaseShortensTrust(t *testing.T) {
+	for name, f := range map[string]fate{"without an answer": dropped, "refused": refused} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
 				w.will(f)
@@ -333,7 +333,7 @@ func TestFailedRenewalWithShorterLeaseShortensTrust(t *testing.T) {
 	}
 }
 
-func TestLeaseShortenedByRenewIsRenewedBeforeItExpires(t *testing.T) {
+func TestShortenedLeaseIsRenewedBeforeItExpires(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, nil, func(t *testing.T, w *world) {
@@ -354,7 +354,7 @@ func TestLeaseShortenedByRenewIsRenewedBeforeItExpires(t *testing.T) {
 	}
 }
 
-func TestAppliedRenewalDoesNotUndoShorterTrustOfLaterAttempt(t *testing.T) {
+func TestLaterShorterRenewalKeepsTrustShort(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -365,7 +365,7 @@ func TestAppliedRenewalDoesNotUndoShorterTrustOfLaterAttempt(t *testing.T) {
 	})
 }
 
-func TestVersionsOfEndedLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
+func TestVersionsIncludeRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -376,10 +376,10 @@ func TestVersionsOfEndedLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
 				}
 				_ = w.renew(Changes{Record: protocol.Changes{SetData: true}})
 				if got := w.lease.Versions(); !slices.Contains(got, w.shows()) {
-					t.Errorf("the record shows %q, and not one of %q", w.shows(), got)
+					t.Errorf("the record shows %q, which is not one of %q", w.shows(), got)
 				}
 				if !w.lease.MayHaveStored() {
-					t.Error("what it stored is forgotten")
+					t.Error("MayHaveStored returned false")
 				}
 			})
 		})
@@ -397,7 +397,7 @@ func TestRenewFailsInOutageWhileLeaseStaysTrusted(t *testing.T) {
 	})
 }
 
-func TestChildLeaseIsTrustedExactlyAsLongAsParentLease(t *testing.T) {
+func TestChildLeaseIsTrustedAsLongAsItsParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
@@ -412,17 +412,17 @@ func TestChildLeaseIsTrustedExactlyAsLongAsParentLease(t *testing.T) {
 		parent.will(dropped)
 		time.Sleep(18 * time.Second)
 		if err := child.lease.Ended(); err == nil {
-			t.Error("trusted under a parent that has ended")
+			t.Error("trusted, although the parent has ended")
 		}
 		if loss, lost := child.lease.Outlived(); !lost || loss.Reason != WithParent || !errors.Is(loss.Err, errLost) {
-			t.Errorf("it would have been lost by %+v (%v), want with its parent", loss, lost)
+			t.Errorf("Outlived returned %+v (%v), want a loss with the parent", loss, lost)
 		}
 		parent.lostBy(t, Expired)
 		child.lostBy(t, WithParent)
 	})
 }
 
-func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
+func TestOverdueRenewalIsSentAfterEarlierRenewal(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -439,7 +439,7 @@ func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
 	})
 }
 
-func TestRenewalThatWaitsForEarlierWriteDoesNotDelayOtherLeases(t *testing.T) {
+func TestWaitingRenewalDoesNotDelayOtherLeases(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -479,7 +479,7 @@ func TestRenewalThatWaitsForEarlierWriteDoesNotDelayOtherLeases(t *testing.T) {
 	}
 }
 
-func TestLeaseLostWhileRenewalWaitsForWriteIsReportedAsExpired(t *testing.T) {
+func TestLeaseWithBlockedRenewalExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
@@ -501,7 +501,7 @@ func TestManualLeaseIsNotRenewedInBackground(t *testing.T) {
 	})
 }
 
-func TestUnansweredRenewalIsRepeatedBeforeTrustEnds(t *testing.T) {
+func TestUnansweredRenewalIsRetriedBeforeExpiry(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.will(dropped)
 		elapse(18 * time.Second)
@@ -523,9 +523,9 @@ func notBegun(change func(*Leases, *Terms)) *world {
 
 func TestLeaseMayBeUsedBeforeStartIsCalled(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
-		"asked":   func(w *world) error { return w.lease.Ended() },
+		"checked": func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },
-		"warned of at once": func(w *world) error {
+		"warned at once": func(w *world) error {
 			looked := make(chan error)
 			w.lease.Warn(&Warning{Left: math.MaxInt64, Call: func() { looked <- w.lease.Ended() }})
 			return <-looked

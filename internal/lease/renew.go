@@ -155,9 +155,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	return renewals.Failed
 }
 
-// try sends one renewal. If the renewal is applied, the trust counts from when it was sent.
-// If it is rejected, the lease has ended, and the result's error says why. The caller must
-// have locked l.renews, and may have locked terms.Writes, which leave unlocks. try unlocks
+// try sends one renewal. If the renewal is applied, the trust counts from when it was sent. If it
+// is rejected, the lease has ended, and the result's error says why. The caller must have locked
+// l.renews. It may also have locked terms.Writes, which the function "leave" unlocks. try unlocks
 // both before it calls Lost, Renewed or Failed of the Holder: these may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {

@@ -64,7 +64,7 @@ func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 	return d.DB.GetItem(ctx, in, o...)
 }
 
-func TestRenewalIsNotRepeatedIfTrustEndsWhileRecordIsRead(t *testing.T) {
+func TestRenewalIsNotRepeatedOnceTrustEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		held, paused, renewed := false, false, 0
@@ -98,7 +98,7 @@ func TestRenewalIsNotRepeatedIfTrustEndsWhileRecordIsRead(t *testing.T) {
 	})
 }
 
-func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
+func TestHangingRenewalIsRepeatedAfterTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Cut))
@@ -109,7 +109,7 @@ func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestRenewalInConflictWithTransactionIsRepeatedAtOnce(t *testing.T) {
+func TestConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		var sent []time.Time
@@ -129,9 +129,9 @@ func TestRenewalInConflictWithTransactionIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-func TestRenewalSucceedsAfterHundredUnansweredRenewals(t *testing.T) {
+func TestRenewalSucceedsAfterHundredFailures(t *testing.T) {
 	lab.Each(t, map[string]int{
-		"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30,
+		"none was applied": 0, "the first was applied": 1, "the thirtieth was applied": 30,
 	}, func(t *testing.T, w *lab.World, landed int) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 		n := 0

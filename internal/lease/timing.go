@@ -32,8 +32,8 @@ func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom returns when the trust ends if the last applied attempt was sent at the time
-// sent.
+// TrustedFrom returns when the trust ends. The parameter sent is the time when the last applied
+// attempt was sent.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestExpiryWarningIsGivenAtOnceIfTrustIsShortenedOrLost(t *testing.T) {
+func TestExpiryWarningIsGivenOnceTrustShrinks(t *testing.T) {
 	for name, shorten := range map[string]func(w *world) error{
 		"a shorter lease": func(w *world) error { return w.renew(Changes{Lease: 10 * time.Second}) },
 		"the lease is lost": func(w *world) error {
@@ -62,7 +62,7 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	})
 }
 
-func TestRenewReturnsErrorOfLastAttemptWhenContextEnds(t *testing.T) {
+func TestCancelledRenewReturnsLastAttemptsError(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
 		// enter blocks renewals of the lease before Renew sends its second attempt.
@@ -81,7 +81,7 @@ func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	return apply()
 }
 
-func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
+func TestSwitchToManualCancelsOverdueRenewal(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(3 * time.Second)
 		w.will(slowly)
@@ -93,7 +93,7 @@ func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 	})
 }
 
-func TestDefaultTimingRenewsAtLeastThreeTimesWithinTrust(t *testing.T) {
+func TestDefaultTimingAllowsThreeRenewals(t *testing.T) {
 	for skew, timing := range map[time.Duration]Timing{
 		0:                {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second},
 		12 * time.Second: {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 2 * time.Second, Skew: 12 * time.Second},
@@ -102,7 +102,7 @@ func TestDefaultTimingRenewsAtLeastThreeTimesWithinTrust(t *testing.T) {
 	}
 }
 
-func TestTimingScaledToLeaseChangesMarginAndPeriodButNotSkew(t *testing.T) {
+func TestTimingScaledToLeaseKeepsSkew(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

@@ -16,11 +16,11 @@
 //
 // What each failure does:
 //
-//	a read fails               nothing is learned: a holder is never found dead without an answer
-//	the client is new          it has seen no version before, and waits for a whole lease, or until the time that a bounded clock wrote
-//	a clock is wrong by more   a live holder may be treated as dead; the bound of the clock must be true
+//	a read fails               no holder is found dead until a read succeeds
+//	the client is new          it waits for a whole lease or, with bounded clocks, until leaseEnds + skew
+//	a clock exceeds its bound  a live holder may be treated as dead
 //	an item cannot be read     an error: its holder is never dead
-//	two clients mark a row     one write is applied, and the other shows the row marked
+//	two clients mark a row     one write is applied; the reply to the other shows the mark
 //	a session's row is gone    its locks may still be trusted for one lease
 //
 // Only the type Rule decides when a holder is dead. Observer applies that rule for

@@ -25,11 +25,11 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns the monotonic time when the holder of r is dead if it does not renew. That
-// time may be in the past. The version of r was first read at since. The wall clock showed
-// wall when the monotonic clock showed now. If the clocks of this client and of the holder are
-// both bounded, the holder may be dead before this client has seen the version for a whole
-// lease.
+// deadAt returns the monotonic time when the holder of r is dead if it does not renew. That time
+// may be in the past. since is the monotonic time when the version of r was first read. now and
+// wall are readings of the monotonic clock and the wall clock at the same moment. If the clocks of
+// this client and of the holder are both bounded, the holder may be dead before this client has
+// seen the version for a whole lease.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -138,10 +138,10 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return nil, observed.Version{}, nil
 }
 
-// DeadAt returns the monotonic time when the holder of r is dead if it does not renew. A reply
-// has shown r at now, when the wall clock showed wall. The version v of r was first observed
-// at v.Since. The caller must read wall before now: the time between the two clock readings
-// can then only make a takeover later, and never too early.
+// DeadAt returns the monotonic time when the holder of r is dead if it does not renew. now and wall
+// are the readings of the clocks when a reply showed r. The version v of r was first observed at
+// v.Since. The caller must read wall before now: the time between the two clock readings can then
+// only make a takeover later, and never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
@@ -160,8 +160,8 @@ func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }
 
-// IsNewGrant reports whether r shows another grant than the earlier record before. before is
-// nil if there was no record.
+// IsNewGrant reports whether r shows another grant than an earlier record of the key. The parameter
+// "before" is that record, or nil if there was none.
 func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
 	return before == nil || GrantOf(*before) != GrantOf(r)
 }

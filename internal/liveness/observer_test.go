@@ -119,7 +119,7 @@ func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
 }
 
-func TestHolderIsDeadOneLeaseAfterRecordVersionWasFirstSeen(t *testing.T) {
+func TestHolderIsDeadOneLeaseAfterNewVersionIsSeen(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	deadAt := func(item protocol.Item) time.Duration {
@@ -146,7 +146,7 @@ func TestHolderIsDeadOneLeaseAfterRecordVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestObserverDeadAtUsesExpiryTimeIfLayoutStoresOne(t *testing.T) {
+func TestDeadAtUsesStoredExpiryTime(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -168,7 +168,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 		}
 		w.now += time.Second
 		if _, v, _ := o.Observe(key, item, w.clock()); v.Since != w.clock() {
-			t.Errorf("%s: what was there before is remembered since %v", name, v.Since)
+			t.Errorf("%s: the earlier version is still remembered, since %v", name, v.Since)
 		}
 	}
 }
@@ -180,13 +180,13 @@ func TestIsNewGrantDistinguishesGrantsFromRenewals(t *testing.T) {
 		r      protocol.Record
 		want   bool
 	}{
-		{"the first", nil, protocol.Record{Grant: "a", Version: "a", Lease: lease}, true},
-		{"renewed", &protocol.Record{Grant: "a", Version: "a", Lease: lease}, protocol.Record{Grant: "a", Version: "b", Lease: lease}, false},
-		{"another", &protocol.Record{Grant: "a", Version: "a", Lease: lease}, protocol.Record{Grant: "b", Version: "a", Lease: lease}, true},
-		{"a peer's, renewed", &protocol.Record{Owner: "o", Version: "a", Lease: lease}, protocol.Record{Owner: "o", Version: "b", Lease: lease}, false},
-		{"a nameless peer's, renewed", &protocol.Record{Version: "a", Lease: lease}, protocol.Record{Version: "b", Lease: lease}, false},
-		{"of nobody, and never renewed", &protocol.Record{Version: "a"}, protocol.Record{Version: "b"}, true},
-		{"of somebody who never renews", &protocol.Record{Owner: "o", Version: "a"}, protocol.Record{Owner: "o", Version: "b"}, true},
+		{"first grant", nil, protocol.Record{Grant: "a", Version: "a", Lease: lease}, true},
+		{"renewal", &protocol.Record{Grant: "a", Version: "a", Lease: lease}, protocol.Record{Grant: "a", Version: "b", Lease: lease}, false},
+		{"other grant id", &protocol.Record{Grant: "a", Version: "a", Lease: lease}, protocol.Record{Grant: "b", Version: "a", Lease: lease}, true},
+		{"other library, renewed", &protocol.Record{Owner: "o", Version: "a", Lease: lease}, protocol.Record{Owner: "o", Version: "b", Lease: lease}, false},
+		{"other library without owner, renewed", &protocol.Record{Version: "a", Lease: lease}, protocol.Record{Version: "b", Lease: lease}, false},
+		{"no owner and no lease", &protocol.Record{Version: "a"}, protocol.Record{Version: "b"}, true},
+		{"owner without lease", &protocol.Record{Owner: "o", Version: "a"}, protocol.Record{Owner: "o", Version: "b"}, true},
 	} {
 		lab.Want(t, tc.what, liveness.IsNewGrant(tc.before, tc.r), tc.want)
 	}
@@ -199,7 +199,7 @@ func at(d time.Duration) liveness.Reading {
 	return liveness.Reading{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
-func TestHolderIsDeadOnlyIfReadBeganAfterLeaseEnded(t *testing.T) {
+func TestHolderIsDeadOnlyIfReadBeganAfterExpiry(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: lease}
 	first := by.Next(liveness.Beat{}, r, at(0))
 	seen := at(0).Answered
@@ -211,7 +211,7 @@ func TestHolderIsDeadOnlyIfReadBeganAfterLeaseEnded(t *testing.T) {
 		{seen.Add(lease), true},
 	} {
 		if b := by.Next(first, r, liveness.Reading{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {
-			t.Errorf("asked %v after the first sight: dead %v, until %v", c.asked.Sub(seen), b.Dead, b.Until.Sub(seen))
+			t.Errorf("read %v after the version was first seen: dead %v, until %v", c.asked.Sub(seen), b.Dead, b.Until.Sub(seen))
 		}
 	}
 	r.Version = "v2"
@@ -220,7 +220,7 @@ func TestHolderIsDeadOnlyIfReadBeganAfterLeaseEnded(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadAfterExpiryPlusMaxSkewPlusRounding(t *testing.T) {
+func TestHolderIsDeadAfterExpiryPlusMaxSkew(t *testing.T) {
 	by := liveness.Rule{Clocked: true, Skew: 2 * time.Second, Step: time.Second}
 	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
 	end := start.Add(lease + 3*time.Second)
@@ -230,38 +230,38 @@ func TestHolderIsDeadAfterExpiryPlusMaxSkewPlusRounding(t *testing.T) {
 	}
 	for _, later := range []time.Duration{0, time.Hour} {
 		if b = by.Next(b, r, liveness.Reading{Asked: end.Add(later), Answered: end.Add(later)}); !b.Dead || !b.Until.Equal(end) {
-			t.Errorf("%v after it has expired by every clock: %+v", later, b)
+			t.Errorf("%v after the lease has expired by every clock: %+v", later, b)
 		}
 	}
 }
 
-func TestSessionIsDeadOneLeaseAfterItsRowWasFirstMissing(t *testing.T) {
+func TestSessionIsDeadOneLeaseAfterRowIsGone(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))
 	if b.Dead || b.Renewals != 0 || !b.Until.Equal(at(time.Minute).Answered.Add(lease)) {
-		t.Errorf("as soon as it is gone: %+v", b)
+		t.Errorf("first read without a row: %+v", b)
 	}
 	if b = by.Next(b, protocol.NoRow(lease), at(time.Minute+lease)); b.Dead {
 		t.Error("dead before a lease has passed")
 	}
 	if b = by.Next(b, protocol.NoRow(lease), at(time.Minute+lease+time.Second)); !b.Dead {
-		t.Error("alive after a lease without a row")
+		t.Error("live after a lease without a row")
 	}
 }
 
-func TestRuleWithMaxSkewUsesEarlierOfStoredAndObservedLeaseEnd(t *testing.T) {
+func TestRuleUsesEarlierOfTwoLeaseEnds(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule
 		ends  time.Time
 		until time.Time
 	}{
-		"an end that is near":               {liveness.Rule{Skew: time.Second}, start.Add(5 * time.Second), start.Add(6 * time.Second)},
-		"an end that is over":               {liveness.Rule{Skew: time.Second}, start.Add(-time.Hour), start.Add(time.Second - time.Hour)},
-		"an end that is far":                {liveness.Rule{Skew: time.Second}, start.Add(time.Hour), at(0).Answered.Add(lease)},
-		"a record that says none":           {liveness.Rule{Skew: time.Second}, time.Time{}, at(0).Answered.Add(lease)},
-		"no process bounds its clock error": {liveness.Rule{}, start.Add(-time.Hour), at(0).Answered.Add(lease)},
+		"a stored end in the future":          {liveness.Rule{Skew: time.Second}, start.Add(5 * time.Second), start.Add(6 * time.Second)},
+		"a stored end in the past":            {liveness.Rule{Skew: time.Second}, start.Add(-time.Hour), start.Add(time.Second - time.Hour)},
+		"a stored end after the observed end": {liveness.Rule{Skew: time.Second}, start.Add(time.Hour), at(0).Answered.Add(lease)},
+		"no stored end":                       {liveness.Rule{Skew: time.Second}, time.Time{}, at(0).Answered.Add(lease)},
+		"no bound of the clock error":         {liveness.Rule{}, start.Add(-time.Hour), at(0).Answered.Add(lease)},
 	} {
 		r.LeaseEnds = c.ends
 		if b := c.by.Next(liveness.Beat{}, r, at(0)); !b.Until.Equal(c.until) || b.Dead != c.until.Before(start) {
@@ -270,7 +270,7 @@ func TestRuleWithMaxSkewUsesEarlierOfStoredAndObservedLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLockIsTakenOverOnlyAfterSessionIsMarkedDead(t *testing.T) {
+func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, holderWire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -290,13 +290,13 @@ func TestLockIsTakenOverOnlyAfterSessionIsMarkedDead(t *testing.T) {
 			t.Error("taken over before the session was marked dead")
 		}
 		if _, ok := w.Item(row)["expiresAt"]; !ok {
-			t.Error("nothing collects the dead session's row")
+			t.Error("the dead session's row has no TTL")
 		}
 		w.Release(lock)
 	})
 }
 
-func TestTryAcquireContinuesSessionObservationOfEarlierCall(t *testing.T) {
+func TestTryAcquireContinuesEarlierObservation(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -311,7 +311,7 @@ func TestTryAcquireContinuesSessionObservationOfEarlierCall(t *testing.T) {
 	})
 }
 
-func TestSessionOfFormerOwnerIsIgnoredIfAnotherOwnerHoldsLock(t *testing.T) {
+func TestSessionOfFormerOwnerIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -335,7 +335,7 @@ func TestSessionOfEarlierGrantIsIgnored(t *testing.T) {
 		}
 		_, _, lock := w.Holding(lab.Config())
 		if lab.Text(w.Item("job"), "session") == "" {
-			t.Fatal("nothing is left of the session: this test tests nothing")
+			t.Fatal("the record contains no session: this test tests nothing")
 		}
 		c, _ := w.Client(lab.Config())
 		lab.WantErr(t, "try of a held key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)

@@ -29,17 +29,17 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// If there are many sessions, an Observer drops sessions that no caller has asked for in a
-// while: a session's row is quickly read again. With fewer than fewSessions sessions, it drops
-// none. It always keeps a session for which a caller has asked within the time keepSession:
-// waiters, and observers of elections, ask at least once every PollMax.
+// An Observer with many sessions drops those that no caller has asked for in a while. If a
+// caller asks for such a session again, one read replaces it. An Observer with fewer than
+// fewSessions sessions drops none. It always keeps a session that a caller has asked for within
+// the time keepSession. Waiters, and observers of elections, ask at least once every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
 )
 
-// SessionOf returns the session that is renewed in place of the record r, or nil if r has
-// none.
+// SessionOf returns the session that the holder renews instead of the record r. It returns nil if r
+// has no session.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
 	if o.Native == nil || r.Session == "" {
 		return nil
@@ -57,9 +57,9 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// dropUnused drops the sessions that no caller has asked for since the monotonic time
-// before. It does nothing until the number of sessions has doubled since it last dropped
-// some. The caller must hold o.mu.
+// dropUnused drops the sessions that no caller has asked for since the monotonic time "before". It
+// does nothing until the number of sessions has doubled since it last dropped some. The caller must
+// hold o.mu.
 func (o *Observer) dropUnused(before time.Duration) {
 	if len(o.sessions) < max(o.many, fewSessions) {
 		return
@@ -77,9 +77,9 @@ func (s *Session) enter(ctx context.Context) error {
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
-// Look returns the session's row, and the monotonic time when the session may be marked
-// dead. That time is math.MinInt64 if the session is known to be dead. Look reads the row
-// unless the session is dead, or was read within the duration fresh.
+// Look returns the session's row, and the monotonic time when the session may be marked dead. That
+// time is math.MinInt64 if the session is known to be dead. Look reads the row unless the session
+// is dead, or its last read is younger than the duration "fresh".
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err

@@ -59,19 +59,19 @@ func (w *world) markDead(o *liveness.Observer, id string) bool {
 	return dead
 }
 
-func TestSessionIsMarkedDeadAfterLeaseWithoutRenewal(t *testing.T) {
+func TestUnrenewedSessionIsMarkedDeadAfterLease(t *testing.T) {
 	w, o, renew := observing(t)
 	if at := w.look(o, "s"); at != w.now+lease || w.markDead(o, "s") {
-		t.Fatalf("just seen, it is dead in %v", at-w.now)
+		t.Fatalf("session just seen: dead in %v", at-w.now)
 	}
 	w.now += lease - 1
 	renew("one", "two")
 	if at := w.look(o, "s"); at != w.now+lease || w.markDead(o, "s") {
-		t.Fatalf("renewed, it is dead in %v", at-w.now)
+		t.Fatalf("session just renewed: dead in %v", at-w.now)
 	}
 	w.now += lease
 	if !w.markDead(o, "s") {
-		t.Fatal("not renewed for its lease, it is not dead")
+		t.Fatal("not marked dead after a lease without renewal")
 	}
 	lab.Want(t, "dead at, for another client", w.look(w.observer(), "s"), math.MinInt64)
 }
@@ -94,7 +94,7 @@ func TestTwoClientsCanMarkSameSessionDead(t *testing.T) {
 	w.look(b, "s")
 	w.now += lease
 	if !w.markDead(a, "s") || !w.markDead(b, "s") {
-		t.Error("one of them does not know")
+		t.Error("one client does not treat the session as dead")
 	}
 }
 
@@ -109,7 +109,7 @@ func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
 	lab.Want(t, "dead at", w.look(o, "s"), math.MinInt64)
 }
 
-func TestSessionWithoutRowIsDeadOneLeaseAfterFirstLook(t *testing.T) {
+func TestMissingSessionIsDeadAfterOneLease(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	seen := w.now
@@ -125,7 +125,7 @@ func TestSessionWithoutRowIsDeadOneLeaseAfterFirstLook(t *testing.T) {
 	}
 }
 
-func TestSessionObservationIsKeptEvenIfVersionsAreForgotten(t *testing.T) {
+func TestForgottenVersionsDoNotAffectSession(t *testing.T) {
 	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now
@@ -136,11 +136,11 @@ func TestSessionObservationIsKeptEvenIfVersionsAreForgotten(t *testing.T) {
 	}
 	w.now = seen + lease
 	if !w.markDead(o, "s") {
-		t.Error("not renewed for its lease, it is not dead")
+		t.Error("not marked dead after a lease without renewal")
 	}
 }
 
-func TestSessionRowIsReadAgainOnlyIfLastReadIsTooOld(t *testing.T) {
+func TestSessionRowIsReadAgainOnlyIfStale(t *testing.T) {
 	w, o, _ := observing(t)
 	w.look(o, "s")
 	for _, tc := range []struct {
@@ -186,7 +186,7 @@ func TestSessionRowIsNotReadIfContextIsCancelled(t *testing.T) {
 func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
-	for name, seen := range map[string]bool{"it never could": false, "it could before": true} {
+	for name, seen := range map[string]bool{"never readable": false, "readable before": true} {
 		t.Run(name, func(t *testing.T) {
 			o := w.observer()
 			if seen {
@@ -204,7 +204,7 @@ func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 			}
 			w.db.odd = false
 			if at := w.look(o, "s"); seen && at != w.now || !seen && at != w.now+lease {
-				t.Errorf("mended, it is dead in %v", at-w.now)
+				t.Errorf("row readable again: dead in %v", at-w.now)
 			}
 		})
 	}
@@ -219,11 +219,11 @@ func TestObserverLimitsNumberOfUnusedSessions(t *testing.T) {
 	}
 	lab.WantRange(t, "sessions remembered", o.Sessions(), 0, 250)
 	if last := o.SessionOf(under("999")); last != o.SessionOf(under("999")) || o.Sessions() > 250 {
-		t.Error("one that is asked for is forgotten")
+		t.Error("a session in use is forgotten")
 	}
 }
 
-func TestSessionInUseIsRememberedDespiteManySessions(t *testing.T) {
+func TestSessionInUseIsNotForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	first := o.SessionOf(under("asked for"))
@@ -247,7 +247,7 @@ func TestObserverForgetsSessionsUnusedForAnHour(t *testing.T) {
 	lab.Want(t, "sessions remembered", o.Sessions(), 1)
 }
 
-func TestSessionOfReturnsNilForRecordWithoutSession(t *testing.T) {
+func TestSessionOfReturnsNilWithoutSession(t *testing.T) {
 	lab.Want(t, "session of a record without one", newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}), nil)
 	lab.Want(t, "session in a layout without sessions", newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")), nil)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// seeksAfter fails the test unless w's turn has come without a grant, so that w must acquire
-// the key itself, after the given delay.
+// seeksAfter fails the test unless w's turn has come without a grant, and with the given delay.
+// After that delay, w must acquire the key itself.
 func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	t.Helper()
 	if given := hasTurn(t, w); given.Granted != nil || given.Delay != delay {
@@ -15,8 +15,8 @@ func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	}
 }
 
-// isNext fails the test unless Successor returns w as the waiter to which the holder of the
-// grant held is to hand the key. If w is nil, there must be no such waiter.
+// isNext fails the test unless Successor returns w. held is the grant of the key's holder. If w is
+// nil, Successor must return nil.
 func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	t.Helper()
 	if got := l.Successor(at("key"), held, false); got != w {
@@ -24,8 +24,8 @@ func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	}
 }
 
-// handOn hands the key to the waiter w from the holder of the grant from. It returns w's new
-// grant, with the given age.
+// handOn hands the key over to the waiter w. from is the grant of the current holder. handOn
+// returns w's new grant, with the given age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	isNext(t, l, from, w)
@@ -54,7 +54,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queu
 	return l, held, ws
 }
 
-func TestNextLocalWaiterIsDelayedOnceHandOverLimitIsReached(t *testing.T) {
+func TestWaiterIsDelayedAfterHandOverLimit(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
@@ -75,7 +75,7 @@ func TestNextLocalWaiterIsDelayedOnceHandOverLimitIsReached(t *testing.T) {
 	l.Pass(at("key"), nil)
 }
 
-func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
+func TestHandOversAreUnlimitedIfNoProcessWaits(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 9)
 	for _, w := range ws[:8] {
 		if to := l.Successor(at("key"), held, true); to != w {
@@ -89,7 +89,7 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestNextLocalWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
+func TestPassQueuedDoesNotDelayNextWaiter(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -100,7 +100,7 @@ func TestNextLocalWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	}
 }
 
-func TestNextLocalWaiterIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
+func TestWaiterIsNotDelayedBelowHandOverLimit(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	// The holder passes the turn to the next waiter without a hand-over, for example because
@@ -109,7 +109,7 @@ func TestNextLocalWaiterIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
 	seeksAfter(t, ws[1], 0)
 }
 
-func TestWaiterThatAcceptsNoHandOverMustAcquireKeyItself(t *testing.T) {
+func TestWaiterWithoutHandOverAcquiresKeyItself(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{NoHandOver: true})
 	enter(l, "key", "behind")
@@ -118,7 +118,7 @@ func TestWaiterThatAcceptsNoHandOverMustAcquireKeyItself(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
+func TestPassedTurnCountsTowardHandOverLimit(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -132,7 +132,7 @@ func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 
 // If a holder loses its lock, or its release deletes the record, it calls Pass without calling
 // Successor first.
-func TestDelayOfNextLocalWaiterGrowsWithLongestTimeKeyWasHeld(t *testing.T) {
+func TestDelayDependsOnLongestGrant(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -143,32 +143,32 @@ func TestDelayOfNextLocalWaiterGrowsWithLongestTimeKeyWasHeld(t *testing.T) {
 	}
 }
 
-func TestHandOverSkipsWaiterThatHasLeftLocalQueue(t *testing.T) {
+func TestHandOverSkipsWaiterThatHasLeft(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	isNext(t, l, held, ws[0])
 	if _, had := l.Leave(ws[0]); had {
-		t.Fatal("it has a turn already")
+		t.Fatal("the first waiter already has a turn")
 	}
 	if l.HandOver(ws[0], &grant{}) || l.HandOver(ws[0], nil) {
-		t.Error("given to one who has left")
+		t.Error("handed over to a waiter that has left")
 	}
 	waits(t, ws[1])
 	isNext(t, l, held, ws[1]) // the waiter ws[0] has left, so the holder of held still has the turn
 	if !l.HandOver(ws[1], nil) {
-		t.Error("the second has left")
+		t.Error("the second waiter has left")
 	}
 	seeksAfter(t, ws[1], 0)
 	l.Pass(at("key"), held) // does nothing, because the holder of held no longer has the turn
 	if l.byKey[at("key")] == nil {
-		t.Error("the turn was passed by its predecessor")
+		t.Error("the previous holder passed a turn that it did not have")
 	}
 }
 
-func TestSecondLocalWaiterProceedsIfGrantHandedToFirstHasEnded(t *testing.T) {
+func TestWaiterProceedsIfHandedGrantHasEnded(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
-		t.Fatal("the first has left")
+		t.Fatal("the first waiter has left")
 	}
 	hasTurn(t, ws[0])
 	seeksAfter(t, ws[1], 0)
@@ -177,28 +177,28 @@ func TestSecondLocalWaiterProceedsIfGrantHandedToFirstHasEnded(t *testing.T) {
 // A goroutine that receives its turn may end its grant at once, on another processor. The
 // queue must know the grant by then. If it did not, it would ignore the end of the grant, and
 // the next waiter would never get its turn.
-func TestHandOverStoresGrantInQueueBeforeSuccessorReceivesIt(t *testing.T) {
+func TestHandOverStoresGrantBeforeTurnIsSent(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
-			t.Error("its turn came before")
+			t.Error("the turn was sent before the grant was stored")
 		}
 	}}
 	if !l.HandOver(l.Successor(at("key"), held, false), to) {
-		t.Fatal("the first has left")
+		t.Fatal("the first waiter has left")
 	}
 	hasTurn(t, ws[0])
 }
 
-func TestQueuesSuccessorReturnsNilForGrantThatDoesNotHoldKey(t *testing.T) {
+func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
-		t.Errorf("of another key it is %s", to.Caller)
+		t.Errorf("the successor for another key is %s", to.Caller)
 	}
 }
 
-func TestNextLocalWaiterIsDelayedByFunctionPassAfter(t *testing.T) {
+func TestPassAfterDelaysNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

@@ -72,7 +72,7 @@ func isTold(t *testing.T, w *waiter, want string) {
 	default:
 	}
 	if got != want {
-		t.Errorf("%s is told of %q, want %q", w.Caller, got, want)
+		t.Errorf("the holder reported to %s is %q, want %q", w.Caller, got, want)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestFunctionPassIgnoresGrantThatIsNotCurrent(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestQueuesLeaveReportsWhetherTurnHadBeenSentToWaiter(t *testing.T) {
+func TestLeaveReportsWhetherTurnHadCome(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -169,15 +169,15 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 		ws = append(ws, w)
 	}
 	if given := <-turns; given.Of != ws[0] {
-		t.Errorf("first came the turn of %s", given.Of.Key)
+		t.Errorf("the first turn is for key %s", given.Of.Key)
 	}
 	l.Pass(at("b"), nil)
 	if given, had := l.Leave(ws[0]); !had || given.Of != ws[1] {
-		t.Errorf("left, and the turn that had come is %+v", given)
+		t.Errorf("Leave returned %+v, want the other waiter's turn", given)
 	}
 }
 
-func TestHolderIsReportedToNoWaitCallerOnceItIsKnown(t *testing.T) {
+func TestNoWaitCallerLearnsHolderOnceKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -195,13 +195,13 @@ func TestHolderIsReportedToNoWaitCallerOnceItIsKnown(t *testing.T) {
 			isTold(t, before, tc.want)
 			isTold(t, waiting, "")
 			if _, had := l.Leave(before); had {
-				t.Error("who was told has a turn as well")
+				t.Error("the waiter got both the holder and a turn")
 			}
 		})
 	}
 }
 
-func TestKnownHolderIsReportedToNoWaitCallerAtOnce(t *testing.T) {
+func TestNoWaitCallerLearnsKnownHolderAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -221,7 +221,7 @@ func TestKnownHolderIsReportedToNoWaitCallerAtOnce(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestNextLocalWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
+func TestWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -229,7 +229,7 @@ func TestNextLocalWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestQueuesIgnoreResumedGrantWhileOtherCallAcquiresKey(t *testing.T) {
+func TestQueuesIgnoreResumedGrantDuringAcquire(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -252,16 +252,16 @@ func TestQueuesIgnoreResumedGrantWhileOtherCallAcquiresKey(t *testing.T) {
 	}
 }
 
-func TestQueuesTakeReturnsFalseWhileOtherGoroutineHasTurn(t *testing.T) {
+func TestTakeReturnsFalseWhileOtherCallHasTurn(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
 	if l.Take(at("b")) {
-		t.Fatal("taken twice")
+		t.Fatal("Take returned true while a goroutine has the turn")
 	}
 	l.Pass(at("b"), nil)
 	if !l.Take(at("b")) {
-		t.Fatal("not taken, though nobody has the turn")
+		t.Fatal("Take returned false, but no goroutine has the turn")
 	}
 	next := enter(l, "b", "next")
 	waits(t, next)
@@ -320,13 +320,13 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 	wg.Wait()
 	isEmpty(t, l)
 	if strings.Trim(*has["a"]+*has["b"], "x") != "" || slices.Contains([]string{*has["a"], *has["b"]}, "") {
-		t.Error("some key was never had")
+		t.Error("a key was never acquired")
 	}
 }
 
 // If the contexts of several callers end at the same time, only one of the callers may have
 // read the record. The errors of the other callers must name the holder, too.
-func TestLastHolderReturnsHolderReportedByEarlierWaiter(t *testing.T) {
+func TestLastHolderRemembersReportedHolder(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -341,7 +341,7 @@ func TestLastHolderReturnsHolderReportedByEarlierWaiter(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestQueuesIsKnownReturnsTrueOnceHolderOrGrantIsReported(t *testing.T) {
+func TestHolderIsKnownOnceReported(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -44,7 +44,8 @@ type Machine struct {
 // Provider is implemented by a DB that provides the machine for the leasehold clients that
 // use it.
 type Provider interface {
-	// Machine returns the clocks and limits that a client uses. real has those of the machine on which the process runs.
+	// Machine returns the machine that a client uses. real is the machine on which the process
+	// runs.
 	Machine(real Machine) Machine
 }
 

@@ -9,11 +9,11 @@ import (
 func TestMonotonicClockIsAboveZeroInSynctestBubble(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {
-		t.Errorf("outside %v", outside)
+		t.Errorf("outside a bubble: %v", outside)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		if inside := Now().Mono; inside <= 0 {
-			t.Errorf("in a bubble %v", inside)
+			t.Errorf("in a bubble: %v", inside)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestNoteReturnsTimesWhenVersionAndGrantWereFirstSeen(t *testing.T) {
+func TestNoteReturnsWhenVersionWasFirstSeen(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -58,15 +58,15 @@ func TestNoteReturnsTimesWhenVersionAndGrantWereFirstSeen(t *testing.T) {
 			t.Errorf("%+v: %+v", tc, got)
 		}
 		if known, ok := v.of(key("a")); !ok || known != got {
-			t.Errorf("known is %+v, told was %+v", known, got)
+			t.Errorf("stored is %+v, returned was %+v", known, got)
 		}
 	}
 	v.Forget(key("a"))
 	if known, ok := v.of(key("a")); ok {
-		t.Errorf("forgotten, and known is %+v", known)
+		t.Errorf("after Forget, the key has version %+v", known)
 	}
 	if got := v.Note(key("a"), shown("4", "g", 100)); got.Since.Mono != 100 || got.Granted != 100 {
-		t.Errorf("forgotten, and still observed for longer: %+v", got)
+		t.Errorf("after Forget, the version has an earlier time: %+v", got)
 	}
 }
 
@@ -78,23 +78,23 @@ func TestUnpinnedVersionsAreForgottenOldestFirst(t *testing.T) {
 		v.Note(key(name), shown("1", "g", time.Duration(i+1)))
 	}
 	if got := keysOf(v); !slices.Equal(got, []string{"b", "c", "pinned"}) {
-		t.Errorf("what is pinned and the newest two are %v", got)
+		t.Errorf("kept are %v, want the pinned key and the newest two others", got)
 	}
 	v.Note(key("pinned"), shown("1", "g", 5))
 	v.Unpin(key("pinned"))
 	v.Note(key("a"), shown("1", "g", 6))
 	v.Note(key("b"), shown("1", "g", 7))
 	if _, ok := v.of(key("pinned")); !ok {
-		t.Error("one of its two pins is gone, and it is forgotten")
+		t.Error("the key is forgotten, but still has one of its two pins")
 	}
 	v.Unpin(key("pinned")) // the key has no other pin, so it is now the newest entry without one
 	v.Note(key("c"), shown("1", "g", 8))
 	if _, ok := v.of(key("pinned")); !ok {
-		t.Error("it is forgotten before an older one")
+		t.Error("the key is forgotten before an older one")
 	}
 	v.Note(key("d"), shown("1", "g", 9))
 	if got := keysOf(v); !slices.Equal(got, []string{"c", "d"}) || len(v.byKey) != 2 || v.idle.Len() != 2 || len(v.pins) > 0 {
-		t.Errorf("nothing is pinned, and remembered are %v of %d, %d idle, %d watched", got, len(v.byKey), v.idle.Len(), len(v.pins))
+		t.Errorf("no key is pinned: kept are %v, %d versions, %d of them idle, %d pins", got, len(v.byKey), v.idle.Len(), len(v.pins))
 	}
 }
 
@@ -109,6 +109,6 @@ func TestKeyPinnedBeforeFirstObservationIsKept(t *testing.T) {
 	}
 	v.Unpin(key("a"))
 	if len(v.byKey)+len(v.pins)+v.idle.Len() > 0 {
-		t.Error("nothing is pinned, and something is left")
+		t.Error("no key is pinned, but something is left")
 	}
 }

@@ -53,15 +53,16 @@ const (
 // Error is returned for a file that package plainfile refuses to open.
 type Error struct {
 	Path, Why string
-	// Whether a second attempt may succeed, because another process may be replacing the file
-	// just now.
+	// passes is true if a second attempt may succeed, because another process may be replacing the
+	// file just now.
 	passes bool
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// If another process replaces a file while its path is resolved, the path is resolved again: at
-// most tries times in all, with a pause in between.
+// If another process replaces a file during the resolution of its path, the function "again"
+// repeats the resolution. It makes at most the given number of tries, with a pause between two of
+// them.
 const (
 	tries = 50
 	pause = time.Millisecond

@@ -82,7 +82,7 @@ func named(path string) error {
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if got := refusal(t, err); want == "" && got != "" || !strings.Contains(got, want) {
-		t.Errorf("%s: %q, and not %q", what, got, want)
+		t.Errorf("%s: %q, want %q", what, got, want)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestOpenAcceptsOnlyRegularFile(t *testing.T) {
 	lab.WantErr(t, "opened", opened(filepath.Join(dir, "none"), plainfile.Members), fs.ErrNotExist)
 }
 
-func TestOpenRejectsHardLinkedFileInDirectoryOthersCanWrite(t *testing.T) {
+func TestOpenRejectsHardLinkInSharedDirectory(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o700: "", sticky: "2 names", group: "2 names", 0o777: "2 names"} {
 		dir, elsewhere := place(t, mode)
 		second := filepath.Join(dir, "second")
@@ -110,7 +110,7 @@ func TestOpenRejectsHardLinkedFileInDirectoryOthersCanWrite(t *testing.T) {
 	}
 }
 
-func TestOpenRejectsOtherUsersFileInDirectoryOthersCanWrite(t *testing.T) {
+func TestOpenRejectsForeignFileInSharedDirectory(t *testing.T) {
 	for _, c := range []struct {
 		mode                      fs.FileMode
 		trusted, members, anybody string
@@ -122,7 +122,7 @@ func TestOpenRejectsOtherUsersFileInDirectoryOthersCanWrite(t *testing.T) {
 	} {
 		dir, _ := place(t, c.mode)
 		file := filepath.Join(dir, "file")
-		says(t, "one's own", opened(file, plainfile.Trusted), "")
+		says(t, "own file", opened(file, plainfile.Trusted), "")
 		ofStranger(t, file)
 		says(t, c.mode.String(), opened(file, plainfile.Trusted), c.trusted)
 		says(t, c.mode.String(), named(file), c.trusted)
@@ -131,7 +131,7 @@ func TestOpenRejectsOtherUsersFileInDirectoryOthersCanWrite(t *testing.T) {
 	}
 }
 
-func TestOpenAcceptsFileOwnedByOwnerOfItsDirectory(t *testing.T) {
+func TestOpenAcceptsFileOfDirectoryOwner(t *testing.T) {
 	dir, _ := place(t, sticky)
 	ofStranger(t, dir)
 	ofStranger(t, filepath.Join(dir, "file"))
@@ -139,12 +139,12 @@ func TestOpenAcceptsFileOwnedByOwnerOfItsDirectory(t *testing.T) {
 	says(t, "file", named(filepath.Join(dir, "file")), "")
 }
 
-func TestOpenRejectsOtherUsersSymlinkInDirectoryOthersCanWrite(t *testing.T) {
+func TestOpenRejectsForeignSymlinkInSharedDirectory(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "is a symbolic link of user 54321", sticky: "is a symbolic link of user 54321", 0o777: "is a symbolic link of user 54321"} {
 		dir, elsewhere := place(t, mode)
 		way, end := filepath.Join(dir, "way"), filepath.Join(dir, "end")
 		do(t, os.Symlink(elsewhere, way), os.Symlink(filepath.Join(elsewhere, "file"), end))
-		says(t, "one's own", opened(filepath.Join(way, "file"), plainfile.Members), "")
+		says(t, "own file", opened(filepath.Join(way, "file"), plainfile.Members), "")
 		ofStranger(t, way)
 		ofStranger(t, end)
 		says(t, mode.String(), opened(filepath.Join(way, "file"), plainfile.Members), want)
@@ -154,20 +154,20 @@ func TestOpenRejectsOtherUsersSymlinkInDirectoryOthersCanWrite(t *testing.T) {
 }
 
 // An attacker can plant a directory of its own as well as a symbolic link.
-func TestOpenRejectsPathThroughDirectoryPlantedByOtherUser(t *testing.T) {
+func TestOpenRejectsPathThroughForeignDirectory(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {
 		dir, _ := place(t, mode)
 		sub := filepath.Join(dir, "sub")
 		do(t, os.Mkdir(sub, 0o755), os.WriteFile(filepath.Join(sub, "file"), nil, 0o600))
-		says(t, "one's own", opened(filepath.Join(sub, "file"), plainfile.Members), "")
+		says(t, "own file", opened(filepath.Join(sub, "file"), plainfile.Members), "")
 		ofStranger(t, sub)
 		says(t, mode.String(), opened(filepath.Join(sub, "file"), plainfile.Members), want)
 		says(t, mode.String(), named(filepath.Join(sub, "new")), want)
 	}
 }
 
-func TestOpenDoesNotFollowSymlinkSwappedInDuringOpen(t *testing.T) {
+func TestOpenNeverFollowsSymlinkSwappedIn(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	file, other := filepath.Join(dir, "file"), filepath.Join(elsewhere, "file")
 	theirs, err := os.Stat(other)
@@ -228,7 +228,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestPlainfileNamedResolvesSymlinksEvenIfFileIsMissing(t *testing.T) {
+func TestNamedResolvesSymlinks(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -249,7 +249,7 @@ func TestPlainfileNamedResolvesSymlinksEvenIfFileIsMissing(t *testing.T) {
 	}
 }
 
-func TestPlacingFileReturnsErrExistIfTargetExists(t *testing.T) {
+func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

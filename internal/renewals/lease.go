@@ -13,7 +13,7 @@ type Lease struct {
 	times Times
 
 	due    time.Time
-	ends   time.Time // when trust ends if no renewal succeeds before
+	ends   time.Time // when trust ends if no renewal succeeds before that
 	number int       // number of the lease in the order of Add; breaks ties between leases
 
 	line    *line // priority queue that contains the lease; nil while its attempt is in flight, and after Remove

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. Of
-// the caller's functions, it calls only chance and run while it holds its mutex.
+// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. While
+// it holds its mutex, it calls no functions of its caller except chance and run.
 type Scheduler struct {
 	most   int            // number of slots for attempts in flight
 	run    func(func())   // runs a function on a new goroutine
@@ -51,9 +51,9 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add makes the Scheduler renew a lease, which is trusted for the time left. Each attempt is
-// one call of send. The first attempt is sent after the time soon. If soon is zero, the
-// first attempt is sent at a random time of the period.
+// Add makes the Scheduler renew a lease, which is trusted for the time left. Each attempt is one
+// call of send. The first attempt is sent after the duration "soon". If that is zero, the first
+// attempt is sent at a random time of the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()

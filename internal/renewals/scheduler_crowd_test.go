@@ -21,7 +21,7 @@ func about(prefix string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return bytes.Contains(c.Body, []byte(`"S":"`+prefix)) }
 }
 
-func TestLocksAreNotLostWhileRenewalsOfOtherLocksHang(t *testing.T) {
+func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
@@ -36,7 +36,7 @@ func TestLocksAreNotLostWhileRenewalsOfOtherLocksHang(t *testing.T) {
 		lab.Elapse(15 * time.Second)
 		lab.Want(t, "lost locks whose renewals hang", lab.Lost(hung), len(hung))
 		if most > 4*128+8 { // the timers of up to 8 more renewals may fire at the same moment
-			t.Errorf("%d goroutines more for %d locks", most, len(hung)+len(short))
+			t.Errorf("%d more goroutines for %d locks", most, len(hung)+len(short))
 		}
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
@@ -78,8 +78,8 @@ func TestRenewalThatWaitsForSlotDoesNotDelayCommit(t *testing.T) {
 	})
 }
 
-// bunched lets the time during pass. It returns the largest number of renewals that were
-// sent within one window.
+// bunched waits for the given duration. It returns the largest number of renewals that were sent
+// within one window.
 func bunched(wire *lab.Wire, during, window time.Duration) int {
 	most := 0
 	wire.Sent()
@@ -125,9 +125,9 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		happen func(wire *lab.Wire)
 	}
 	lab.Each(t, map[string]row{
-		"by their grants":                    {128, 92, func(*lab.Wire) {}},
-		"by a stall":                         {128, 98, stall},
-		"by a stall that most wait out here": {16, 130, stall},
+		"by their grants":           {128, 92, func(*lab.Wire) {}},
+		"by a stall":                {128, 98, stall},
+		"by a stall with few slots": {16, 130, stall},
 		"by an outage": {128, 92, func(wire *lab.Wire) {
 			lab.Elapse(30 * time.Second)
 			wire.SetFault(lab.Cut)
@@ -147,7 +147,7 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
+func TestFirstRenewalsOfManyLocksAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.AcquireMany(c, "job", 500)
@@ -230,7 +230,7 @@ func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	})
 }
 
-func TestLockLostWhileRenewalWaitsForSlotIsReportedAsExpired(t *testing.T) {
+func TestLossWhileWaitingForSlotIsReportedAsExpiry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)
@@ -247,7 +247,7 @@ func TestLockLostWhileRenewalWaitsForSlotIsReportedAsExpired(t *testing.T) {
 	})
 }
 
-func TestThrottledRenewWithDataDoesNotStopBackgroundRenewals(t *testing.T) {
+func TestThrottledRenewDoesNotLoseLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))
@@ -257,7 +257,7 @@ func TestThrottledRenewWithDataDoesNotStopBackgroundRenewals(t *testing.T) {
 	})
 }
 
-func TestThousandsOfLocksAreRenewedBeforeTheyExpire(t *testing.T) { // dynamolock renews its locks one after another, so in this test half of them would expire
+func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews its locks one after another, so in this test half of them would expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())

@@ -39,11 +39,12 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	})
 }
 
-// lease adds a lease that is renewed every period. The first attempt is due after three
-// quarters of that period. Each attempt lasts for the time takes and has the outcome out.
+// lease adds a lease that is renewed with the given period, "every". The first attempt is due after
+// three quarters of that period. Each attempt lasts for the duration "takes", and has the outcome
+// out.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
-	// b.mu is held until l is set: the attempt of a lease that is due at once waits for it,
-	// and then reads l.
+	// Hold b.mu until l is set. If the lease is due at once, its attempt waits for b.mu before it
+	// reads l.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var l *Lease
@@ -102,7 +103,7 @@ func elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// want fails the test unless got and want are deeply equal. what names the value.
+// want fails the test unless got and want are deeply equal. The parameter "what" names the value.
 func want[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -128,7 +129,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingRenewalLosesSlotAfterQuarterOfItsTimeLimit(t *testing.T) {
+func TestHangingRenewalLosesItsSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // its first attempt is sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
@@ -147,18 +148,18 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
 			elapse(100 * time.Millisecond) // the lease added above is due within 100 ms
 			if b.lastSent("other") < began {
-				t.Fatal("a place is kept from a lease whose requests are answered")
+				t.Fatal("no slot was free for a lease whose requests are answered")
 			}
 			b.q.Remove(l)
 		}
 		if b.mostInFlight() > 4*4 {
-			t.Errorf("%d in flight, with 4 places", b.mostInFlight())
+			t.Errorf("%d attempts in flight with 4 slots", b.mostInFlight())
 		}
 		remove(b.q, leases...)
 	})
 }
 
-func TestRenewalThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
+func TestRenewalThatWaitsForWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // its first attempt is due after 3 s
@@ -173,7 +174,7 @@ func TestRenewalThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 	})
 }
 
-func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
+func TestLateRenewalIsFollowedByRandomPause(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal comes early,
@@ -188,7 +189,7 @@ func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 	})
 }
 
-func TestLeaseWithShortenedTrustIsRenewedWithinThirdOfTrust(t *testing.T) {
+func TestShortenedTrustMakesRenewalDueSooner(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // its first attempt is due after 3 s
 		elapse(time.Second)
@@ -211,12 +212,12 @@ func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 		remove(b.q, hangs, due, later, due)
 		want(t, "sent", b.allSent(), []string{"hangs"})
 		if b.q.taken != [len(b.q.taken)]int{} || b.q.demand.Usual > 1e-9 {
-			t.Errorf("left behind: places %v, demand %v", b.q.taken, b.q.demand)
+			t.Errorf("left behind: slots %v, demand %v", b.q.taken, b.q.demand)
 		}
 	})
 }
 
-func TestLeaseAddedWithoutRemainingTrustIsRenewedAtOnce(t *testing.T) {
+func TestLeaseWithoutTrustIsRenewedAtOnce(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -246,7 +247,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 
 // In a hot partition, every attempt for some leases is throttled, while other leases are
 // always due.
-func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
+func TestThrottledRenewalLetsFourOthersGoFirst(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
@@ -291,7 +292,7 @@ func TestRenewalIsRepeatedAtOnceOnlyAfterConflict(t *testing.T) {
 
 // Waited reports that a renewal waited for a slot. If it still returned true after that
 // renewal, a later loss by a pause of the process would not be reported as a pause.
-func TestSchedulerReportsWaitForSlotUntilLeaseIsRenewed(t *testing.T) {
+func TestWaitForSlotIsReportedUntilRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)
@@ -301,8 +302,8 @@ func TestSchedulerReportsWaitForSlotUntilLeaseIsRenewed(t *testing.T) {
 			while  string
 		}{
 			{3 * time.Second, false, "it is not due"},
-			{150 * time.Millisecond, true, "another has its place"},
-			{200 * time.Millisecond, true, "it is sent after the other"},
+			{150 * time.Millisecond, true, "another lease has the slot"},
+			{200 * time.Millisecond, true, "it is in flight"},
 			{100 * time.Millisecond, false, "it is renewed"},
 		} {
 			elapse(at.after)

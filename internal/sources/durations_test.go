@@ -29,7 +29,7 @@ var mayOverflow = map[string]string{
 // A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
 // production code must add, subtract and multiply durations only by package durations.
 // Constants are an exception, and so is the time between two readings of one clock.
-func TestProductionCodeComputesDurationsWithoutOverflow(t *testing.T) {
+func TestDurationArithmeticUsesPackageDurations(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}
 	for _, at := range durationArithmetic(t) {

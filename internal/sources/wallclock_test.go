@@ -21,7 +21,7 @@ const root = "../.."
 
 // The simulation, and the tests of clocks that jump, replace the clocks that locks use. So the
 // library may read the process's own clock only in the functions listed below.
-func TestLibraryReadsWallClockOnlyInListedFunctions(t *testing.T) {
+func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
 		"client.go New",              // passes the process's clocks to the machine (package machine)
@@ -66,17 +66,17 @@ func TestLibraryReadsWallClockOnlyInListedFunctions(t *testing.T) {
 	}
 	for _, by := range read {
 		if !slices.Contains(allowed, by) {
-			t.Errorf("%s reads the wall clock of the process: use that of its machine", by)
+			t.Errorf("%s reads the clock of the process: use the clocks of its Machine", by)
 		}
 	}
 	for _, by := range allowed {
 		if !slices.Contains(read, by) {
-			t.Errorf("%s does not read the wall clock any more", by)
+			t.Errorf("%s no longer reads the wall clock: remove it from the list", by)
 		}
 	}
 }
 
-func TestLibraryImportsOnlyAWSSDKAndStandardLibrary(t *testing.T) {
+func TestLibraryDependsOnlyOnAWSSDK(t *testing.T) {
 	t.Chdir(root)
 	out := lab.Must(exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output())(t)

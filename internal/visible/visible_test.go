@@ -72,7 +72,7 @@ func TestOnlyOnePlainWordIsShownWithoutQuotes(t *testing.T) {
 	}
 }
 
-func TestLongTextIsShownWithEllipsisInsteadOfMiddle(t *testing.T) {
+func TestMiddleOfLongTextIsReplacedByEllipsis(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int
@@ -85,7 +85,7 @@ func TestLongTextIsShownWithEllipsisInsteadOfMiddle(t *testing.T) {
 	}
 }
 
-func TestLongErrorTextIsShortenedToThousandCharacters(t *testing.T) {
+func TestLongErrorTextIsShortened(t *testing.T) {
 	err := visible.Error(errors.New("first\nsecond " + strings.Repeat("x", 8<<20)))
 	if got := err.Error(); utf8.RuneCountInString(got) > 1001 || !strings.HasPrefix(got, "first; second xx") || !strings.Contains(got, "x…x") {
 		t.Errorf("%d characters: %.100s", utf8.RuneCountInString(got), got)
@@ -108,25 +108,25 @@ func FuzzVisible(f *testing.F) {
 		}
 		if name := visible.Name(s); name != s {
 			if was, err := strconv.Unquote(name); err != nil || was != s {
-				t.Errorf("%q is named %s, which is %q, %v", s, name, was, err)
+				t.Errorf("Name(%q) is %s, which unquotes to %q, %v", s, name, was, err)
 			}
 		}
 		if word := visible.Word(s); word != s {
 			was, err := strconv.Unquote(word)
 			if err != nil || was != visible.Middle(s, visible.Longest) {
-				t.Errorf("%q is the word %s, which is %q, %v", s, word, was, err)
+				t.Errorf("Word(%q) is %s, which unquotes to %q, %v", s, word, was, err)
 			}
 		}
 		b := lab.Must(json.Marshal(s))(t)
 		var want, got string
 		lab.OK(t, json.Unmarshal(b, &want))
 		if err := json.Unmarshal([]byte(visible.Text(string(b))), &got); err != nil || got != want {
-			t.Errorf("%s is %q, and shown as %s it is %q, %v", b, want, visible.Text(string(b)), got, err)
+			t.Errorf("%s decodes to %q, but the shown %s decodes to %q, %v", b, want, visible.Text(string(b)), got, err)
 		}
 	})
 }
 
-func TestLockDataIsShownAsRemarkOnlyIfShortAndPrintable(t *testing.T) {
+func TestRemarkIsShownOnlyIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

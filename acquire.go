@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Acquire waits until the key is granted, or until ctx ends: then the error is a *HeldError
+// Acquire waits until the key is granted or ctx ends. If ctx ends, the error is a *HeldError
 // with the holder. ctx bounds only the wait: the lock is held until it is released or lost.
 // If ctx belongs to a lock of the same key, the error is ErrDeadlock, unless Reentrant is
 // given.
@@ -142,8 +142,9 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 // AcquireAny acquires the first of keys that is free, in the order given. While none is free
 // it reads them all, up to 100 by one request. Options apply to every key. With NoWait it
 // takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
-// first held key. A key is left out or, with Reentrant, shared if ctx belongs to its
-// lock. The error is ErrDeadlock if no key is left, or every wait could deadlock.
+// first held key. If ctx belongs to the lock of a key, AcquireAny leaves that key out or,
+// with Reentrant, shares its grant. The error is ErrDeadlock if no key is left, or every
+// wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {
@@ -188,9 +189,9 @@ func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) 
 	return nil, nil
 }
 
-// refuses returns the reason why a request made under the grant's own context may not share
-// the grant, or nil if it may. Sharing sends nothing to DynamoDB, so the grant must already
-// have everything that the request's options ask for.
+// refuses returns the reason why a request may not share the grant h, or nil if it may. The
+// request's context belongs to that grant. Sharing sends nothing to DynamoDB, so the grant
+// must already have everything that the request's options ask for.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	var differs string
 	switch lease := h.Lease().Duration(); {

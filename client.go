@@ -30,7 +30,7 @@ type Client struct {
 	holds       *hold.Holds
 	waitLine    lineAMinute  // limits log lines about failed requests of waiting calls
 	unlogged    atomic.Int64 // failed requests of waiting calls that were not logged since the last line
-	moved       lineAMinute  // limits log lines about requests that moved to another Region: while all Regions are down, requests move again and again
+	moved       lineAMinute  // limits log lines about moves to another Region: while all Regions are down, requests move again and again
 	connections connections
 	waiting     atomic.Int64
 }

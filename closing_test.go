@@ -22,7 +22,7 @@ func isClosedAlone(t *testing.T, what string, err error) {
 	}
 }
 
-func TestLockErrIsErrClosedAfterClientIsClosed(t *testing.T) {
+func TestLockErrIsErrClosedAfterClientCloses(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		for name, opts := range map[string][]leasehold.AcquireOption{
 			"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}, "for work done once": {leasehold.Once("v1")},
@@ -41,9 +41,9 @@ func TestLockErrIsErrClosedAfterClientIsClosed(t *testing.T) {
 	}
 }
 
-// meetsClose runs call, and returns its error. It closes the client while the first request
-// for which fits returns true is in flight. The fault in answer handles that request, and all
-// later requests for which fits returns true.
+// meetsClose runs call and returns its error. A request matches if fits returns true for it.
+// meetsClose closes the client while the first matching request is in flight. The fault answer
+// handles all matching requests.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -74,7 +74,7 @@ func TestGuardedReadDuringCloseReturnsErrClosed(t *testing.T) {
 	})
 }
 
-func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
+func TestCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		t.Run(fmt.Sprintf("shared lease %t", cfg.SharedLease), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -91,7 +91,7 @@ func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 
 // A lock ends in two steps: first its lease ends, and then the contexts of its handles. On a
 // busy machine, another goroutine may read the lock between the two steps.
-func TestLockErrAndContextReportLossAsSoonAsLeaseEnds(t *testing.T) {
+func TestLockReportsLossAsSoonAsLeaseEnds(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
 		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },
@@ -115,7 +115,7 @@ func TestLockErrAndContextReportLossAsSoonAsLeaseEnds(t *testing.T) {
 				lab.OK(t, look(lock, bound))
 				leasehold.EndLeaseAlone(lock, leasehold.ErrLost)
 				if look(lock, bound) == nil {
-					t.Error("the lock is held")
+					t.Error("the lock does not report the loss")
 				}
 				lab.WantErr(t, "cause", lock.Err(), leasehold.ErrLost)
 			})

@@ -64,20 +64,22 @@ type Config struct {
 	// Lease/10 (2 s).
 	Margin time.Duration
 
-	// MaxSkew is the most by which this machine's wall clock may ever be wrong; the command
-	// "leasehold doctor" measures it. If holder and waiter set it, the waiter takes over
-	// without observing a lease first, once its clock is MaxSkew past the lease's end; the
-	// holder's trust ends MaxSkew earlier. If a clock is wrong by more, two clients may hold
-	// one lock: fence writes that must not happen twice. Native layout only; layouts with an
-	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
+	// MaxSkew is the most by which this machine's wall clock may ever be wrong. The command
+	// "leasehold doctor" measures the clock's error. If holder and waiter set MaxSkew, the
+	// waiter need not observe a lease: it takes over once its clock is MaxSkew past the
+	// lease's end. The holder's trust ends MaxSkew earlier. If a clock is wrong by more, two
+	// clients may hold one lock: fence writes that must not happen twice. Native layout only;
+	// layouts with an expiry time have a MaxSkew of their own. Default 0: waiters ignore wall
+	// clocks.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a
-	// queue or while the queue is suspended. Pauses are shorter while a grant is young, at
-	// first 25 ms. Each pause differs at random from the mean by up to half. Default 500 ms.
+	// PollMax is the longest mean pause between two reads of a waiter. It applies in layouts
+	// without a queue, and while the queue is suspended. While a grant is young, pauses are
+	// shorter: 25 ms at first. Each pause is up to half shorter or longer than the mean, at
+	// random. Default 500 ms.
 	PollMax time.Duration
 
-	// DeleteOnRelease deletes the record on release. By default it is kept and marked
+	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
 	// released, if the layout can: data stays, and tokens continue to grow. A lock acquired
 	// with Once or Every always keeps its record, with the done mark; a lock of the same key
 	// without Once or Every deletes record and mark.
@@ -108,8 +110,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, with the caller's context, on the goroutine where
-	// the event happens: many may call it at once. It must not block, nor release the
-	// event's lock: a release during EventReleased would deadlock.
+	// the event happens. Many goroutines may call it at once. It must not block, and must not
+	// release the event's lock: a release during EventReleased would deadlock.
 	OnEvent func(context.Context, Event)
 }
 

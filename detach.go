@@ -25,7 +25,7 @@ type Grant struct {
 	ID           string   // id of the grant
 	Versions     []string // versions that the record may have: the last confirmed one, and one for each write without a reply
 	Lease        time.Duration
-	TrustedUntil time.Time // by the wall clock of the host that detached the lock; for people to read
+	TrustedUntil time.Time // when trust ends, by the wall clock of the host that detached the lock; for people to read
 }
 
 type grantJSON struct {
@@ -74,8 +74,8 @@ const longestLeaseMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
-// expires. Detach sends nothing, except that it first renews a grant that was handed over
-// and not renewed since. A resumed lock cannot be released with MarkDone.
+// expires. If the grant was handed over and not renewed since, Detach first renews it.
+// Otherwise it sends nothing. A resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
 	if l.Err() == nil && l.h.Lock().UnderSession() { // if the handle has ended, the code below returns the reason
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
@@ -85,7 +85,7 @@ func (l *Lock) Detach() (Grant, error) {
 }
 
 // Resume resumes the grant that Lock.Detach returned, by one renewal. The error is ErrLost
-// if the key was taken over, or the grant resumed elsewhere. After ErrUnknownOutcome call
+// if the key was taken over, or if the grant was resumed elsewhere. After ErrUnknownOutcome call
 // Resume again, on the same client.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	ch := lease.Changes{Lease: g.Lease}

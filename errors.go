@@ -87,7 +87,8 @@ func holderName(r Record) string {
 
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
-// DoneError is returned if work of Once or Every is done. It matches ErrDone.
+// DoneError is returned if the work of a call with Once or Every is already done. It matches
+// ErrDone.
 type DoneError struct {
 	Table string
 	Key   Key
@@ -234,8 +235,8 @@ func (e *RecordError) Error() string {
 // appends the record's key when it prints the advice.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// UnsupportedError is returned if the configured layout lacks a feature or, if Layout is
-// empty, the table does. It matches errors.ErrUnsupported.
+// UnsupportedError is returned if the configured layout lacks a feature. If Layout is empty,
+// the table lacks it. UnsupportedError matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
@@ -297,7 +298,7 @@ func advise(err error) string {
 			return "create it with leasehold table create, or check region and endpoint"
 		}
 		return decide.Advice(err)
-	case errors.Is(err, context.Canceled): // the caller cancelled the request, which says nothing about DynamoDB
+	case errors.Is(err, context.Canceled): // the caller cancelled the request, so DynamoDB is not the cause
 	case errors.As(err, &sent) && decide.Classify(err).Cause == decide.Unreachable:
 		return "no answer from DynamoDB: " + decide.CheckConnection
 	case errors.Is(err, ErrUnknownOutcome):

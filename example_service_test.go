@@ -261,9 +261,8 @@ func hostAndPid() string {
 // and the SDK sends each failed request up to three times.
 const atMost = 3 * 300
 
-// Users copy these examples. So an error that lasts must not make the worker loop without
-// pauses.
-func TestWorkerLoopsInExamplesWaitAfterErrorsBeforeRetry(t *testing.T) {
+// Users copy these examples. So a worker must pause between its attempts while an error lasts.
+func TestExampleWorkersPauseAfterErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault
@@ -285,8 +284,8 @@ func TestWorkerLoopsInExamplesWaitAfterErrorsBeforeRetry(t *testing.T) {
 				var sent atomic.Int32
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if sent.Add(1) > atMost {
-						// A loop without pauses would stop the virtual time, and the test
-						// would not end.
+						// In a loop without pauses virtual time would stop, and the
+						// test would never end.
 						stop()
 					}
 					if tc.fault != nil {

@@ -43,7 +43,7 @@ func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.Can
 	return g.g.Bind(ctx)
 }
 
-// Do is Lock.Do for all locks: if one lock has ended before, Do does not call fn, and
+// Do is Lock.Do for all locks. If one lock has already ended, Do does not call fn and
 // releases the other locks.
 func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
 	if err := g.beginWork(ctx); err != nil {
@@ -52,7 +52,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // after a panic, Do waits for the release for Config.ReleaseGrace at most, rather than until ctx ends
+		if !returned { // after a panic, Do waits for the release at most Config.ReleaseGrace, even if ctx ends later
 			within = hold.EndedContext()
 		}
 		if lost := g.endWork(within, returned && err == nil); lost != nil && !errors.Is(err, ErrLost) {

@@ -190,8 +190,8 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	return g.g.Commit(ctx, writes)
 }
 
-// CommitAndRelease is Commit that frees the key in the same transaction, or by a release
-// that follows if the writes did not land. The context ends before anything is sent.
+// CommitAndRelease is Commit, and frees the key in the same transaction. If the writes did
+// not land, a release follows. The context ends before anything is sent.
 //
 // It returns nil if the writes, and what opts store, have landed, even if a release that
 // follows fails: that is logged and reported as an event. Otherwise it joins the errors of

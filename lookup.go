@@ -172,8 +172,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 //
 // The holder learns of the break at the next renewal of its lock or shared lease. Until then
 // its unfenced work may overlap with the next holder's; its Commits fail at once. Its
-// LostError and Record.Broken say which client broke the grant, when and why, except in
-// layouts whose free keys have no record: a Reason is an *UnsupportedError there.
+// LostError and Record.Broken say which client broke the grant, when and why. In layouts
+// whose free keys have no record they do not, and a Reason is an *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break

@@ -74,8 +74,8 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait, but does not observe a holder that appears dead. It takes over
-// only if earlier calls of this client observed the holder for a lease. A process of one
-// call, as under cron, never takes over.
+// only if earlier calls of this client observed the holder for a lease. A process that
+// makes only one call, as under cron, never takes over.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
@@ -166,7 +166,7 @@ type ListOptions struct {
 // BreakOptions are the options of Break.
 type BreakOptions struct {
 	Reason      string // stored in the record, for the holder's LostError; at most 1000 bytes
-	IfUnrenewed bool   // break only if the holder, found dead, has not renewed since the record was read
+	IfUnrenewed bool   // break only if the holder has not renewed since the record was read; for a holder that was found dead
 }
 
 // Once acquires the key unless the last work done under it has this label. If it has, the

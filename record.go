@@ -54,7 +54,7 @@ type Record struct {
 		Owner string
 		Since time.Time // when the waiter joined the queue, by its own clock
 	}
-	NoQueueUntil time.Time // no client joins the queue before this time, because a waiter that was handed the key died; zero if unset
+	NoQueueUntil time.Time // no client joins the queue before this time, because the waiter that received the key died; zero if unset
 }
 
 // recordOf converts an internal record to a Record for users. It copies data and attributes,

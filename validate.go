@@ -97,8 +97,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply applies the options opts, in their order, to *call: it passes each option to the
-// function to. If an option is nil, apply returns an error and applies none.
+// apply applies the options opts to *call, in their order. It calls the function to for each
+// option. If an option is nil, apply returns an error and applies none.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {

@@ -76,12 +76,12 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestLeaderReturnsOwnerValueAndTokenOfCurrentTerm(t *testing.T) {
+func TestLeaderReturnsOwnerValueAndToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())
 		if l, err := b.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) || l != (election.Leader{}) {
-			t.Errorf("before anybody was elected: %v, %v", l, err)
+			t.Errorf("before an election: %v, %v", l, err)
 		}
 		first := campaign(w, a, "10.0.0.7:8080")
 		wire.Sent()
@@ -93,19 +93,19 @@ func TestLeaderReturnsOwnerValueAndTokenOfCurrentTerm(t *testing.T) {
 			t.Errorf("%d requests to read the leader: %s", len(sent), sent[0].Body)
 		}
 		w.Release(first)
-		lab.WantErr(t, "after it resigned", lab.ErrorOf(b.Leader(t.Context())), election.ErrNoLeader)
+		lab.WantErr(t, "after the leader resigned", lab.ErrorOf(b.Leader(t.Context())), election.ErrNoLeader)
 		second := campaign(w, b, "")
 		defer w.Release(second)
 		if l, err := a.Leader(t.Context()); err != nil || l.Value != "" || l.Token != second.Token() {
-			t.Errorf("a leader without a value: %v, %v", l, err)
+			t.Errorf("leader without a value: %v, %v", l, err)
 		}
 		if second.Token() <= first.Token() {
-			t.Errorf("terms %d and then %d", first.Token(), second.Token())
+			t.Errorf("term %d, then term %d", first.Token(), second.Token())
 		}
 	})
 }
 
-func TestCampaignWithNoWaitReplacesDeadButNotLiveLeader(t *testing.T) {
+func TestNoWaitCampaignReplacesOnlyDeadLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := elects(w, lab.Config())
 		b, _, _ := elects(w, lab.Config())
@@ -120,7 +120,7 @@ func TestCampaignWithNoWaitReplacesDeadButNotLiveLeader(t *testing.T) {
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
 		if err != nil || time.Since(began) != 20*time.Second {
-			t.Fatalf("an hour after its death: %v after %v", err, time.Since(began))
+			t.Fatalf("an hour after the leader died: %v after %v", err, time.Since(began))
 		}
 		w.Release(term)
 	})

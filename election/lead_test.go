@@ -38,9 +38,9 @@ func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
 
 func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context) error{
-		"and its function says so":              context.Cause,
-		"and its function says nothing":         func(context.Context) error { return nil },
-		"and its function says something other": func(context.Context) error { return errors.New("broken pipe") },
+		"function returns the cause":     context.Cause,
+		"function returns nil":           func(context.Context) error { return nil },
+		"function returns another error": func(context.Context) error { return errors.New("broken pipe") },
 	}, func(t *testing.T, w *lab.World, answer func(context.Context) error) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -57,7 +57,7 @@ func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 			return answer(ctx)
 		}, leasehold.WithLease(7*time.Second)) // the options apply to each term
 		if err != nil || len(tokens) != 3 {
-			t.Fatalf("%v after the terms %v", err, tokens)
+			t.Fatalf("error %v, terms %v", err, tokens)
 		}
 		if tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
 			t.Errorf("the terms do not increase: %v", tokens)
@@ -65,7 +65,7 @@ func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfTermWasBrokenBeforeItsRelease(t *testing.T) {
+func TestLeadCampaignsAgainAfterUnnoticedBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -73,8 +73,8 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeItsRelease(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				// The leader has not noticed the break when the function returns: it sent
-				// no renewal since the break.
+				// The function returns before the next renewal, so the leader has not
+				// noticed the break yet.
 				breakTerm(w, other)
 			}
 			return nil
@@ -84,7 +84,7 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeItsRelease(t *testing.T) {
 	})
 }
 
-func TestLeadWaitsForFunctionAndReturnsWhenContextEnds(t *testing.T) {
+func TestLeadWaitsForFunctionAfterContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := elect(w, lab.Config()), elect(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
@@ -100,7 +100,7 @@ func TestLeadWaitsForFunctionAndReturnsWhenContextEnds(t *testing.T) {
 		})
 		campaigned := begin(func() error {
 			return b.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
-				t.Error("it was called though its context had ended")
+				t.Error("the function was called after its context had ended")
 				return nil
 			})
 		})
@@ -114,16 +114,16 @@ func TestLeadWaitsForFunctionAndReturnsWhenContextEnds(t *testing.T) {
 		}
 		lab.WantErr(t, "leader", <-led, stop, context.Canceled, flush)
 		if released.Load() {
-			t.Error("the term was given up before the function had returned")
+			t.Error("the term was released before the function returned")
 		}
-		lab.WantErr(t, "the seat", lab.ErrorOf(a.Leader(t.Context())), election.ErrNoLeader)
+		lab.WantErr(t, "leader after the release", lab.ErrorOf(a.Leader(t.Context())), election.ErrNoLeader)
 		if err := a.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }); !isStop(err) {
-			t.Errorf("begun too late: %v", err)
+			t.Errorf("Lead with an ended context: %v", err)
 		}
 	})
 }
 
-func TestCancelledLeadReturnsUnwrappedContextCause(t *testing.T) {
+func TestCancelledLeadReturnsContextCause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -151,7 +151,7 @@ func TestLeadReturnsWhenClientCloses(t *testing.T) {
 			lab.OK(t, c.Close(t.Context()))
 		}
 		for _, ended := range []<-chan error{campaigned, led} {
-			lab.WantErr(t, "ended", <-ended, leasehold.ErrClosed)
+			lab.WantErr(t, "error of Lead", <-ended, leasehold.ErrClosed)
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		var running, begun atomic.Int32
 		lead := func(context.Context, *leasehold.Lock) error {
 			if running.Add(1) > 1 {
-				t.Error("two at once")
+				t.Error("two functions run at once")
 			}
 			defer running.Add(-1)
 			begun.Add(1)
@@ -196,7 +196,7 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		}
 		synctest.Wait()
 		// The first break ends the term of the running function. The second break ends the
-		// next term, whose function may not start before the first function returns.
+		// next term. Its function must not start before the first function returns.
 		for range 2 {
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)
@@ -214,20 +214,20 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsErrorIfNestedOrIfRecordIsDamaged(t *testing.T) {
+func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
-			lab.WantErr(t, "under its own term", e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }), leasehold.ErrDeadlock)
+			lab.WantErr(t, "nested Lead", e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }), leasehold.ErrDeadlock)
 			return nil
 		}
 		lab.OK(t, e.Lead(t.Context(), "", lead))
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
-		lab.WantAs[*leasehold.RecordError](t, "over a damaged record", e.Lead(t.Context(), "", lead))
+		lab.WantAs[*leasehold.RecordError](t, "Lead with a damaged record", e.Lead(t.Context(), "", lead))
 	})
 }
 
-func TestLeadDoesNotCallFunctionIfClientClosesAfterGrant(t *testing.T) {
+func TestLeadSkipsFunctionIfClientCloses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()
@@ -241,7 +241,7 @@ func TestLeadDoesNotCallFunctionIfClientClosesAfterGrant(t *testing.T) {
 		e, client, _ := elects(w, cfg)
 		c = client
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
-			t.Error("it was called under a lock that was given up")
+			t.Error("the function was called after the client had closed")
 			return nil
 		})
 		lab.WantErr(t, "campaign", err, leasehold.ErrClosed)
@@ -250,7 +250,7 @@ func TestLeadDoesNotCallFunctionIfClientClosesAfterGrant(t *testing.T) {
 
 // After an outage, the record still contains the leader's earlier grant. The leader has
 // lost this grant, and may replace it at once.
-func TestLeaderThatLostTermInOutageIsReelectedSoonAfterIt(t *testing.T) {
+func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -280,7 +280,7 @@ func TestLeaderThatLostTermInOutageIsReelectedSoonAfterIt(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfTermIsLostBecauseAccessIsDenied(t *testing.T) {
+func TestLeadCampaignsAgainAfterAccessIsDenied(t *testing.T) {
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -298,24 +298,24 @@ func TestLeadCampaignsAgainIfTermIsLostBecauseAccessIsDenied(t *testing.T) {
 				wire.SetFault(refusing(code))
 				lab.Elapse(2 * time.Minute) // long enough for the leader to lose its term and campaign again
 				if len(ended) > 0 {
-					t.Fatalf("it ended: %v", <-ended)
+					t.Fatalf("Lead returned %v", <-ended)
 				}
 				wire.SetFault(nil)
 				lab.Elapse(5 * time.Second)
 				if len(terms) == 0 {
-					t.Error("it does not lead again")
+					t.Error("there was no second term")
 				} else if next := <-terms; next <= first {
 					t.Errorf("term %d after %d", next, first)
 				}
 				cancel()
-				lab.WantErr(t, "ended", <-ended, context.Canceled)
+				lab.WantErr(t, "error of Lead", <-ended, context.Canceled)
 				_ = c.Close(t.Context())
 			})
 		})
 	}
 }
 
-func TestLeadReturnsErrorIfAccessIsDeniedInFirstCampaign(t *testing.T) {
+func TestLeadFailsIfFirstCampaignIsDenied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		other := lab.Must(election.New(c, "other"))(t)

@@ -51,15 +51,15 @@ func TestObserveYieldsLeaderAndEachChangeOfLeader(t *testing.T) {
 			t.Errorf("yielded %v, want %v", news, leaderOf(third, "b"))
 		}
 		w.Release(third)
-		lab.WantErr(t, "the end of its context is no error", o.end(), nil)
+		lab.WantErr(t, "error after the context ended", o.end(), nil)
 		for _, c := range wire.Sent() {
 			lab.Want(t, "operation of an observer", c.Op, "GetItem")
 		}
 	})
 }
 
-// Some other lock libraries write terms without a token. So the leader has the same token
-// in its next term.
+// Some other lock libraries grant terms without a token. So a leader can have the same token
+// in two terms.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -114,7 +114,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 		<-o.over
 		var bad *leasehold.RecordError
 		if !errors.As(o.err, &bad) {
-			t.Errorf("a damaged record: %v", o.err)
+			t.Errorf("damaged record: %v", o.err)
 		}
 		w.Delete(seat)
 
@@ -124,10 +124,10 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 		lab.OK(t, c.Close(t.Context()))
 		<-o.over
 		if took := time.Since(closed); !errors.Is(o.err, leasehold.ErrClosed) || took != 0 {
-			t.Errorf("a closed client: %v after %v", o.err, took)
+			t.Errorf("closed client: %v after %v", o.err, took)
 		}
 		for l, err := range e.Observe(t.Context()) {
-			lab.WantErr(t, "leader of a closed client", err, leasehold.ErrClosed)
+			lab.WantErr(t, "Observe of a closed client", err, leasehold.ErrClosed)
 			lab.Want(t, "leader", l, nobody)
 		}
 	})
@@ -135,7 +135,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 
 // After the caller has left the loop over Observe, no goroutine remains and no request is
 // sent.
-func TestObserveSendsNoRequestAfterCallerLeavesLoop(t *testing.T) {
+func TestObserveStopsWhenCallerLeavesLoop(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {
@@ -150,7 +150,7 @@ func TestObserveSendsNoRequestAfterCallerLeavesLoop(t *testing.T) {
 	})
 }
 
-func TestObserveReadsTwicePerSecondEvenWithoutChanges(t *testing.T) {
+func TestObserveReadsTwicePerSecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -176,7 +176,7 @@ func TestObserveReadsTwicePerSecondEvenWithoutChanges(t *testing.T) {
 
 // An observer and a candidate of the same client both read the record. The candidate must
 // still take over from a dead leader within one lease.
-func TestObserveDoesNotDelayCampaignThatSharesItsClient(t *testing.T) {
+func TestObserveDoesNotDelayCampaignOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())
 		campaign(w, leader, "a")

@@ -10,15 +10,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestObserveUsesLeadersLeaseNotItsOwnToDetectDeadLeader(t *testing.T) {
+func TestObserveFindsLeaderDeadByLeadersLease(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
 	shared.SharedLease = true
 	lab.Each(t, map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
-		// The two clients have different leases. The leader's lease must count, and not the
-		// observer's.
+		// The two clients have different leases. Only the leader's lease must count.
 		watching, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
 		o := observe(t, watching)
@@ -30,7 +29,7 @@ func TestObserveUsesLeadersLeaseNotItsOwnToDetectDeadLeader(t *testing.T) {
 		lab.Elapse(2 * time.Minute)
 		news := o.next()
 		if len(news) != 1 || news[0].Leader != nobody {
-			t.Fatalf("yielded %v, want nobody", news)
+			t.Fatalf("yielded %v, want no leader", news)
 		}
 		// The observer counts the lease from its first read of the leader's last renewal.
 		// The leader's last renewal was at most one second before it died. The observer
@@ -39,7 +38,7 @@ func TestObserveUsesLeadersLeaseNotItsOwnToDetectDeadLeader(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsNoLeaderAfterLeadersClientCloses(t *testing.T) {
+func TestObserveNoticesCloseOfLeadersClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -62,7 +61,7 @@ func TestObserveYieldsNoLeaderAfterLeadersClientCloses(t *testing.T) {
 	})
 }
 
-func TestObserveFindsLeaderDeadAtRecordedExpiryPlusMaxSkew(t *testing.T) {
+func TestObserveAddsMaxSkewToRecordedExpiry(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		term := campaign(w, e, "")
@@ -79,11 +78,11 @@ func TestObserveFindsLeaderDeadAtRecordedExpiryPlusMaxSkew(t *testing.T) {
 		lab.Elapse(2 * time.Minute)
 		news := o.next()
 		if len(news) != 1 || news[0].Leader != nobody {
-			t.Fatalf("yielded %v, want nobody", news)
+			t.Fatalf("yielded %v, want no leader", news)
 		}
 		// The observer waits for 3 s after the expiry: MaxSkew (2 s), and one second
 		// because the times in records are rounded to seconds.
-		lab.WantRange(t, "found dead after its expiry", news[0].at.Sub(r.ExpiresAt), 3*time.Second, 3*time.Second+polls)
+		lab.WantRange(t, "found dead after the expiry", news[0].at.Sub(r.ExpiresAt), 3*time.Second, 3*time.Second+polls)
 	})
 }
 
@@ -115,9 +114,8 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 	})
 }
 
-// A reply shows the record as it was when the request was sent, and not when the reply
-// arrives.
-func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
+// A late reply shows the record as it was when the request was sent.
+func TestObserveKeepsLeaderAfterLateReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -144,7 +142,7 @@ func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
 	})
 }
 
-func TestObserveIgnoresGrantOfOwnCampaignThatReturnedError(t *testing.T) {
+func TestObserveIgnoresGrantOfFailedCampaign(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -165,7 +163,7 @@ func TestObserveIgnoresGrantOfOwnCampaignThatReturnedError(t *testing.T) {
 	})
 }
 
-func TestObserveDoesNotFindLeaderDeadWhileSessionIsRenewed(t *testing.T) {
+func TestObserveKeepsLeaderWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()

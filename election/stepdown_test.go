@@ -19,8 +19,8 @@ import (
 )
 
 // works returns a function for Lead. The function waits until its context ends, and then
-// simulates work that takes as long as the parameter ends says. Before it returns, it sends
-// the cause of its context to the channel why.
+// sleeps for the duration ends. Before it returns, it sends the cause of its context, and the
+// error of its term if there is one, to why.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -68,14 +68,14 @@ func TestStepDownEndsLeadersFunctionAndTerm(t *testing.T) {
 		wire.Sent()
 		asking.Sent()
 		began := time.Now()
-		lab.WantErr(t, "asked", operator.StepDown(t.Context()), nil)
+		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
+			t.Errorf("the function ended with %v, want ErrAsked while the term lasts", err)
 		}
 		// The leader notices the request at its next renewal, and the candidate notices the
 		// release at its next poll. So at most 6 s pass beside the 30 s of work.
 		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second {
-			t.Errorf("it has resigned %v after the request", took)
+			t.Errorf("resigned %v after the request", took)
 		}
 		term := <-next
 		lab.Want(t, "token of the next term", term.Token(), first.Token+1)
@@ -91,16 +91,16 @@ func TestStepDownEndsLeadersFunctionAndTerm(t *testing.T) {
 				writes++
 			}
 		}
-		lab.Want(t, "writes to ask", writes, 1)
+		lab.Want(t, "writes of StepDown", writes, 1)
 		lab.Elapse(time.Minute)
 		lab.WantErr(t, "term after a request to the former leader", term.Err(), nil)
 		lab.Want(t, "requests to step down", len(why), 0)
 		w.Release(term)
 		lab.Elapse(polls)
 		if l, err := operator.Leader(t.Context()); err != nil || l.Token != term.Token()+1 {
-			t.Errorf("it does not campaign again: %v, %v", l, err)
+			t.Errorf("the former leader did not campaign again: %v, %v", l, err)
 		}
-		lab.WantErr(t, "Lead ended", stop(), context.Canceled)
+		lab.WantErr(t, "error of Lead", stop(), context.Canceled)
 	})
 }
 
@@ -110,35 +110,35 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 		why, stop := leads(t, e, "", 0)
 		lab.Elapse(time.Second)
 		for range 2 { // the second call of StepDown ends the second term
-			lab.WantErr(t, "asked", operator.StepDown(t.Context()), nil)
-			lab.WantErr(t, "its function ended", <-why, election.ErrAsked)
+			lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
+			lab.WantErr(t, "cause of the function's end", <-why, election.ErrAsked)
 			// After stepping down, the former leader leaves the key to other candidates for
 			// this long.
 			lab.Elapse(polls + 2*decide.LongestQueuePause)
-			lab.WantErr(t, "who leads after that", lab.ErrorOf(operator.Leader(t.Context())), nil)
+			lab.WantErr(t, "leader after the pause", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
 		_ = stop()
 	})
 }
 
-func TestOnStepDownCallsFunctionForStepDownRequestedEarlier(t *testing.T) {
+func TestOnStepDownReportsEarlierRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
 		asked := 0
 		listen := func() { _ = e.OnStepDown(term, func() { asked++; w.Release(term) }) }
 		if err := operator.StepDown(w.Within(6 * time.Second)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("of who does not listen: %v", err)
+			t.Errorf("step down before OnStepDown: %v", err)
 		}
 		listen() // registers the listener only after StepDown was called
 		lab.Elapse(6 * time.Second)
 		if asked != 1 || term.Err() == nil {
-			t.Errorf("told %d times; the term: %v", asked, term.Err())
+			t.Errorf("called %d times; the term: %v", asked, term.Err())
 		}
 	})
 }
 
-func TestStepDownReturnsErrorIfThereIsNoLiveLeader(t *testing.T) {
+func TestStepDownFailsWithoutLiveLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -162,7 +162,7 @@ func TestStepDownReturnsErrorIfThereIsNoLiveLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownThatArrivesLateDoesNotAffectNextLeader(t *testing.T) {
+func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -176,7 +176,7 @@ func TestStepDownThatArrivesLateDoesNotAffectNextLeader(t *testing.T) {
 			synctest.Wait()
 			return r.Send()
 		}))
-		lab.WantErr(t, "its leader had gone", operator.StepDown(t.Context()), nil)
+		lab.WantErr(t, "step down of a former leader", operator.StepDown(t.Context()), nil)
 		lab.Elapse(time.Minute)
 		lab.Want(t, "requests to step down", len(why), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
@@ -186,7 +186,7 @@ func TestStepDownThatArrivesLateDoesNotAffectNextLeader(t *testing.T) {
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
 		lab.Elapse(time.Minute)
-		lab.Want(t, "requests to the present leader", len(why), 0)
+		lab.Want(t, "requests to the current leader", len(why), 0)
 		_ = stop()
 	})
 }
@@ -209,17 +209,17 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 		lab.Want(t, "times asked", asked, 1)
 		term = campaign(w, e, "")
 		asking.SetFault(onUpdates(reset))
-		lab.WantErr(t, "never answered", operator.StepDown(w.Within(3*time.Second)), leasehold.ErrUnknownOutcome, context.DeadlineExceeded)
+		lab.WantErr(t, "step down without a reply", operator.StepDown(w.Within(3*time.Second)), leasehold.ErrUnknownOutcome, context.DeadlineExceeded)
 		asking.SetFault(onUpdates(refusing("AccessDeniedException")))
 		var op *leasehold.OpError
 		if err := operator.StepDown(t.Context()); !errors.As(err, &op) || op.Op != "step down" {
-			t.Errorf("refused: %v", err)
+			t.Errorf("denied step down: %v", err)
 		}
 		w.Release(term)
 	})
 }
 
-func TestStepDownReturnsErrUnsupportedIfLeaderCannotBeAsked(t *testing.T) {
+func TestStepDownFailsIfLeaderCannotBeAsked(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -231,33 +231,32 @@ func TestStepDownReturnsErrUnsupportedIfLeaderCannotBeAsked(t *testing.T) {
 		shared, c, _ := elects(w, lab.SharedConfig())
 		operator, o, _ := elects(w, lab.Config())
 		campaign(w, shared, "")
-		lab.WantErr(t, "under a shared lease", operator.StepDown(t.Context()), errors.ErrUnsupported)
+		lab.WantErr(t, "leader under a shared lease", operator.StepDown(t.Context()), errors.ErrUnsupported)
 		_ = c.Close(t.Context())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
-		lab.WantErr(t, "of another library", operator.StepDown(t.Context()), errors.ErrUnsupported)
+		lab.WantErr(t, "leader of another library", operator.StepDown(t.Context()), errors.ErrUnsupported)
 		w.Delete(seat)
 		next, _, _ := elects(w, lab.Config())
 		w.Release(campaign(w, next, ""))
 		campaign(w, next, "")
 		lab.OK(t, o.Close(t.Context()))
-		lab.WantErr(t, "of a closed client", operator.StepDown(t.Context()), leasehold.ErrClosed)
+		lab.WantErr(t, "step down by a closed client", operator.StepDown(t.Context()), leasehold.ErrClosed)
 	})
 }
 
-// hears fails the test unless a function from works sends to why within a minute, because a
-// client has asked the leader to step down.
+// hears fails the test unless a function from works sends ErrAsked to why within a minute.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
 	case err := <-why:
-		lab.WantErr(t, "cause of the end of the work", err, election.ErrAsked)
+		lab.WantErr(t, "cause of the function's end", err, election.ErrAsked)
 	case <-time.After(time.Minute):
-		t.Error("the leader has heard of nothing")
+		t.Error("the leader was not asked to step down")
 	}
 }
 
-// A hand-over cannot store the candidate's value. So the candidate replaces the hand-over
-// by a grant of its own. StepDown must reach this grant.
+// A hand-over cannot store the candidate's value. So the candidate replaces the grant of the
+// hand-over by a grant of its own. StepDown must reach the new grant.
 func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -272,9 +271,9 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	})
 }
 
-// A client that waits for a long time for a leader to step down polls rarely. Between two
-// terms of the same leader the key is free, but the client may not see that.
-func TestStepDownDoesNotEndSecondTermOfReelectedLeader(t *testing.T) {
+// A client that has waited long for a leader to step down polls rarely. It may miss that the
+// key was free between two terms of the same leader.
+func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -291,7 +290,7 @@ func TestStepDownDoesNotEndSecondTermOfReelectedLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownEndsOnlyOneTermIfTwoElectionsShareClient(t *testing.T) {
+func TestStepDownEndsOneTermIfElectionsShareClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -307,7 +306,7 @@ func TestStepDownEndsOnlyOneTermIfTwoElectionsShareClient(t *testing.T) {
 	})
 }
 
-func TestStepDownStopsLeaderWhoseGrantWriteGotNoReply(t *testing.T) {
+func TestStepDownStopsLeaderAfterLostGrantReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -324,7 +323,7 @@ func TestStepDownStopsLeaderWhoseGrantWriteGotNoReply(t *testing.T) {
 	})
 }
 
-func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
+func TestOnStepDownCallsEveryRegisteredFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		var heard atomic.Int32
@@ -340,7 +339,7 @@ func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
 		})
 		wait := w.Within(time.Minute)
 		lab.WantErr(t, "step down", operator.StepDown(wait), nil)
-		lab.Want(t, "times heard", heard.Load(), 2)
+		lab.Want(t, "functions called", heard.Load(), 2)
 		cancel()
 		<-led
 	})
@@ -349,7 +348,7 @@ func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
 // The leader learns of queued candidates from replies to its renewals. So it releases the
 // term without knowing of a candidate that queues after its last renewal. Such a candidate
 // reads the record four times a second, even if other waiters poll more often.
-func TestStepDownElectsCandidateQueuedAfterLeadersLastRenewal(t *testing.T) {
+func TestStepDownElectsCandidateThatQueuesLate(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	// Each round releases the term at another time between two reads of the waiter.
@@ -383,7 +382,7 @@ func TestStepDownElectsCandidateQueuedAfterLeadersLastRenewal(t *testing.T) {
 	}
 }
 
-func TestOnStepDownRejectsNilFunctionAndLockOfOtherElection(t *testing.T) {
+func TestOnStepDownRejectsInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -392,11 +391,11 @@ func TestOnStepDownRejectsNilFunctionAndLockOfOtherElection(t *testing.T) {
 		fn := func() {}
 		lab.WantErr(t, "a term", e.OnStepDown(term, fn), nil)
 		for name, err := range map[string]error{
-			"lock of another key": e.OnStepDown(lock, fn),
-			"term of another":     other.OnStepDown(term, fn),
-			"no lock":             e.OnStepDown(nil, fn),
-			"lock that is none":   e.OnStepDown(&leasehold.Lock{}, fn),
-			"nil function":        e.OnStepDown(term, nil),
+			"lock of another key":      e.OnStepDown(lock, fn),
+			"term of another election": other.OnStepDown(term, fn),
+			"nil Lock":                 e.OnStepDown(nil, fn),
+			"zero Lock":                e.OnStepDown(&leasehold.Lock{}, fn),
+			"nil function":             e.OnStepDown(term, nil),
 		} {
 			lab.WantFailed(t, name, err)
 		}

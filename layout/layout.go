@@ -1,5 +1,5 @@
 // Package layout defines how a lock record is stored: in leasehold's own layout, or in the
-// layout of one of the five libraries that leasehold succeeds. Each layout is a struct. Its
+// layout of one of the five libraries that leasehold can replace. Each layout is a struct. Its
 // zero value has the defaults of that library.
 package layout
 

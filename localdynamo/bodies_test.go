@@ -82,14 +82,14 @@ func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
 	return e, &underWay{}
 }
 
-func TestEngineLimitsTotalSizeOfRequestBodiesInMemory(t *testing.T) {
+func TestEngineLimitsMemoryOfRequestBodies(t *testing.T) {
 	if maxLarge < maxBody {
 		t.Fatal("no room for the largest body")
 	}
 	for name, tc := range map[string]struct{ length, room int64 }{
 		// A body in chunks does not state its length. So the engine reserves the space of the
 		// largest allowed body for it.
-		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody},
+		"with Content-Length": {large, fourRoom}, "chunked": {-1, 4 * maxBody},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestEngineLimitsTotalSizeOfRequestBodiesInMemory(t *testing.T) {
 				// The engine has space for only four large bodies at once. From each of the other clients,
 				// it has read at most one byte more than the largest small body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
-					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
+					t.Errorf("%d bytes were in memory at once, want at most %d", most, bound)
 				}
 			})
 		})
@@ -134,14 +134,14 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 			}
 		}
 		if e.bodies.room.TryAcquire(1) {
-			t.Error("there was room")
+			t.Error("memory was still free")
 		}
 		close(held)
 		all.Wait()
 	})
 }
 
-func TestLargeBodyGetsRetryableErrorIfNoMemoryBecomesFree(t *testing.T) {
+func TestFullMemoryGivesRetryableError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))
@@ -153,9 +153,9 @@ func TestLargeBodyGetsRetryableErrorIfNoMemoryBecomesFree(t *testing.T) {
 	})
 }
 
-// A request reserves memory for its body. Even a request that ends early must return this
-// memory, so at the end of the test none is reserved.
-func TestInterruptedRequestReleasesMemoryReservedForItsBody(t *testing.T) {
+// A request reserves memory for its body. Even a request that ends early must free this
+// memory. So no memory is reserved at the end of the test.
+func TestInterruptedRequestReleasesBodyMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup
@@ -183,12 +183,12 @@ func TestInterruptedRequestReleasesMemoryReservedForItsBody(t *testing.T) {
 		}
 		all.Wait()
 		if !e.bodies.room.TryAcquire(2*maxBody) || !e.bodies.turn.TryAcquire(1) {
-			t.Error("somebody has gone and kept room")
+			t.Error("a request that ended still reserves memory")
 		}
 	})
 }
 
-func TestEngineReadsAtMostOneByteBeyondBodySizeLimit(t *testing.T) {
+func TestEngineReadsAtMostOneByteOverBodyLimit(t *testing.T) {
 	for length, most := range map[int64]int64{maxBody + slowPart: 0, -1: maxBody + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			e, u := withRoom(t, maxBody)
@@ -197,19 +197,19 @@ func TestEngineReadsAtMostOneByteBeyondBodySizeLimit(t *testing.T) {
 				t.Errorf("%d %s, %d bytes were read", status, said, u.most.Load())
 			}
 			if !e.bodies.room.TryAcquire(maxBody) {
-				t.Error("it has kept room")
+				t.Error("the request still reserves memory")
 			}
 		})
 	}
 }
 
-func TestServeHTTPAnswersTooLargeBodyBeforeClosingConnection(t *testing.T) {
+func TestServeHTTPAnswersTooLargeBody(t *testing.T) {
 	const longer = maxBody + 4<<20
 	spaces := strings.Repeat(" ", longer)
 	for name, tc := range map[string]struct{ head, body string }{
-		"of a length":    {fmt.Sprintf("Content-Length: %d", longer), spaces},
-		"in chunks":      {"Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", longer, spaces)},
-		"without an end": {"Content-Length: 1000000000000", spaces},
+		"with Content-Length":      {fmt.Sprintf("Content-Length: %d", longer), spaces},
+		"chunked":                  {"Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", longer, spaces)},
+		"with huge Content-Length": {"Content-Length: 1000000000000", spaces},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(seededEngine(t))

@@ -50,7 +50,7 @@ const (
 
 // internal/conformance tests every comparator and function. This test adds operands of the
 // wrong type, and list elements that do not exist.
-func TestConditionOnWrongTypeOrMissingElementIsFalse(t *testing.T) {
+func TestConditionOnWrongTypeIsFalse(t *testing.T) {
 	for _, test := range []struct{ condition, value, reply string }{
 		{"m.y[2] = :v", `{"N":"2"}`, failed},
 		{"n.x = :v", `{"S":"q"}`, failed},
@@ -64,7 +64,7 @@ func TestConditionOnWrongTypeOrMissingElementIsFalse(t *testing.T) {
 	}
 }
 
-func TestUpdateItemWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
+func TestUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
 		{"SET m.x = :v, m.z = :v", `":v":{"N":"1"}`, `{"m":{"M":{"x":{"N":"1"},"z":{"N":"1"}}}}`},
@@ -77,7 +77,7 @@ func TestUpdateItemWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	}
 }
 
-func TestListIndexesInUpdateReferToListBeforeUpdate(t *testing.T) {
+func TestListIndexesReferToListBeforeUpdate(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},
@@ -110,7 +110,7 @@ func TestRejectedUpdateLeavesItemUnchanged(t *testing.T) {
 	}
 }
 
-func TestEngineNamesReasonForRejectingInvalidRequest(t *testing.T) {
+func TestEngineSaysWhyRequestIsInvalid(t *testing.T) {
 	for _, test := range []struct{ operation, body, message string }{
 		{"GetItem", `{"TableName":"locks"}`, "1 validation error detected: Value null at 'key' failed to satisfy constraint: Member must not be null"},
 		{"GetItem", `{"Key":{"id":{"S":"a"}}}`, "1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null"},
@@ -158,7 +158,7 @@ func TestConsumedCapacityMatchesDynamoDB(t *testing.T) {
 	}
 }
 
-func TestClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
+func TestClientRequestTokenLastsTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newSeeded(t)
 		for _, step := range []struct {
@@ -177,7 +177,7 @@ func TestTableWithDeletionProtectionIsNotDeleted(t *testing.T) {
 	e := newSeeded(t)
 	call(t, e, "UpdateTable", `{"TableName":"locks","DeletionProtectionEnabled":true}`)
 	if status, body := call(t, e, "DeleteTable", `{"TableName":"locks"}`); status != http.StatusBadRequest {
-		t.Errorf("it was deleted: %d %s", status, body)
+		t.Errorf("the table was deleted: %d %s", status, body)
 	}
 	want(t, e, "ListTables", `{}`, `{"TableNames":["locks"]}`)
 }
@@ -203,7 +203,7 @@ func TestItemsExcludedByFilterConsumeReadCapacity(t *testing.T) {
 		t.Errorf("%d of %d items, the first %v; %v", out.Count, out.ScannedCount, out.Items[0], err)
 	}
 	if units := *out.ConsumedCapacity.CapacityUnits; units != 25 { // 200 items of 1,016 bytes are 50 blocks of 4 KB, and each block costs half a unit
-		t.Errorf("it took %v units", units)
+		t.Errorf("the scan consumed %v units", units)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
 				t.Errorf("%v, %v", reply, err)
 			}
 			if get(t, client, "k") != nil {
-				t.Error("it wrote")
+				t.Error("the item was written")
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 
 		time.Sleep(time.Hour)
 		if get(t, client, "free") == nil {
-			t.Error("an item is gone less than an hour after its time")
+			t.Error("an item was deleted less than an hour after its expiry")
 		}
 		put(t, client, "held", nil) // the new item has no TTL attribute
 		time.Sleep(2 * time.Minute)
@@ -150,7 +150,7 @@ func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 			put(t, client, "other", nil)
 		}
 		if get(t, client, last) == nil {
-			t.Error("the sweep took a new item for an expired one")
+			t.Error("the sweep deleted the new item")
 		}
 		hasItems(t, client, 2)
 	})

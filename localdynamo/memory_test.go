@@ -86,7 +86,7 @@ func TestPanicRollsBackMemoryStoreUpdate(t *testing.T) {
 	}()
 	ok(t, m.View(func(tx Tx) error {
 		if tx.Get([]byte("k")) != nil {
-			t.Error("the change is there")
+			t.Error("the change was not undone")
 		}
 		return nil
 	}))

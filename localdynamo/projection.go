@@ -75,7 +75,7 @@ func whole(v value, paths []expr.Path) value {
 	return part(v, paths)
 }
 
-// rest returns, for each path that begins with step, the steps after that.
+// rest returns the remaining steps of each path that begins with step.
 func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	var following []expr.Path
 	for _, path := range paths {

@@ -45,7 +45,7 @@ func TestJSONReaderRejectsInvalidAttributeValues(t *testing.T) {
 	}
 }
 
-func TestJSONStringsAreDecodedAsByEncodingJSON(t *testing.T) {
+func TestReaderDecodesStringsLikeEncodingJSON(t *testing.T) {
 	for _, written := range []string{
 		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
 	} {
@@ -57,7 +57,7 @@ func TestJSONStringsAreDecodedAsByEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestJSONReaderUsesLastMemberOfDuplicateName(t *testing.T) {
+func TestJSONReaderUsesLastOfDuplicateMembers(t *testing.T) {
 	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
 	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
 		t.Errorf("%v", it)
@@ -100,23 +100,23 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 	}
 }
 
-// The test counts every allocation, even if the memory has been freed again.
-func TestReadRequestAllocatesAtMostTwoHundredTimesBodySize(t *testing.T) {
+// The test also counts memory that has been freed again.
+func TestReadRequestLimitsMemoryByBodySize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
-		"actions":               {`{"TransactItems":[`, `{},`, `{}]}`},
-		"actions of nothing":    {`{"TransactItems":[`, `{"":{}},`, `{}]}`},
-		"kinds of an action":    {`{"TransactItems":[{`, `"":{},`, `"":{}}]}`},
-		"writes":                {`{"RequestItems":{"locks":[`, `{},`, `{}]}}`},
-		"tables":                {`{"RequestItems":{`, `"":{},`, `"":{}}}`},
-		"keys":                  {`{"RequestItems":{"locks":{"Keys":[`, `{},`, `{}]}}}`},
-		"values without a type": {`{"Item":{"l":{"L":[`, `{},`, `{}]}}}`},
-		"attributes of nothing": {`{"Item":{`, `"":{},`, `"":{}}}`},
-		"nulls":                 {`{"Item":{"l":{"L":[`, `{"NULL":true},`, `{"NULL":true}]}}}`},
-		"a set":                 {`{"Item":{"l":{"SS":[`, `"",`, `""]}}}`},
-		"values":                {`{"ExpressionAttributeValues":{`, `"":{},`, `"":{}}}`},
-		"names":                 {`{"ExpressionAttributeNames":{`, `"":"",`, `"":""}}`},
-		"old members":           {`{`, `"Expected":0,`, `"Expected":0}`},
+		"actions":                   {`{"TransactItems":[`, `{},`, `{}]}`},
+		"actions without a name":    {`{"TransactItems":[`, `{"":{}},`, `{}]}`},
+		"members of an action":      {`{"TransactItems":[{`, `"":{},`, `"":{}}]}`},
+		"writes":                    {`{"RequestItems":{"locks":[`, `{},`, `{}]}}`},
+		"tables":                    {`{"RequestItems":{`, `"":{},`, `"":{}}}`},
+		"keys":                      {`{"RequestItems":{"locks":{"Keys":[`, `{},`, `{}]}}}`},
+		"values without a type":     {`{"Item":{"l":{"L":[`, `{},`, `{}]}}}`},
+		"attributes without a name": {`{"Item":{`, `"":{},`, `"":{}}}`},
+		"nulls":                     {`{"Item":{"l":{"L":[`, `{"NULL":true},`, `{"NULL":true}]}}}`},
+		"a set":                     {`{"Item":{"l":{"SS":[`, `"",`, `""]}}}`},
+		"values":                    {`{"ExpressionAttributeValues":{`, `"":{},`, `"":{}}}`},
+		"names":                     {`{"ExpressionAttributeNames":{`, `"":"",`, `"":""}}`},
+		"legacy members":            {`{`, `"Expected":0,`, `"Expected":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole := body[0] + strings.Repeat(body[1], size/len(body[1])) + body[2]
@@ -125,7 +125,7 @@ func TestReadRequestAllocatesAtMostTwoHundredTimesBodySize(t *testing.T) {
 			_, err := readRequest(whole)
 			runtime.ReadMemStats(&after)
 			if took := int(after.TotalAlloc-before.TotalAlloc) / len(whole); took > most {
-				t.Errorf("it took %d times its size (%.100v)", took, err)
+				t.Errorf("allocated %d times the size of the body (%.100v)", took, err)
 			}
 		})
 	}
@@ -208,12 +208,12 @@ func TestServeHTTPRejectsBodyWithTooManyValues(t *testing.T) {
 		return `{"TableName":"locks","Item":{"id":{"S":"many"},"l":{"L":[` + list + `]}}}`
 	}
 	for name, body := range map[string]string{
-		"maps in a list":       item(repeated(`{"M":{}}`, maxValues/2+1)),
-		"elements of a set":    `{"TableName":"locks","Item":{"id":{"S":"many"},"s":{"SS":[` + repeated(`""`, maxValues+1) + `]}}}`,
-		"keys":                 `{"Keys":[` + repeated(`{}`, maxValues+1) + `]}`,
-		"names":                `{"ExpressionAttributeNames":{` + repeated(`"":""`, maxValues+1) + `}}`,
-		"an ignored member":    `{"Unknown":[` + repeated(`0`, maxValues+1) + `]}`,
-		"more than one can be": item(repeated(`{"NULL":true}`, maxValues)),
+		"maps in a list":                   item(repeated(`{"M":{}}`, maxValues/2+1)),
+		"elements of a set":                `{"TableName":"locks","Item":{"id":{"S":"many"},"s":{"SS":[` + repeated(`""`, maxValues+1) + `]}}}`,
+		"keys":                             `{"Keys":[` + repeated(`{}`, maxValues+1) + `]}`,
+		"names":                            `{"ExpressionAttributeNames":{` + repeated(`"":""`, maxValues+1) + `}}`,
+		"an ignored member":                `{"Unknown":[` + repeated(`0`, maxValues+1) + `]}`,
+		"more nulls than an item can have": item(repeated(`{"NULL":true}`, maxValues)),
 	} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
@@ -228,7 +228,7 @@ func TestServeHTTPRejectsBodyWithTooManyValues(t *testing.T) {
 	// The item has the maximum size, and consists of the smallest possible values, of 2 bytes
 	// each.
 	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
-		t.Errorf("a full item: %d %.300s", w.Code, w.Body)
+		t.Errorf("an item of the maximum size: %d %.300s", w.Code, w.Body)
 	}
 }
 

@@ -61,14 +61,14 @@ func TestPanicInStoreIsLoggedAndChangesNothing(t *testing.T) {
 		}
 	}
 	if said := strings.Count(log.String(), "boom"); said != 1 || !strings.Contains(log.String(), "fragileTx") {
-		t.Errorf("said %d times, or not where: %s", said, &log)
+		t.Errorf("logged %d times, want once with the stack: %s", said, &log)
 	}
 	e.store = sound
 	if !maps.Equal(whole, storedBy(t, e)) {
 		t.Error("half of the request was stored")
 	}
 	if w := send(e, "BatchWriteItem", twoPuts); w.Code != http.StatusOK {
-		t.Errorf("after it: %d %s", w.Code, w.Body)
+		t.Errorf("after the panics: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestEngineRejectsRequestsOfBrowserPages(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){
-		"of another site":                func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
-		"of a sandbox":                   func(r *http.Request) { r.Header.Set("Origin", "null") },
-		"of this port":                   func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:8000") },
-		"whose name leads here":          func(r *http.Request) { r.Host = "evil.example"; r.Header.Set("Origin", "http://evil.example") },
-		"whose name leads here, as GET":  func(r *http.Request) { r.Host, r.Method = "evil.example", http.MethodGet },
-		"that asks first":                func(r *http.Request) { r.Method = http.MethodOptions },
-		"that sends a form without head": func(r *http.Request) { r.Header.Del("X-Amz-Target") },
+		"of another site":                               func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+		"in a sandbox":                                  func(r *http.Request) { r.Header.Set("Origin", "null") },
+		"with the server's own origin":                  func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:8000") },
+		"whose DNS name points to the server":           func(r *http.Request) { r.Host = "evil.example"; r.Header.Set("Origin", "http://evil.example") },
+		"whose DNS name points to the server, with GET": func(r *http.Request) { r.Host, r.Method = "evil.example", http.MethodGet },
+		"that sends a preflight request":                func(r *http.Request) { r.Method = http.MethodOptions },
+		"that sends a form":                             func(r *http.Request) { r.Header.Del("X-Amz-Target") },
 	} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
@@ -109,7 +109,7 @@ func (c cut) Read(b []byte) (int, error) {
 
 func TestTruncatedBodyChangesNothing(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"half"}}}`
-	for name, length := range map[string]int64{"in chunks": -1, "of a length": int64(len(put)) + 1} {
+	for name, length := range map[string]int64{"chunked": -1, "with Content-Length": int64(len(put)) + 1} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
 		w := serve(e, "PutItem", cut{strings.NewReader(put)}, ofLength(length))
@@ -117,7 +117,7 @@ func TestTruncatedBodyChangesNothing(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 		if !maps.Equal(before, storedBy(t, e)) {
-			t.Errorf("%s: it was stored", name)
+			t.Errorf("%s: the item was stored", name)
 		}
 	}
 }
@@ -135,18 +135,18 @@ func guarded(t *testing.T) string {
 	return server.URL
 }
 
-func TestServerWithAccessKeyRejectsOtherCredentials(t *testing.T) {
+func TestServerRejectsOtherCredentials(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider
 		want        string // expected error code; empty if the request must succeed
 	}{
-		"the key":             {credentials.NewStaticCredentialsProvider(theID, theSecret, ""), ""},
-		"with a session":      {credentials.NewStaticCredentialsProvider(theID, theSecret, "session"), ""},
-		"another id":          {credentials.NewStaticCredentialsProvider("local", theSecret, ""), "UnrecognizedClientException"},
-		"the beginning of it": {credentials.NewStaticCredentialsProvider(theID[:5], theSecret, ""), "UnrecognizedClientException"},
-		"another secret":      {credentials.NewStaticCredentialsProvider(theID, "local", ""), "InvalidSignatureException"},
-		"no secret":           {aws.AnonymousCredentials{}, "MissingAuthenticationTokenException"},
+		"the access key":          {credentials.NewStaticCredentialsProvider(theID, theSecret, ""), ""},
+		"with a session token":    {credentials.NewStaticCredentialsProvider(theID, theSecret, "session"), ""},
+		"another id":              {credentials.NewStaticCredentialsProvider("local", theSecret, ""), "UnrecognizedClientException"},
+		"the beginning of the id": {credentials.NewStaticCredentialsProvider(theID[:5], theSecret, ""), "UnrecognizedClientException"},
+		"another secret":          {credentials.NewStaticCredentialsProvider(theID, "local", ""), "InvalidSignatureException"},
+		"no secret":               {aws.AnonymousCredentials{}, "MissingAuthenticationTokenException"},
 	} {
 		client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String(url), Region: "eu-west-1", Credentials: tc.credentials})
 		_, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
@@ -157,7 +157,7 @@ func TestServerWithAccessKeyRejectsOtherCredentials(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case !errors.As(err, &api) || api.ErrorCode() != tc.want || !strings.Contains(api.ErrorMessage(), "AWS_ACCESS_KEY_ID"):
-			t.Errorf("%s: %v, want %s that says what to do", name, err, tc.want)
+			t.Errorf("%s: %v, want %s with advice", name, err, tc.want)
 		}
 	}
 }
@@ -199,25 +199,25 @@ func TestSignatureIsInvalidForChangedRequest(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {
-		t.Fatalf("as it was signed: %d %s", w.Code, w.Body)
+		t.Fatalf("unchanged request: %d %s", w.Code, w.Body)
 	}
 	for name, change := range map[string]func(*http.Request){
-		"body":               func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
-		"operation":          func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
-		"host":               func(r *http.Request) { r.Host = "127.0.0.1:9000" },
-		"time":               func(r *http.Request) { r.Header.Set("X-Amz-Date", "20200101T000000Z") },
-		"path":               func(r *http.Request) { r.URL.Path = "/x" },
-		"headers that count": replaced(";x-amz-target", ""),
-		"region":             replaced("eu-west-1", "eu-west-2"),
-		"kind":               replaced("HMAC", "ECDSA-P256"),
-		"signature, which is gone": func(r *http.Request) {
+		"body":           func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
+		"operation":      func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
+		"host":           func(r *http.Request) { r.Host = "127.0.0.1:9000" },
+		"time":           func(r *http.Request) { r.Header.Set("X-Amz-Date", "20200101T000000Z") },
+		"path":           func(r *http.Request) { r.URL.Path = "/x" },
+		"signed headers": replaced(";x-amz-target", ""),
+		"region":         replaced("eu-west-1", "eu-west-2"),
+		"kind":           replaced("HMAC", "ECDSA-P256"),
+		"missing signature": func(r *http.Request) {
 			given, _, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
 			r.Header.Set("Authorization", given+"Signature=")
 		},
-		"scope, which is gone": func(r *http.Request) { r.Header.Set("Authorization", algorithm+" Credential="+theID) },
+		"missing scope": func(r *http.Request) { r.Header.Set("Authorization", algorithm+" Credential="+theID) },
 	} {
 		if w := signedAs(t, e, change); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "Signature") && !strings.Contains(w.Body.String(), "Authorization") {
-			t.Errorf("with another %s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestSignatureMatchesExamplePublishedByAmazon(t *testing.T) {
 		mac: "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
 	}
 	if key := (&accessKey{theID, theSecret}); !s.isOf(r, "", key) || s.isOf(r, "x", key) {
-		t.Error("it is refused, or another body is not")
+		t.Error("the example was refused, or another body was accepted")
 	}
 }
 

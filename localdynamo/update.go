@@ -146,10 +146,10 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// The indexes in paths are those before the update. So the loop above replaced each removed
-	// list element by a hole, a value of kindNone. The holes are closed after all other changes.
-	// Closing a hole moves the elements after it, so the deepest holes are closed first, while
-	// the paths to them are still correct.
+	// The indexes in paths refer to the lists before the update. So the loop above replaced each
+	// removed list element by a hole, a value of kindNone. The holes are closed after all other
+	// changes. Closing a hole moves the elements after it. So the deepest holes are closed
+	// first, while the paths to them are still correct.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {

@@ -108,7 +108,7 @@ func TestItemMatchesGoMapAfterSetsAndDeletes(t *testing.T) {
 				old := it
 				it, model[name] = it.with(name, v), v
 				if len(old) != before {
-					t.Fatal("with changed the item it was called on")
+					t.Fatal("with changed the original item")
 				}
 			} else {
 				it = it.with(name, value{})
@@ -211,7 +211,7 @@ func reads(t *testing.T, b []byte, want item) {
 }
 
 // In a damaged file, the nesting of values is limited only by the length of the file.
-func TestReadItemRejectsStoredItemThatIsNestedTooDeeply(t *testing.T) {
+func TestReadItemRejectsTooDeeplyNestedItem(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {
 		t.Errorf("error %v", err)

@@ -99,7 +99,7 @@ func TestCloseMonthTakesOverFromDeadProcess(t *testing.T) {
 			select {
 			case <-stopped:
 			default:
-				t.Error("the first has not been told to stop")
+				t.Error("the first process has not stopped")
 			}
 			return nil
 		})

@@ -62,7 +62,7 @@ func TestEnvFailsTestThatLeavesLockHeld(t *testing.T) {
 	})
 }
 
-func TestEnvCleanupAcceptsReleasedLostOrDisconnectedLock(t *testing.T) {
+func TestEnvAcceptsTestThatEndsItsLocks(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -78,7 +78,7 @@ func TestEnvCleanupAcceptsReleasedLostOrDisconnectedLock(t *testing.T) {
 		"died": func(_ *testing.T, env *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
 			env.Disconnect(locks)
 		},
-		"died with everyone": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client, _ *leasehold.Lock) { env.Disconnect() },
+		"all died": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client, _ *leasehold.Lock) { env.Disconnect() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
@@ -96,7 +96,7 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 		for _, locks := range []*leasehold.Client{live, dead} {
 			go func() {
 				ended <- locks.Do(context.Background(), "k", func(context.Context, *leasehold.Lock) error {
-					t.Error("it was granted the key")
+					t.Error("a waiter was granted the key")
 					return nil
 				})
 			}()
@@ -131,7 +131,7 @@ func TestEnvCleanupEndsWaiterWithErrClosed(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestEnvCleanupDoesNotWaitForDisconnectedClient(t *testing.T) {
+func TestCleanupDoesNotWaitForDisconnectedClient(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{ReleaseGrace: time.Hour})
 		for _, key := range []string{"a", "b"} {
@@ -185,12 +185,12 @@ func TestEnvClientKeepsConfiguredLoggerAndOwner(t *testing.T) {
 		<-lock.Context().Done()
 		synctest.Wait()
 		if !strings.Contains(log.String(), "leasehold: lock lost") {
-			t.Errorf("its log: %s", log.String())
+			t.Errorf("the client's log: %s", log.String())
 		}
 	})
 }
 
-func TestEnvDBContainsLockTableAndTablesThatTestCreates(t *testing.T) {
+func TestEnvDBContainsAllTablesOfTest(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
 		if err != nil || len(problems) > 0 {
@@ -205,7 +205,7 @@ func TestEnvDBContainsLockTableAndTablesThatTestCreates(t *testing.T) {
 		env.Disconnect()
 		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("books")})
 		if err != nil || len(out.Items) != 1 {
-			t.Errorf("what was committed: %v, %v", out, err)
+			t.Errorf("the committed item: %v, %v", out, err)
 		}
 	})
 }
@@ -234,13 +234,13 @@ func TestEnvHoldAndEnvStealWorkInEveryLayout(t *testing.T) {
 				release(t, stolen)
 				env.Hold("k")
 				_, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k")
-				lab.WantErr(t, "a client that names no layout", err, leasehold.ErrHeld)
+				lab.WantErr(t, "client without a layout", err, leasehold.ErrHeld)
 			})
 		})
 	}
 }
 
-func TestEnvClientFailsTestIfEarlierClientHasOtherLayout(t *testing.T) {
+func TestEnvClientFailsTestIfLayoutsDiffer(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Client(leasehold.Config{})
 		p.fails(t, func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) }, "set the Layout that all clients use in the first client")
@@ -268,7 +268,7 @@ func TestEnvWorksOutsideSynctestBubble(t *testing.T) {
 	env.Disconnect(locks)
 }
 
-func TestLeaseInSynctestBubbleDoesNotExpireByRealTime(t *testing.T) {
+func TestLeaseInBubbleIgnoresRealTime(t *testing.T) {
 	long := time.After(1100 * time.Millisecond) // a timer in real time, because it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")

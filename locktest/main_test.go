@@ -85,7 +85,7 @@ func (p *probe) fails(t *testing.T, fn func(), parts ...string) {
 	p.problems = nil
 	for _, part := range parts {
 		if !strings.Contains(said, part) {
-			t.Errorf("it does not say %q: %s", part, said)
+			t.Errorf("the message does not contain %q: %s", part, said)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func put(t *testing.T, env *locktest.Env, key string) {
 	}))(t)
 }
 
-func TestDisconnectedClientLosesItsLockBeforeNextGrant(t *testing.T) {
+func TestDisconnectEndsLockBeforeNextGrant(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		lock := acquire(t, first, "k")
@@ -54,7 +54,7 @@ func TestLockIsKeptIfClientReconnectsWithinLease(t *testing.T) {
 	})
 }
 
-func TestRequestOfDisconnectedClientIsNeverDelivered(t *testing.T) {
+func TestDisconnectedClientsRequestsAreLost(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		env.Disconnect(locks)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -67,7 +67,7 @@ func TestRequestOfDisconnectedClientIsNeverDelivered(t *testing.T) {
 	})
 }
 
-func TestRequestInFlightIsRetriedAtOnceAfterReconnect(t *testing.T) {
+func TestClientRetriesAtOnceAfterReconnect(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		env.Disconnect(locks)
 		began := time.Now()
@@ -84,7 +84,7 @@ func TestRequestInFlightIsRetriedAtOnceAfterReconnect(t *testing.T) {
 	})
 }
 
-func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
+func TestDisconnectAffectsAllClientsByDefault(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		before := env.Client(leasehold.Config{})
 		lock, held := acquire(t, before, "k"), env.Hold("held")
@@ -92,7 +92,7 @@ func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
 		later, thief, heldLater := env.Client(leasehold.Config{}), env.Steal("stolen"), env.Hold("held later")
 		for name, locks := range map[string]*leasehold.Client{"before": before, "later": later} {
 			if _, err := locks.Get(t.Context(), "k"); err == nil {
-				t.Errorf("a client made %s is connected", name)
+				t.Errorf("a client created %s is connected", name)
 			}
 		}
 		time.Sleep(time.Minute)
@@ -100,13 +100,13 @@ func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
 			lab.WantErr(t, "the lock "+name, l.Err(), leasehold.ErrLost)
 		}
 		env.Reconnect(later)
-		lab.WantErr(t, "the client reconnected", lab.ErrorOf(later.Get(t.Context(), "k")), nil)
+		lab.WantErr(t, "reconnected client", lab.ErrorOf(later.Get(t.Context(), "k")), nil)
 		if _, err := before.Get(t.Context(), "k"); err == nil {
-			t.Error("another client was reconnected with it")
+			t.Error("another client was reconnected, too")
 		}
 		env.Reconnect()
 		for _, locks := range []*leasehold.Client{before, env.Client(leasehold.Config{})} {
-			lab.WantErr(t, "reconnected", lab.ErrorOf(locks.Get(t.Context(), "k")), nil)
+			lab.WantErr(t, "client after Reconnect", lab.ErrorOf(locks.Get(t.Context(), "k")), nil)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestDisconnectAffectsOnlyGivenClients(t *testing.T) {
 		env.Disconnect(one) // has no effect, because the client is already disconnected
 		release(t, acquire(t, other, "k"))
 		if _, err := one.TryAcquire(t.Context(), "k"); err == nil {
-			t.Error("the client named is connected")
+			t.Error("the disconnected client is connected")
 		}
 		env.Reconnect(one)
 		env.Reconnect(one)
@@ -126,7 +126,7 @@ func TestDisconnectAffectsOnlyGivenClients(t *testing.T) {
 	})
 }
 
-func TestDisconnectOfClientOfAnotherEnvFailsTest(t *testing.T) {
+func TestDisconnectRejectsClientOfOtherEnv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

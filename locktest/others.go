@@ -29,10 +29,10 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 	return lock
 }
 
-// Steal creates another process, which takes over key as if the holder's lease had expired
-// without the holder noticing. This is the worst case for the code under test. The takeover is
-// an ordinary write, and increases the fencing token. The old holder trusts its lock until its
-// next renewal, but writes that it sends through Commit or Guards are rejected at once.
+// Steal creates another process, which takes over key. It simulates the worst case for the code
+// under test: the lease has expired, and the holder has not noticed. The takeover is an ordinary
+// write, and increases the fencing token. The old holder trusts its lock until its next renewal,
+// but writes that it sends through Commit or Guards are rejected at once.
 //
 // If the holder renews, or hands the key over, before the takeover is written, Steal tries
 // again. If the key is free, Steal acquires it as Hold does. Steal works even while all

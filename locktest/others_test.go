@@ -14,7 +14,7 @@ import (
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestLockFromEnvHoldExcludesClientsUntilItIsReleased(t *testing.T) {
+func TestHoldExcludesClientsUntilRelease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -29,7 +29,7 @@ func TestLockFromEnvHoldExcludesClientsUntilItIsReleased(t *testing.T) {
 	})
 }
 
-func TestLockFromEnvHoldWithoutRenewalExpiresAfterItsLease(t *testing.T) {
+func TestHoldWithoutRenewalExpires(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
@@ -55,13 +55,13 @@ func TestEnvHoldFailsTestAtOnceIfKeyIsHeld(t *testing.T) {
 	})
 }
 
-func TestHolderNoticesStealOfItsLockOnlyAtNextRenewal(t *testing.T) {
+func TestHolderNoticesStealAtNextRenewal(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
 		began := time.Now()
 		stolen := env.Steal("k")
 		if lock.Err() != nil || time.Since(began) > 0 {
-			t.Errorf("after %v the holder knows: %v", time.Since(began), lock.Err())
+			t.Errorf("the holder noticed after %v: %v", time.Since(began), lock.Err())
 		}
 		before, after := lock.Record(), stolen.Record()
 		if after.Token != before.Token+1 || after.Grant == before.Grant || after.Version == before.Version || after.Owner == before.Owner ||
@@ -80,21 +80,21 @@ func TestHolderNoticesStealOfItsLockOnlyAtNextRenewal(t *testing.T) {
 	})
 }
 
-func TestEnvStealGrantsKeyWhetherFreeOrHeldOrStolen(t *testing.T) {
+func TestEnvStealGrantsKeyInAnyState(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
-		"never held":     func(*testing.T, *locktest.Env, *leasehold.Client) {},
-		"released":       func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) { release(t, acquire(t, locks, "k")) },
-		"held by Hold":   func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k") },
-		"stolen before":  func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Steal("k") },
-		"held by a dead": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k", leasehold.WithoutRenewal()) },
-		"held for ever": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) {
+		"never held":             func(*testing.T, *locktest.Env, *leasehold.Client) {},
+		"released":               func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) { release(t, acquire(t, locks, "k")) },
+		"held by Hold":           func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k") },
+		"stolen before":          func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Steal("k") },
+		"held by a dead process": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k", leasehold.WithoutRenewal()) },
+		"held with longest lease": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) {
 			env.Hold("k", leasehold.WithLease(1<<63-1), leasehold.WithoutRenewal())
 		},
-		"cut off": func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
+		"holder disconnected": func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 			acquire(t, locks, "k")
 			env.Disconnect(locks)
 		},
-		"everyone cut off": func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
+		"all clients disconnected": func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 			acquire(t, locks, "k")
 			env.Disconnect()
 		},
@@ -117,7 +117,7 @@ func TestEnvStealGrantsKeyWhetherFreeOrHeldOrStolen(t *testing.T) {
 	}
 }
 
-func TestEnvStealDoesNotAffectOtherLocksUnderSharedLease(t *testing.T) {
+func TestEnvStealEndsOnlyOneLockOfSharedLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")

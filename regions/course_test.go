@@ -26,7 +26,7 @@ type wrongClockError struct{ error }
 func (e wrongClockError) Unwrap() error        { return e.error }
 func (e wrongClockError) RetryableError() bool { return true }
 
-func TestOnlyTimeoutOrResetOrServerErrorCountsAsRegionFailure(t *testing.T) {
+func TestRequestOutcomeShowsWhetherRegionFailed(t *testing.T) {
 	const at = time.Minute
 	for name, c := range map[string]struct {
 		err   error
@@ -34,23 +34,23 @@ func TestOnlyTimeoutOrResetOrServerErrorCountsAsRegionFailure(t *testing.T) {
 		limit time.Duration // time limit of the request, counted from its start
 		want  outcome
 	}{
-		"answered":                   {nil, time.Millisecond, time.Second, serves},
-		"condition failed":           {&types.ConditionalCheckFailedException{}, time.Millisecond, time.Second, serves},
-		"throttled":                  {&types.ProvisionedThroughputExceededException{}, time.Millisecond, time.Second, serves},
-		"conflict of two Regions":    {&types.ReplicatedWriteConflictException{}, time.Millisecond, time.Second, serves},
-		"refused":                    {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, time.Millisecond, time.Second, saysNothing},
-		"signed by a wrong clock":    {wrongClockError{&smithy.GenericAPIError{Code: "InvalidSignatureException", Fault: smithy.FaultClient}}, time.Millisecond, time.Second, saysNothing},
-		"silent credential source":   {&v4.SigningError{Err: context.DeadlineExceeded}, time.Second, time.Second, saysNothing},
-		"reset":                      {errReset, time.Millisecond, time.Second, failed},
-		"server error":               {errServer, time.Millisecond, time.Second, failed},
-		"silent":                     {context.DeadlineExceeded, time.Second, time.Second, failed},
-		"silent, noticed at once":    {context.DeadlineExceeded, time.Second + noticedLate, time.Second, failed},
-		"silent, noticed late":       {context.DeadlineExceeded, time.Second + noticedLate + 1, time.Second, saysNothing},
-		"silent for long enough":     {context.DeadlineExceeded, shortestWait, shortestWait, failed},
-		"silent for an instant":      {context.DeadlineExceeded, shortestWait - 1, shortestWait - 1, saysNothing},
-		"cancelled":                  {context.Canceled, time.Second, time.Minute, saysNothing},
-		"reset, noticed late":        {errReset, time.Minute, time.Second, failed},
-		"cancelled at its beginning": {context.Canceled, 0, time.Second, saysNothing},
+		"answered":                     {nil, time.Millisecond, time.Second, serves},
+		"condition failed":             {&types.ConditionalCheckFailedException{}, time.Millisecond, time.Second, serves},
+		"throttled":                    {&types.ProvisionedThroughputExceededException{}, time.Millisecond, time.Second, serves},
+		"conflict of two Regions":      {&types.ReplicatedWriteConflictException{}, time.Millisecond, time.Second, serves},
+		"refused":                      {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, time.Millisecond, time.Second, saysNothing},
+		"signed by a wrong clock":      {wrongClockError{&smithy.GenericAPIError{Code: "InvalidSignatureException", Fault: smithy.FaultClient}}, time.Millisecond, time.Second, saysNothing},
+		"timeout of credentials":       {&v4.SigningError{Err: context.DeadlineExceeded}, time.Second, time.Second, saysNothing},
+		"reset":                        {errReset, time.Millisecond, time.Second, failed},
+		"server error":                 {errServer, time.Millisecond, time.Second, failed},
+		"timeout":                      {context.DeadlineExceeded, time.Second, time.Second, failed},
+		"timeout, noticed at once":     {context.DeadlineExceeded, time.Second + noticedLate, time.Second, failed},
+		"timeout, noticed late":        {context.DeadlineExceeded, time.Second + noticedLate + 1, time.Second, saysNothing},
+		"shortest timeout that counts": {context.DeadlineExceeded, shortestWait, shortestWait, failed},
+		"timeout too short to count":   {context.DeadlineExceeded, shortestWait - 1, shortestWait - 1, saysNothing},
+		"cancelled":                    {context.Canceled, time.Second, time.Minute, saysNothing},
+		"reset, noticed late":          {errReset, time.Minute, time.Second, failed},
+		"cancelled at once":            {context.Canceled, 0, time.Second, saysNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := exchange{sent: at, ended: at + c.took, limit: at + c.limit, err: c.err}
@@ -61,9 +61,9 @@ func TestOnlyTimeoutOrResetOrServerErrorCountsAsRegionFailure(t *testing.T) {
 	}
 }
 
-// TestRequestOutcomesDetermineRegionOfNextRequest runs scripts of request outcomes at given
-// times in three Regions. It checks which Region the client uses after each script.
-func TestRequestOutcomesDetermineRegionOfNextRequest(t *testing.T) {
+// TestRequestOutcomesDetermineNextRegion runs scripts of request outcomes in three Regions. It
+// checks which Region the client uses after each script.
+func TestRequestOutcomesDetermineNextRegion(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
@@ -92,23 +92,23 @@ func TestRequestOutcomesDetermineRegionOfNextRequest(t *testing.T) {
 		at    int
 		quick bool
 	}{
-		"begins at home":                         {nil, 0, false},
-		"a quick answer shortens silence":        {[]step{answers(0, s)}, 0, true},
-		"a slow answer does not":                 {[]step{answers(0, s+1)}, 0, false},
-		"nor does it lengthen it again":          {[]step{answers(0, s), answers(2*s, s+1)}, 0, true},
-		"leaves a Region that fails":             {[]step{fails(s)}, 1, false},
-		"nor does a scan":                        {[]step{scans}, 0, false},
-		"a move forgets the quick answer":        {[]step{answers(0, s), fails(s)}, 1, false},
-		"leaves that one too":                    {[]step{fails(s), fails(2 * s)}, 2, false},
-		"comes home when all others fail":        {[]step{fails(s), fails(2 * s), fails(3 * s)}, 0, false},
-		"comes home after 30 s of probes":        {[]step{fails(s), probed(10*s, 40*s, nil)}, 0, true},
-		"at the very end of them":                {[]step{fails(s), probedAt(10 * s), probedAt(40 * s)}, 0, true},
-		"not after 25":                           {[]step{fails(s), probed(10*s, 35*s, nil)}, 1, false},
-		"not if one of them failed":              {[]step{fails(s), probed(10*s, 20*s, nil), probed(25*s, 25*s, errReset), probed(30*s, 55*s, nil)}, 1, false},
+		"starts in home Region":                  {nil, 0, false},
+		"quick reply shortens time limit":        {[]step{answers(0, s)}, 0, true},
+		"slow reply does not shorten it":         {[]step{answers(0, s+1)}, 0, false},
+		"later slow reply does not lengthen it":  {[]step{answers(0, s), answers(2*s, s+1)}, 0, true},
+		"leaves failed Region":                   {[]step{fails(s)}, 1, false},
+		"scan does not shorten time limit":       {[]step{scans}, 0, false},
+		"move restores time limit":               {[]step{answers(0, s), fails(s)}, 1, false},
+		"leaves second failed Region":            {[]step{fails(s), fails(2 * s)}, 2, false},
+		"returns home if all others fail":        {[]step{fails(s), fails(2 * s), fails(3 * s)}, 0, false},
+		"returns home after 30 s of probes":      {[]step{fails(s), probed(10*s, 40*s, nil)}, 0, true},
+		"returns home after exactly 30 s":        {[]step{fails(s), probedAt(10 * s), probedAt(40 * s)}, 0, true},
+		"stays away after 25 s of probes":        {[]step{fails(s), probed(10*s, 35*s, nil)}, 1, false},
+		"stays away if a probe failed":           {[]step{fails(s), probed(10*s, 20*s, nil), probed(25*s, 25*s, errReset), probed(30*s, 55*s, nil)}, 1, false},
 		"stays away twice as long after relapse": {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 165*s, nil)}, 1, false},
-		"and then comes home":                    {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 170*s, nil)}, 0, true},
-		"a relapse may be two minutes later":     {[]step{fails(s), probedAt(10 * s), probedAt(40 * s), fails(40*s + relapse), probed(170*s, 205*s, nil)}, 1, false},
-		"a late failure is no relapse":           {[]step{fails(s), probed(10*s, 40*s, nil), fails(200 * s), probed(210*s, 240*s, nil)}, 0, true},
+		"returns home after twice as long":       {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 170*s, nil)}, 0, true},
+		"failure after two minutes is relapse":   {[]step{fails(s), probedAt(10 * s), probedAt(40 * s), fails(40*s + relapse), probed(170*s, 205*s, nil)}, 1, false},
+		"later failure is no relapse":            {[]step{fails(s), probed(10*s, 40*s, nil), fails(200 * s), probed(210*s, 240*s, nil)}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := course{regions: 3}
@@ -122,35 +122,35 @@ func TestRequestOutcomesDetermineRegionOfNextRequest(t *testing.T) {
 	}
 }
 
-func TestFailedRequestSentBeforeFailoverCausesNoNewFailover(t *testing.T) {
+func TestLateFailureCausesNoSecondFailover(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)
 	c.note(before, true)
 	if c.at != 1 {
-		t.Errorf("at %d, after two requests of the Region before", c.at)
+		t.Errorf("at %d after two failures in the previous Region", c.at)
 	}
 	round := course{regions: 3}
 	for range 3 {
 		round.leave(3, errReset)
 	}
 	if round.note(before, true); round.at != 0 {
-		t.Errorf("at %d, after a request of before all the moves", round.at)
+		t.Errorf("at %d after a request from before all moves", round.at)
 	}
 	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request for a table whose requests stay in the home Region
 	if c.note(home, true); c.at != 1 {
-		t.Errorf("at %d, after a request to another Region", c.at)
+		t.Errorf("at %d after a failure in the home Region", c.at)
 	}
 }
 
-func TestNoFailoverBeforeTableIsKnownStronglyConsistent(t *testing.T) {
+func TestFailoverWaitsUntilConsistencyIsKnown(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)
 	}
 }
 
-func TestReturnToFlappingHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
+func TestReturnHomeWaitsAtMostEightMinutes(t *testing.T) {
 	c := course{regions: 2}
 	now := time.Second
 	for range 10 {
@@ -163,10 +163,10 @@ func TestReturnToFlappingHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
 	}
 }
 
-func TestProbesGoToHomeRegionEveryFiveSecondsAfterFailover(t *testing.T) {
+func TestProbesGoHomeEveryFiveSeconds(t *testing.T) {
 	c := course{regions: 2}
 	if c.probes(time.Hour) {
-		t.Error("a probe from home")
+		t.Error("a probe while requests go home")
 	}
 	c.leave(time.Second, errReset)
 	var sent []time.Duration
@@ -190,7 +190,7 @@ func global(mode types.MultiRegionConsistency, others ...string) *types.TableDes
 	return d
 }
 
-func TestFailoverRequiresStrongTableWithReplicaInEveryRegion(t *testing.T) {
+func TestFailoverNeedsStrongConsistencyAndReplicas(t *testing.T) {
 	strong := types.MultiRegionConsistencyStrong
 	creating := global(strong, "b", "c")
 	creating.Replicas[1].ReplicaStatus = types.ReplicaStatusCreating
@@ -206,20 +206,20 @@ func TestFailoverRequiresStrongTableWithReplicaInEveryRegion(t *testing.T) {
 		known   bool
 		why     string
 	}{
-		"strong":                       {[]answer{{"a", global(strong, "b", "c"), nil}}, true, ""},
-		"strong, and shows itself too": {[]answer{{"a", global(strong, "a", "b", "c"), nil}}, true, ""},
-		"eventual":                     {[]answer{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, true, "it is no global table with multi-Region strong consistency"},
-		"in one Region":                {[]answer{{"a", &types.TableDescription{}, nil}}, true, "it is no global table with multi-Region strong consistency"},
-		"one Region missing":           {[]answer{{"a", global(strong, "b"), nil}}, true, "it has no active replica in c"},
-		"one Region not ready":         {[]answer{{"a", creating, nil}}, true, "it has no active replica in c"},
-		"denied":                       {[]answer{{"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
-		"home is out":                  {[]answer{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, true, ""},
-		"home denies":                  {[]answer{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
-		"home proves, another denies":  {[]answer{{"a", global(strong, "b", "c"), nil}, {"b", nil, denied}}, true, ""},
-		"an answer of no DynamoDB":     {[]answer{{"a", nil, nil}}, false, ""},
-		"one is missing, home denies":  {[]answer{{"b", global(strong, "a"), nil}, {"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
-		"all are out":                  {[]answer{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
-		"home is out, another denies":  {[]answer{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},
+		"strong":                          {[]answer{{"a", global(strong, "b", "c"), nil}}, true, ""},
+		"strong, lists own Region too":    {[]answer{{"a", global(strong, "a", "b", "c"), nil}}, true, ""},
+		"eventual":                        {[]answer{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, true, "it is no global table with multi-Region strong consistency"},
+		"in one Region":                   {[]answer{{"a", &types.TableDescription{}, nil}}, true, "it is no global table with multi-Region strong consistency"},
+		"one Region missing":              {[]answer{{"a", global(strong, "b"), nil}}, true, "it has no active replica in c"},
+		"one Region not ready":            {[]answer{{"a", creating, nil}}, true, "it has no active replica in c"},
+		"denied":                          {[]answer{{"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
+		"outage at home":                  {[]answer{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"home denies":                     {[]answer{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"home is strong, another denies":  {[]answer{{"a", global(strong, "b", "c"), nil}, {"b", nil, denied}}, true, ""},
+		"reply without table":             {[]answer{{"a", nil, nil}}, false, ""},
+		"one Region missing, home denies": {[]answer{{"b", global(strong, "a"), nil}, {"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
+		"outage everywhere":               {[]answer{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
+		"outage at home, another denies":  {[]answer{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got verdict

@@ -145,7 +145,7 @@ func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 		w.darken(0, way)
 		lab.Elapse(30 * time.Second)
 		if db.Region() == names[0] {
-			t.Error("requests go to the Region that is dark")
+			t.Error("requests still go to the failed Region")
 		}
 		began := time.Now()
 		w.Release(locks[0])
@@ -163,7 +163,7 @@ func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	})
 }
 
-func TestRequestsForEventuallyConsistentTableStayInHomeRegion(t *testing.T) {
+func TestEventuallyConsistentTableNeverFailsOver(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		_, client := w.process(0, lab.Config())
@@ -186,7 +186,7 @@ func TestRequestsForEventuallyConsistentTableStayInHomeRegion(t *testing.T) {
 	})
 }
 
-func TestProcessStartedInOutageOfHomeRegionAcquiresLock(t *testing.T) {
+func TestProcessStartedInOutageAcquiresLock(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, way lab.Fault) {
 		w.darken(0, way)
 		_, client := w.process(0, lab.Config())
@@ -196,9 +196,9 @@ func TestProcessStartedInOutageOfHomeRegionAcquiresLock(t *testing.T) {
 	})
 }
 
-// TestKeyHasOneHolderWhileRegionsFailOneAfterAnother runs processes that compete for two keys
-// and have different home Regions. Nearly all the time, one of the Regions is down.
-func TestKeyHasOneHolderWhileRegionsFailOneAfterAnother(t *testing.T) {
+// TestKeyHasOneHolderWhileRegionsFail runs processes that compete for two keys and have
+// different home Regions. Nearly all the time, one of the Regions is down.
+func TestKeyHasOneHolderWhileRegionsFail(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -252,7 +252,7 @@ func TestKeyHasOneHolderWhileRegionsFailOneAfterAnother(t *testing.T) {
 	}
 }
 
-func TestFailoverMovesNoRequestForEventuallyConsistentTable(t *testing.T) {
+func TestFailoverSkipsEventuallyConsistentTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -268,7 +268,7 @@ func TestFailoverMovesNoRequestForEventuallyConsistentTable(t *testing.T) {
 	})
 }
 
-func TestSlowHomeRegionCausesNoFailoverIfSlowFromStart(t *testing.T) {
+func TestAlwaysSlowRegionCausesNoFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.darken(0, lab.Slow(2*time.Second))
 		db, client := w.process(0, lab.Config())
@@ -280,7 +280,7 @@ func TestSlowHomeRegionCausesNoFailoverIfSlowFromStart(t *testing.T) {
 	})
 }
 
-func TestRequestsDoNotReturnToHomeRegionWhileItIsSlow(t *testing.T) {
+func TestRequestsStayAwayWhileHomeRegionIsSlow(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -289,7 +289,7 @@ func TestRequestsDoNotReturnToHomeRegionWhileItIsSlow(t *testing.T) {
 		w.darken(0, lab.Slow(2*time.Second))
 		for range 120 {
 			if lab.Elapse(time.Second); db.Region() == names[0] {
-				t.Fatal("requests go home")
+				t.Fatal("requests returned to the home Region")
 			}
 		}
 		w.lighten(0)
@@ -297,7 +297,7 @@ func TestRequestsDoNotReturnToHomeRegionWhileItIsSlow(t *testing.T) {
 	})
 }
 
-func TestProbeOfHomeRegionIsStronglyConsistentGetItem(t *testing.T) {
+func TestProbeIsStronglyConsistentGetItem(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -334,13 +334,13 @@ func TestDBWithOneRegionDoesNotDescribeTable(t *testing.T) {
 		lab.Elapse(time.Second)
 		for _, sent := range wire.Sent() {
 			if sent.Op == "DescribeTable" {
-				t.Error("it described the table")
+				t.Error("the DB sent DescribeTable")
 			}
 		}
 	})
 }
 
-func TestRegionsNewPanicsIfTwoClientsHaveSameRegion(t *testing.T) {
+func TestNewPanicsIfClientsShareRegion(t *testing.T) {
 	client := dynamodb.New(dynamodb.Options{Region: names[0]})
 	defer func() {
 		if said := recover(); said == nil || !strings.Contains(fmt.Sprint(said), names[0]) {
@@ -352,7 +352,7 @@ func TestRegionsNewPanicsIfTwoClientsHaveSameRegion(t *testing.T) {
 
 // A proxy may answer DescribeTable instead of DynamoDB. Its reply does not prove that the
 // table is strongly consistent.
-func TestDescribeTableReplyFromProxyDoesNotAllowFailover(t *testing.T) {
+func TestProxyReplyDoesNotAllowFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {
@@ -374,7 +374,7 @@ func TestDescribeTableReplyFromProxyDoesNotAllowFailover(t *testing.T) {
 	})
 }
 
-func TestRequestsForTableNamedByARNStayInHomeRegion(t *testing.T) {
+func TestRequestsByTableARNStayHome(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, _ := w.process(0, lab.Config())
 		w.darken(0, ways["no connection"])
@@ -390,7 +390,7 @@ func TestRequestsForTableNamedByARNStayInHomeRegion(t *testing.T) {
 	})
 }
 
-func TestDescribeTableIsRepeatedEverySecondUntilAnswered(t *testing.T) {
+func TestDescribeTableIsRepeatedUntilAnswered(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, ways["no connection"])
@@ -399,7 +399,7 @@ func TestDescribeTableIsRepeatedEverySecondUntilAnswered(t *testing.T) {
 		acquired := w.Queue(client, "a")
 		lab.Elapse(20 * time.Second)
 		if n := w.count(names[2], "DescribeTable").Load(); n < 5 || n > 21 {
-			t.Errorf("%d times in 20 s", n)
+			t.Errorf("DescribeTable was sent %d times in 20 s", n)
 		}
 		w.lighten(2)
 		lab.Elapse(10 * time.Second)
@@ -416,9 +416,9 @@ func TestScanWaitsLongerThanOneSecondForReply(t *testing.T) {
 	})
 }
 
-// A client usually waits three seconds for a reply. After the Region has replied within one
-// second, the client waits only one second and then uses the next Region.
-func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
+// A client usually waits three seconds for a reply. Once the Region has replied within one
+// second, the client waits only one second. Then it uses the next Region.
+func TestUnansweredRequestMovesToNextRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

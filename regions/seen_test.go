@@ -56,7 +56,7 @@ func (s *seen) lines(level string) []string {
 	return lines
 }
 
-func TestFailoverAndReturnToHomeRegionEmitOneEventEach(t *testing.T) {
+func TestFailoverAndReturnEmitOneEventEach(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		db, client := w.process(0, s.config())
@@ -68,15 +68,15 @@ func TestFailoverAndReturnToHomeRegionEmitOneEventEach(t *testing.T) {
 		w.darken(0, ways["no connection"])
 		lab.Elapse(20 * time.Second)
 		if len(s.events) != 1 || s.events[0].Err == nil || s.events[0].Region != names[1] || client.Stats().Region != names[1] {
-			t.Errorf("home is dark: %s, %v", client.Stats().Region, s.events)
+			t.Errorf("outage at home: %s, %v", client.Stats().Region, s.events)
 		}
 		w.lighten(0)
 		lab.Elapse(time.Minute)
 		if len(s.events) != 2 || s.events[1].Err != nil || s.events[1].Region != names[0] || client.Stats().Region != db.Region() {
-			t.Errorf("home serves again: %s, %v", client.Stats().Region, s.events)
+			t.Errorf("after the outage: %s, %v", client.Stats().Region, s.events)
 		}
 		if s.ended {
-			t.Error("the context of an event has ended with the request that noticed the move")
+			t.Error("the context of an event had already ended")
 		}
 		w.Release(lock)
 		for level, want := range map[string]string{
@@ -101,7 +101,7 @@ func TestClientLogsOnceThatFailoverIsUnavailable(t *testing.T) {
 		}
 		lines := s.lines("WARN")
 		if len(lines) != 1 || !strings.Contains(lines[0], "no failover to another Region") || !strings.Contains(lines[0], "it is no global table with multi-Region strong consistency") {
-			t.Errorf("said %q", lines)
+			t.Errorf("logged %q", lines)
 		}
 		if len(s.events) > 0 || client.Stats().Region != names[0] {
 			t.Errorf("%v, in %s", s.events, client.Stats().Region)
@@ -109,7 +109,7 @@ func TestClientLogsOnceThatFailoverIsUnavailable(t *testing.T) {
 	})
 }
 
-func TestTransactionIsUnsupportedOnStrongMultiRegionTable(t *testing.T) {
+func TestStronglyConsistentTableHasNoTransactions(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -118,11 +118,11 @@ func TestTransactionIsUnsupportedOnStrongMultiRegionTable(t *testing.T) {
 		cancelled := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("ValidationError")}}}
 		_, read := lock.Read(ctx, nil)
 		for name, err := range map[string]error{
-			"Commit":           lock.Commit(ctx, lab.Writes(lab.Note("n", "1"))),
-			"Read":             read,
-			"GuardError":       lock.GuardError(refused, 0),
-			"GuardError, too":  lock.GuardError(cancelled, 0),
-			"CommitAndRelease": lock.CommitAndRelease(ctx, lab.Writes(lab.Note("n", "1"))),
+			"Commit":                              lock.Commit(ctx, lab.Writes(lab.Note("n", "1"))),
+			"Read":                                read,
+			"GuardError":                          lock.GuardError(refused, 0),
+			"GuardError of cancelled transaction": lock.GuardError(cancelled, 0),
+			"CommitAndRelease":                    lock.CommitAndRelease(ctx, lab.Writes(lab.Note("n", "1"))),
 		} {
 			var lacks *leasehold.UnsupportedError
 			if !errors.As(err, &lacks) || !strings.HasPrefix(err.Error(), "leasehold: table locks has no transactions, as it is strongly consistent across Regions: have the target compare Lock.Token") {
@@ -173,7 +173,7 @@ func TestTransactionWaitsForReplyToDescribeTable(t *testing.T) {
 	}
 }
 
-func TestTransactionIsSentIfDescribeTableFailsInEveryRegion(t *testing.T) {
+func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {
@@ -194,7 +194,7 @@ func TestTransactionIsSentIfDescribeTableFailsInEveryRegion(t *testing.T) {
 	})
 }
 
-func TestNewRejectsHoldThroughOutageWithMultipleRegions(t *testing.T) {
+func TestHoldThroughOutageExcludesRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
 	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {
@@ -202,7 +202,7 @@ func TestNewRejectsHoldThroughOutageWithMultipleRegions(t *testing.T) {
 	}
 }
 
-func TestChangesOfRegionAreLoggedAtMostOncePerMinute(t *testing.T) {
+func TestRegionChangesAreLoggedOncePerMinute(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		_, client := w.process(0, s.config())
@@ -221,7 +221,7 @@ func TestChangesOfRegionAreLoggedAtMostOncePerMinute(t *testing.T) {
 			}
 		}
 		if moves < 1 || moves > 3 || len(s.events) <= moves {
-			t.Errorf("%d lines of %d moves", moves, len(s.events))
+			t.Errorf("%d lines for %d moves", moves, len(s.events))
 		}
 	})
 }

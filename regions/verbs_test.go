@@ -35,7 +35,7 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 	"Once": func(t *testing.T, c *leasehold.Client) {
 		label := leasehold.Once(time.Now().String())
 		lab.OK(t, c.Do(t.Context(), "a", nothing, label))
-		lab.WantErr(t, "the second", c.Do(t.Context(), "a", nothing, label), leasehold.ErrDone)
+		lab.WantErr(t, "second call of Do", c.Do(t.Context(), "a", nothing, label), leasehold.ErrDone)
 	},
 	"Detach and Resume": func(t *testing.T, c *leasehold.Client) {
 		grant := lab.Must(lab.Must(c.Acquire(t.Context(), "a"))(t).Detach())(t)
@@ -44,7 +44,7 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 	"Break": func(t *testing.T, c *leasehold.Client) {
 		lock := lab.Must(c.Acquire(t.Context(), "a"))(t)
 		lab.OK(t, c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "test"}))
-		lab.WantErr(t, "renewed after a break", lock.Renew(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "renewal after a break", lock.Renew(t.Context()), leasehold.ErrLost)
 	},
 	"a hand-over": func(t *testing.T, c *leasehold.Client) {
 		lock := lab.Must(c.Acquire(t.Context(), "a"))(t)
@@ -87,9 +87,9 @@ func TestLockMethodsSucceedBeforeAndAfterFailover(t *testing.T) {
 					db, client := w.process(0, cfg)
 					verb(t, client)
 					w.darken(0, lab.Cut)
-					t.Log("home is dark")
+					t.Log("outage of the home Region")
 					if verb(t, client); db.Region() == names[0] {
-						t.Error("requests go to the Region that is dark")
+						t.Error("requests still go to the failed Region")
 					}
 					lab.OK(t, client.Close(t.Context()))
 					for _, region := range names {

@@ -43,11 +43,11 @@ func TestRWLockAdmitsReadersUpToLimit(t *testing.T) {
 		}
 		lab.WantErr(t, "one reader too many", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		lab.OK(t, held[1].Release(t.Context()))
-		lab.WantErr(t, "after one has left", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), nil)
+		lab.WantErr(t, "after a release", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), nil)
 	})
 }
 
-func TestRWLockWriterExcludesReadersAndOtherWriters(t *testing.T) {
+func TestWriterExcludesReadersAndOtherWriters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		group := write(t, newLock(t, w))
 		other := newLock(t, w)
@@ -57,7 +57,7 @@ func TestRWLockWriterExcludesReadersAndOtherWriters(t *testing.T) {
 		lab.WantErr(t, "writer beside a writer", toWrite, leasehold.ErrHeld)
 		lab.OK(t, group.Release(t.Context()))
 		read(t, other)
-		lab.WantErr(t, "to write beside a reader", lab.ErrorOf(newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "writer beside a reader", lab.ErrorOf(newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 	})
 }
 
@@ -90,7 +90,7 @@ func TestRWLockWriterIsNotStarvedByReaders(t *testing.T) {
 	})
 }
 
-func TestAcquireWriteInsideReadLockReturnsErrDeadlock(t *testing.T) {
+func TestAcquireWriteInReadLockReturnsErrDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := newLock(t, w)
 		err := l.DoRead(t.Context(), func(ctx context.Context, _ *leasehold.Lock) error {
@@ -127,8 +127,8 @@ func TestDoWriteHoldsLockWhileFunctionRuns(t *testing.T) {
 		if !errors.Is(err, failed) || errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("error %v", err)
 		}
-		lab.WantErr(t, "to read without a function", a.DoRead(t.Context(), nil), leasehold.ErrNotRun)
-		lab.WantErr(t, "to write without a function", a.DoWrite(t.Context(), nil), leasehold.ErrNotRun)
+		lab.WantErr(t, "DoRead without a function", a.DoRead(t.Context(), nil), leasehold.ErrNotRun)
+		lab.WantErr(t, "DoWrite without a function", a.DoWrite(t.Context(), nil), leasehold.ErrNotRun)
 	})
 }
 

@@ -15,12 +15,12 @@
 // The caller sets the number, and it is not stored. Give all processes the same number. If
 // two processes have different numbers, they share only the first permits, which both know,
 // and the larger number limits the holders. If all processes change to a smaller number n,
-// it limits the holders once no permit from KEY/n on is held any longer.
+// it limits the holders once no permit from KEY/n on is held.
 //
 // # What it costs
 //
 // A permit costs as much as a lock: two writes. The keys are tried in order from a random
-// one. Each key that another process holds may cost a rejected write, so at most n-1 writes.
+// one. Each key that another process holds may cost a rejected write: at most n-1 in all.
 // A key that this process knows to be held costs none. A waiter reads all permits at once, as
 // often as it would read a lock. In the native layout it also joins the queues of two permits,
 // with one write each. The longer it waits, the more queues it joins. So processes receive

@@ -36,7 +36,7 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestSemaphoresOfSameKeyAndDifferentSizesSharePermits(t *testing.T) {
+func TestSemaphoresOfDifferentSizesSharePermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -49,10 +49,10 @@ func TestSemaphoresOfSameKeyAndDifferentSizesSharePermits(t *testing.T) {
 		if len(held) != 3 || !held["gpu/0"] || !held["gpu/1"] || !held["gpu/2"] {
 			t.Errorf("held %v", held)
 		}
-		lab.WantErr(t, "a fourth", lab.ErrorOf(three.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "fourth permit", lab.ErrorOf(three.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		w.Release(first)
 		lab.Want(t, "key of the permit", takePermit(w, three, leasehold.NoWait()).Key().Partition, "gpu/0")
-		lab.WantErr(t, "the first one again", lab.ErrorOf(one.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "semaphore of size one", lab.ErrorOf(one.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		closed(t, a, b)
 	})
 }
@@ -92,7 +92,7 @@ func TestSemaphoreIsNotMonopolizedByBusyProcess(t *testing.T) {
 	})
 }
 
-func TestAcquireAndReleaseOfPermitSendOneWriteEach(t *testing.T) {
+func TestPermitCostsTwoWrites(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -106,7 +106,7 @@ func TestAcquireAndReleaseOfPermitSendOneWriteEach(t *testing.T) {
 	}
 }
 
-func TestHolderOfPermitAcquiresSecondPermitOfSameSemaphore(t *testing.T) {
+func TestHolderAcquiresSecondPermit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 2)
@@ -118,9 +118,9 @@ func TestHolderOfPermitAcquiresSecondPermitOfSameSemaphore(t *testing.T) {
 		}
 		second, err := s.Acquire(outer.Context())
 		if err != nil || second.Key() == outer.Key() {
-			t.Fatalf("a second one: %v", err)
+			t.Fatalf("second permit: %v", err)
 		}
-		lab.WantErr(t, "with both held by the context", lab.ErrorOf(s.Acquire(second.Context())), leasehold.ErrDeadlock)
+		lab.WantErr(t, "context of both permits", lab.ErrorOf(s.Acquire(second.Context())), leasehold.ErrDeadlock)
 		closed(t, c)
 	})
 }
@@ -135,7 +135,7 @@ func TestSemaphoreDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 				t.Error("called without a permit")
 				return nil
 			}, leasehold.NoWait())
-			lab.WantErr(t, "a second permit of one", err, leasehold.ErrNotRun, leasehold.ErrHeld)
+			lab.WantErr(t, "second permit of size one", err, leasehold.ErrNotRun, leasehold.ErrHeld)
 			lab.WantErr(t, "context", ctx.Err(), nil)
 			lab.WantErr(t, "commit", permit.Commit(ctx, nil), nil)
 			return failed

@@ -432,7 +432,7 @@ func TestPolicyTestsCoverEveryMethodOfLibrary(t *testing.T) {
 	slices.Sort(known)
 	slices.Sort(all)
 	if !slices.Equal(known, all) {
-		t.Errorf("the library has\n%v\nand its policies are held to\n%v", all, known)
+		t.Errorf("methods of the library:\n%v\nmethods in these tests:\n%v", all, known)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestPolicyContainsGivenARNUnchanged(t *testing.T) {
 	}
 }
 
-func TestPolicyForUnknownAccessLevelAllowsNoAction(t *testing.T) {
+func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
 	for _, access := range []table.Access{"", "admin", "USE"} {
 		if d := policy(t, table.Spec{}, arn, access); d.Statement[0].Action == nil || len(d.Statement[0].Action) > 0 {
 			t.Errorf("%q allows %v", access, d.Statement[0].Action)
@@ -450,7 +450,7 @@ func TestPolicyForUnknownAccessLevelAllowsNoAction(t *testing.T) {
 	}
 }
 
-func TestTablePageListsAllActionsOfEachPolicyAndNoOthers(t *testing.T) {
+func TestTablePageListsActionsOfEachPolicy(t *testing.T) {
 	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
 	listed := map[table.Access][]string{}
@@ -468,7 +468,7 @@ func TestTablePageListsAllActionsOfEachPolicyAndNoOthers(t *testing.T) {
 	}
 	for _, access := range accesses {
 		if want := policy(t, table.Spec{}, arn, access).Statement[0].Action; !slices.Equal(listed[access], want) {
-			t.Errorf("docs/table.md lists for %s %v, the policy %v", access, listed[access], want)
+			t.Errorf("%s: docs/table.md lists %v, the policy allows %v", access, listed[access], want)
 		}
 	}
 }

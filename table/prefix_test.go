@@ -169,7 +169,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 			own := policy(t, spec, arn, table.Operate, "k", "n", "m", "dead")
 			items := calledUnder(t, l, &own)
 			if len(items) < 100 {
-				t.Errorf("%d accesses: this test tests nothing", len(items))
+				t.Errorf("%d accesses, want at least 100", len(items))
 			}
 			for _, access := range accesses {
 				foreign := policy(t, spec, arn, access, "kk", "other/")
@@ -183,7 +183,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	}
 }
 
-func TestPolicyWithSharedLeasesAllowsSessionRowsOfAnyClient(t *testing.T) {
+func TestPolicyAllowsSharedLeasesOfAnyClient(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})
@@ -203,19 +203,19 @@ func TestPolicyWithSharedLeasesAllowsSessionRowsOfAnyClient(t *testing.T) {
 			}
 		}
 		if sessions < 3 || locks < 3 {
-			t.Errorf("%d accesses to shared leases and %d to locks: this test tests nothing", sessions, locks)
+			t.Errorf("%d accesses to shared leases and %d to locks, want at least 3 of each", sessions, locks)
 		}
 	})
 	anybodys := access{"dynamodb:UpdateItem", []string{table.SharedLeases + "abcdefghijklmnopqrstuvwxyz"}}
 	if own.denies(anybodys) {
-		t.Errorf("%v is denied, so it need not be told of", anybodys)
+		t.Errorf("%v is denied", anybodys)
 	}
 	if other := (access{"dynamodb:UpdateItem", []string{"payroll/7"}}); !own.denies(other) {
 		t.Errorf("allows %v", other)
 	}
 }
 
-func TestPolicyForPrefixDeniesScanAndRequestsWithoutMatchingKey(t *testing.T) {
+func TestPolicyForPrefixDeniesOtherRequests(t *testing.T) {
 	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {
@@ -224,13 +224,13 @@ func TestPolicyForPrefixDeniesScanAndRequestsWithoutMatchingKey(t *testing.T) {
 		for _, action := range d.Statement[0].Action {
 			switch {
 			case !d.denies(access{action: action}):
-				t.Errorf("%s allows %s of no key", a, action)
+				t.Errorf("%s allows %s without a key", a, action)
 			case d.denies(access{action, []string{"billing/7"}}):
-				t.Errorf("%s denies %s of a key of its own", a, action)
+				t.Errorf("%s denies %s of a key with the prefix", a, action)
 			case !d.denies(access{action, []string{"billing/7", "payroll/7"}}):
-				t.Errorf("%s allows %s of a foreign key beside one of its own", a, action)
+				t.Errorf("%s allows %s of two keys, one without the prefix", a, action)
 			case !d.denies(access{action, []string{"leasehold/session/abcdefghijklmnopqrstuvwxyz"}}):
-				t.Errorf("%s allows %s of a shared lease, which may be anybody's", a, action)
+				t.Errorf("%s allows %s of a shared lease", a, action)
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	for _, prefix := range []string{"a*b?/", "${aws:username}/", "$", "${*}", "*", "?"} {
 		d := policy(t, table.Spec{}, arn, table.Use, prefix)
 		if d.denies(access{"dynamodb:GetItem", []string{prefix + "7"}}) {
-			t.Errorf("%q: its own key is denied by %v", prefix, d.Statement[0].Condition)
+			t.Errorf("%q: a key with the prefix is denied by %v", prefix, d.Statement[0].Condition)
 		}
 		for _, other := range []string{"aXbY/7", "nobody/7", "7", ""} {
 			if !d.denies(access{"dynamodb:GetItem", []string{other}}) {
@@ -250,7 +250,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	}
 }
 
-func TestPolicyRejectsPrefixThatMatchesSharedLeaseKeys(t *testing.T) {
+func TestPolicyRejectsPrefixOfSharedLeaseKeys(t *testing.T) {
 	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
 		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
 		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {
@@ -260,7 +260,7 @@ func TestPolicyRejectsPrefixThatMatchesSharedLeaseKeys(t *testing.T) {
 	for _, prefix := range []string{"billing/", "leasehold-app/", "leasehold/billing/", "m", table.SharedLeases, table.SharedLeases + "abc"} {
 		d := policy(t, table.Spec{}, arn, table.Use, prefix)
 		if d.denies(access{"dynamodb:UpdateItem", []string{prefix + "7"}}) {
-			t.Errorf("%q: its own key is denied", prefix)
+			t.Errorf("%q: a key with the prefix is denied", prefix)
 		}
 	}
 }

@@ -36,11 +36,11 @@ func newDB(t *testing.T) *dynamodb.Client {
 
 func TestLockIsGrantedInNewlyCreatedTable(t *testing.T) {
 	for name, l := range map[string]layout.Layout{
-		"native":          layout.Native{},
-		"with sort key":   layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
-		"without TTL":     layout.Native{TTL: "-"},
-		"TTL elsewhere":   layout.Native{TTL: "gone"},
-		"layout left out": nil,
+		"native":              layout.Native{},
+		"with sort key":       layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
+		"without TTL":         layout.Native{TTL: "-"},
+		"other TTL attribute": layout.Native{TTL: "gone"},
+		"default layout":      nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newDB(t), t.Context()
@@ -77,7 +77,7 @@ func TestConcurrentCallsOfCreateAllSucceed(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCreateRejectsExistingTableWithOtherKeySchema(t *testing.T) {
+func TestCreateRejectsTableWithOtherKeySchema(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}))
 	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})
@@ -144,28 +144,28 @@ func TestCheckReportsEachMismatchOfTableAndSpec(t *testing.T) {
 		want   string // text that the reported problem contains; empty if the table fits the layout
 		about  string
 	}{
-		{name: "nothing", spoil: func(*describing) {}},
+		{name: "fitting table", spoil: func(*describing) {}},
 		{name: "TTL just turned on", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusEnabling }},
-		{name: "another partition key", fatal: true, about: "keys", want: `the partition key is "id", but the layout's is "key": set PartitionKey of the layout to "id", or use another table`,
+		{name: "other partition key", fatal: true, about: "keys", want: `the partition key is "id", but the layout's is "key": set PartitionKey of the layout to "id", or use another table`,
 			spoil: func(d *describing) { d.table.KeySchema[0] = key("id", types.KeyTypeHash) }},
-		{name: "another partition key of a layout that has one", fatal: true, about: "keys", layout: layout.DyndbMutex{}, want: `the layout's is "lockname": use another table, or another layout`,
+		{name: "other partition key than fixed one of layout", fatal: true, about: "keys", layout: layout.DyndbMutex{}, want: `the layout's is "lockname": use another table, or another layout`,
 			spoil: func(d *describing) {
 				d.table.KeySchema[0], d.ttl.AttributeName = key("id", types.KeyTypeHash), aws.String("ttl")
 			}},
-		{name: "a number as key", fatal: true, about: "keys", want: `"key" has type N`,
+		{name: "numeric partition key", fatal: true, about: "keys", want: `"key" has type N`,
 			spoil: func(d *describing) { d.table.AttributeDefinitions[0] = attribute("key", types.ScalarAttributeTypeN) }},
-		{name: "a sort key too many", fatal: true, about: "keys", want: `the table has the sort key "range", but the layout has none: set SortKey of the layout to "range", or use another table`,
+		{name: "unexpected sort key", fatal: true, about: "keys", want: `the table has the sort key "range", but the layout has none: set SortKey of the layout to "range", or use another table`,
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("range", types.KeyTypeRange)) }},
-		{name: "no sort key", fatal: true, about: "keys", want: `the table has no sort key, but the layout's is "range": leave SortKey of the layout unset, or use another table`,
+		{name: "missing sort key", fatal: true, about: "keys", want: `the table has no sort key, but the layout's is "range": leave SortKey of the layout unset, or use another table`,
 			layout: layout.Native{SortKey: "range"}, spoil: func(*describing) {}},
-		{name: "another sort key", fatal: true, about: "keys", want: `the sort key is "other", but the layout's is "range": set SortKey of the layout to "other", or use another table`, layout: layout.Native{SortKey: "range"},
+		{name: "other sort key", fatal: true, about: "keys", want: `the sort key is "other", but the layout's is "range": set SortKey of the layout to "other", or use another table`, layout: layout.Native{SortKey: "range"},
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("other", types.KeyTypeRange)) }},
 		{name: "being deleted", fatal: true, about: "status", want: "status is DELETING",
 			spoil: func(d *describing) { d.table.TableStatus = types.TableStatusDeleting }},
 		{name: "no TTL", about: "ttl", want: "TTL is off", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled }},
-		{name: "TTL elsewhere", about: "ttl", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
-		{name: "TTL of another layout", about: "ttl", want: `may be deleted while it is held: set TTL of the layout to "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
-		{name: "TTL unasked", about: "ttl", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
+		{name: "TTL on other attribute", about: "ttl", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
+		{name: "TTL that may delete held locks", about: "ttl", want: `may be deleted while it is held: set TTL of the layout to "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
+		{name: "TTL not in spec", about: "ttl", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
 		{name: "a global table", about: "replicas", want: "the table is eventually consistent with eu-west-1, so two Regions can grant the same key at the same time: use it from one Region only, or use a new table with strong consistency",
 			spoil: func(d *describing) {
 				d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
@@ -206,14 +206,14 @@ func (d *describing) becomeStrong() {
 	d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled
 }
 
-func TestCreateDoesNotTurnOnTTLOfStronglyConsistentTable(t *testing.T) {
+func TestCreateSkipsTTLOfStronglyConsistentTable(t *testing.T) {
 	db := fitting()
 	db.becomeStrong()
-	db.Client = newDB(t) // this client has no such table, so every request that describing does not answer itself fails
+	db.Client = newDB(t) // this client has no table, so a request fails unless describing answers it
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 }
 
-func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
+func TestCheckReturnsErrTableNotFound(t *testing.T) {
 	_, err := table.Check(t.Context(), newDB(t), table.Spec{Name: "locks"})
 	if !errors.Is(err, leasehold.ErrTableNotFound) || !strings.Contains(err.Error(), "locks") {
 		t.Errorf("check: %v", err)
@@ -251,7 +251,7 @@ func TestCheckSuggestsLayoutThatFitsTable(t *testing.T) {
 // acts is a text with terminal control characters.
 const acts = "\x1b]0;x\a\u009b2J\u202e\n"
 
-func TestCheckEscapesControlCharactersInServerText(t *testing.T) {
+func TestCheckEscapesControlCharacters(t *testing.T) {
 	acting := describing{
 		table: &types.TableDescription{TableStatus: "S" + acts, KeySchema: []types.KeySchemaElement{key("a"+acts, types.KeyTypeHash)}},
 		ttl:   &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusEnabled, AttributeName: aws.String("t" + acts)},
@@ -270,7 +270,7 @@ func TestCheckEscapesControlCharactersInServerText(t *testing.T) {
 	}
 }
 
-func TestCheckAndCreateFailOnReplyOfExcessiveLength(t *testing.T) {
+func TestCheckAndCreateRefuseTooLongReply(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)
@@ -290,7 +290,7 @@ func TestCheckAndCreateFailOnReplyOfExcessiveLength(t *testing.T) {
 	}
 }
 
-func TestCloudFormationAndTerraformTemplatesSortTags(t *testing.T) {
+func TestTemplatesSortTags(t *testing.T) {
 	tags := map[string]string{}
 	for i := range 50 { // AWS allows at most 50 tags
 		tags[fmt.Sprintf("tag-%02d", i)] = "value"

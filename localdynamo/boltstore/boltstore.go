@@ -42,9 +42,9 @@ var bucket = []byte("localdynamo1")
 
 var errClosed = errors.New("boltstore: the store is closed")
 
-// ErrBusy is matched (errors.Is) by the error of Open, OpenContext or a transaction that stopped
-// waiting for the file, because another process kept the file locked. Nothing was changed.
-// If the context has ended, the error also matches the context's error.
+// ErrBusy is returned if Open, OpenContext or a transaction stopped waiting for the file, because
+// another process kept it locked. Match it with errors.Is. Nothing was changed. If the context has
+// ended, the error also matches the context's error.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
 // Open opens or creates the file. The file is locked only during each request, so that

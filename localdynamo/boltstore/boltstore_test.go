@@ -155,7 +155,7 @@ func checkFile(t *testing.T, path string) {
 	}))
 }
 
-func TestConcurrentIncrementsByManyProcessesAreAllStored(t *testing.T) {
+func TestConcurrentProcessesLoseNoIncrement(t *testing.T) {
 	path, client := newFile(t)
 	const processes, each = 16, 20
 	var wg sync.WaitGroup
@@ -183,7 +183,7 @@ func TestNewStoreFileIsReadableOnlyByOwner(t *testing.T) {
 	}
 }
 
-func TestRequestOnLockedStoreFileFailsAtContextDeadline(t *testing.T) {
+func TestRequestOnLockedFileFailsAtDeadline(t *testing.T) {
 	path, client := newFile(t)
 	db := lab.Must(bbolt.Open(path, 0o600, nil))(t) // simulates a process that keeps the file locked
 	defer func() { _ = db.Close() }()
@@ -196,7 +196,7 @@ func TestViewOfClosedStoreReturnsError(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 	lab.OK(t, store.Close())
 	if err := store.View(func(localdynamo.Tx) error { return nil }); err == nil {
-		t.Error("a View of a closed store worked")
+		t.Error("View succeeded on a closed store")
 	}
 }
 

@@ -24,8 +24,8 @@ type crafted struct {
 
 var order = binary.NativeEndian
 
-// These are the positions of the elements of a page, the offsets of the fields that the tests
-// change in a page and in a meta page, the size of a meta page, and two types of pages.
+// flagsAt to elementsAt are offsets in a page. metaRoot to metaTx are offsets in a meta page,
+// and metaSize is its size. branch and leaf are types of pages.
 const (
 	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
 	metaSize, metaRoot, metaFreelist         = 64, 16, 32
@@ -95,7 +95,7 @@ var crafts = map[string]func(c crafted){
 		p, _ := c.top()
 		copy(p[elementsAt+16+8:][:8], p[elementsAt+8:][:8])
 	},
-	"a branch page that points behind the end": func(c crafted) {
+	"a branch page that points beyond the end": func(c crafted) {
 		p, _ := c.top()
 		order.PutUint64(p[elementsAt+8:], 1<<50)
 	},
@@ -103,46 +103,46 @@ var crafts = map[string]func(c crafted){
 		p, _ := c.top()
 		order.PutUint64(p[elementsAt+8:], 1)
 	},
-	"a branch page of nothing":          func(c crafted) { p, _ := c.top(); order.PutUint16(p[countAt:], 0) },
-	"a branch page of too much":         func(c crafted) { p, _ := c.top(); order.PutUint16(p[countAt:], 0xffff) },
-	"a page of no kind":                 func(c crafted) { p, _ := c.top(); order.PutUint16(p[flagsAt:], 3) },
-	"a page with another's number":      func(c crafted) { p, _ := c.top(); order.PutUint64(p, 4711) },
-	"a page that is longer than all":    func(c crafted) { order.PutUint32(c.firstLeaf()[overflowAt:], 1<<31) },
-	"an item that begins elsewhere":     func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt+4:], 1<<31) },
-	"an item without an end":            func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt+12:], 1<<31) },
-	"an item that says it is a bucket":  func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt:], 1) },
-	"items in another order":            func(c crafted) { p := c.firstLeaf(); swap(p[elementsAt:], 4) },
-	"branches in another order":         func(c crafted) { p, _ := c.top(); swap(p[elementsAt:], 0) },
-	"a root page of nothing":            func(c crafted) { order.PutUint16(c.root()[countAt:], 0) },
-	"a bucket that says it is an item":  func(c crafted) { order.PutUint32(c.root()[elementsAt:], 0) },
-	"a bucket with a page of no number": func(c crafted) { c.setBucket(0) },
-	"a bucket that is the root":         func(c crafted) { c.setBucket(order.Uint64(c.meta()[metaRoot:])) },
-	"a root behind the end":             func(c crafted) { c.setMeta(metaRoot, 1<<50) },
-	"no list of free pages":             func(c crafted) { c.setMeta(metaFreelist, 1<<64-1) },
-	"a list of free pages elsewhere":    func(c crafted) { c.setMeta(metaFreelist, 1<<50) },
+	"a branch page without elements":        func(c crafted) { p, _ := c.top(); order.PutUint16(p[countAt:], 0) },
+	"a branch page with too many elements":  func(c crafted) { p, _ := c.top(); order.PutUint16(p[countAt:], 0xffff) },
+	"a page of unknown type":                func(c crafted) { p, _ := c.top(); order.PutUint16(p[flagsAt:], 3) },
+	"a page with a wrong number":            func(c crafted) { p, _ := c.top(); order.PutUint64(p, 4711) },
+	"a page that is longer than the file":   func(c crafted) { order.PutUint32(c.firstLeaf()[overflowAt:], 1<<31) },
+	"an item that begins outside its page":  func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt+4:], 1<<31) },
+	"an item that ends outside its page":    func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt+12:], 1<<31) },
+	"an item marked as a bucket":            func(c crafted) { order.PutUint32(c.firstLeaf()[elementsAt:], 1) },
+	"items out of order":                    func(c crafted) { p := c.firstLeaf(); swap(p[elementsAt:], 4) },
+	"branches out of order":                 func(c crafted) { p, _ := c.top(); swap(p[elementsAt:], 0) },
+	"an empty root page":                    func(c crafted) { order.PutUint16(c.root()[countAt:], 0) },
+	"a bucket marked as an item":            func(c crafted) { order.PutUint32(c.root()[elementsAt:], 0) },
+	"a bucket that points at page 0":        func(c crafted) { c.setBucket(0) },
+	"a bucket that points at the root page": func(c crafted) { c.setBucket(order.Uint64(c.meta()[metaRoot:])) },
+	"a root page beyond the end":            func(c crafted) { c.setMeta(metaRoot, 1<<50) },
+	"no list of free pages":                 func(c crafted) { c.setMeta(metaFreelist, 1<<64-1) },
+	"a list of free pages beyond the end":   func(c crafted) { c.setMeta(metaFreelist, 1<<50) },
 	"more free pages than memory": func(c crafted) {
 		p := c.freelist()
 		order.PutUint16(p[countAt:], 0xffff)
 		order.PutUint64(p[16:], 1<<36)
 	},
-	"a meta page that is free": func(c crafted) { p := c.freelist(); order.PutUint16(p[countAt:], 1); order.PutUint64(p[16:], 1) },
-	"a page of items that is free": func(c crafted) {
+	"a free meta page": func(c crafted) { p := c.freelist(); order.PutUint16(p[countAt:], 1); order.PutUint64(p[16:], 1) },
+	"a free page that contains items": func(c crafted) {
 		_, id := c.top()
 		p := c.freelist()
 		order.PutUint16(p[countAt:], 1)
 		order.PutUint64(p[16:], id)
 	},
-	"a page that is free twice":          func(c crafted) { p := c.freelist(); order.PutUint16(p[countAt:], 2); copy(p[24:32], p[16:24]) },
-	"more pages than the file has":       func(c crafted) { c.setMeta(metaPages, 1<<40) },
-	"a commit after which none can come": func(c crafted) { c.setMeta(metaTx, 1<<64-1) },
-	"pages of no size": func(c crafted) {
+	"a page that is listed as free twice":      func(c crafted) { p := c.freelist(); order.PutUint16(p[countAt:], 2); copy(p[24:32], p[16:24]) },
+	"more pages than the file has":             func(c crafted) { c.setMeta(metaPages, 1<<40) },
+	"the greatest possible transaction number": func(c crafted) { c.setMeta(metaTx, 1<<64-1) },
+	"a page size of zero": func(c crafted) {
 		for id := range uint64(2) {
 			m := c.page(id)[elementsAt:][:metaSize]
 			order.PutUint32(m[8:], 0)
 			c.sum(m)
 		}
 	},
-	"pages of a gigabyte": func(c crafted) {
+	"a page size of a gigabyte": func(c crafted) {
 		for id := range uint64(2) {
 			m := c.page(id)[elementsAt:][:metaSize]
 			order.PutUint32(m[8:], 1<<30)
@@ -170,7 +170,7 @@ func swap(elements []byte, placeAt int) {
 	order.PutUint32(b, order.Uint32(b)-size)
 }
 
-func TestMaliciousPagesInStoreFileAreReportedAsDamage(t *testing.T) {
+func TestMaliciousPagesAreReportedAsDamage(t *testing.T) {
 	whole := filled(t)
 	for name, craft := range crafts {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestMaliciousPagesInStoreFileAreReportedAsDamage(t *testing.T) {
 
 // Other users of the group can change a group-writable file at any time, even while a
 // process has it open.
-func TestTransactionDetectsDamageDoneToOpenGroupWritableFile(t *testing.T) {
+func TestTransactionDetectsDamageAfterOpen(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	lab.OK(t, os.WriteFile(path, whole, 0o600))
@@ -203,7 +203,7 @@ func TestTransactionDetectsDamageDoneToOpenGroupWritableFile(t *testing.T) {
 	c := crafted{t, whole}
 	crafts["a branch page that points at itself"](c)
 	lab.OK(t, os.WriteFile(path, c.b, 0o600))
-	none := func(localdynamo.Tx) error { t.Error("it was called"); return nil }
+	none := func(localdynamo.Tx) error { t.Error("the function was called"); return nil }
 	for _, err := range []error{store.View(none), store.Update(none)} {
 		if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
 			t.Error(err)

@@ -64,11 +64,11 @@ func isRefused(t *testing.T, what, path string, err error) {
 	}
 	var none *types.ResourceNotFoundException
 	if errors.As(err, &none) {
-		t.Errorf("%s: the tables are gone: %v", what, err)
+		t.Errorf("%s: the error claims that the table does not exist: %v", what, err)
 	}
 }
 
-func TestTruncatedStoreFileIsNeverReadWithItemsMissing(t *testing.T) {
+func TestTruncatedFileNeverLosesItemsSilently(t *testing.T) {
 	whole := filled(t)
 	refused := 0
 	for size := len(whole) - 1; size >= 0; size = min(size-1, max(size-1-len(whole)/47, 0)) {
@@ -86,7 +86,7 @@ func TestTruncatedStoreFileIsNeverReadWithItemsMissing(t *testing.T) {
 		checkFree(t, path)
 	}
 	if refused == 0 {
-		t.Error("no cut was refused")
+		t.Error("no truncated file was refused")
 	}
 }
 
@@ -102,7 +102,7 @@ func checkFree(t *testing.T, path string) {
 
 // None of the files below can result from a crash of leasehold. So Open must refuse all of
 // them, and must not turn any of them into a store.
-func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
+func TestOpenRefusesFileThatIsNotStore(t *testing.T) {
 	database := func(bucket string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
@@ -120,10 +120,10 @@ func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 		says  []string // texts that the error contains in addition to the path
 		is    error
 	}{
-		"an empty file":              {text(""), nil, boltstore.ErrEmpty},
-		"a text":                     {text(strings.Repeat("not a database ", 1000)), nil, nil},
-		"a database without buckets": {database(""), []string{" is damaged: "}, nil},
-		"another format":             {database("localdynamo2"), []string{`"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"}, nil},
+		"empty file":               {text(""), nil, boltstore.ErrEmpty},
+		"text file":                {text(strings.Repeat("not a database ", 1000)), nil, nil},
+		"database without buckets": {database(""), []string{" is damaged: "}, nil},
+		"other format":             {database("localdynamo2"), []string{`"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "locks.db")
@@ -135,7 +135,7 @@ func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 			}
 			for _, part := range append(c.says, path) {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("the error does not say %s: %v", part, err)
+					t.Errorf("the error does not contain %s: %v", part, err)
 				}
 			}
 			checkUnchanged(t, path, before)
@@ -143,13 +143,13 @@ func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	}
 }
 
-func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
+func TestPanicInTransactionChangesNothing(t *testing.T) {
 	path, client := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	defer store.Close()
 	func() {
 		defer func() {
-			lab.Want(t, "what the caller is told", recover(), "boom")
+			lab.Want(t, "recovered panic", recover(), "boom")
 		}()
 		_ = store.Update(func(tx localdynamo.Tx) error {
 			lab.OK(t, tx.Put([]byte("half"), []byte("x")))
@@ -159,7 +159,7 @@ func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 	checkFree(t, path)
 	lab.OK(t, store.View(func(tx localdynamo.Tx) error {
 		if tx.Get([]byte("half")) != nil {
-			t.Error("half of an update is there")
+			t.Error("half of an update was stored")
 		}
 		return nil
 	}))
@@ -186,7 +186,7 @@ func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	}
 }
 
-func TestConcurrentMakeAndOpenCallsCreateStoreFileOnlyOnce(t *testing.T) {
+func TestConcurrentMakeAndOpenCreateOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32

@@ -109,7 +109,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 			n++
 		}
 		if stored(t, client, fmt.Sprint("a", n+2)) == 0 {
-			t.Errorf("the item after %d is gone as well", n)
+			t.Errorf("the item after %d is missing, too", n)
 		}
 		return n
 	case "TTL":

@@ -11,22 +11,22 @@ import (
 
 // The kernel may grant a file lock just before or just after the waiting request stops waiting.
 // In both cases, this process must release the file lock.
-func TestAbandonedWaitForFileLockLeavesFileUnlocked(t *testing.T) {
+func TestAbandonedWaitLeavesFileUnlocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, leave := range map[string]func(p *place){
-		"before it is granted": func(p *place) {
+		"before the grant": func(p *place) {
 			if !p.leave() {
-				t.Error("the place is not left to the next request")
+				t.Error("leave did not keep the position")
 			}
 			p.wait()
 		},
-		"after it is granted": func(p *place) {
+		"after the grant": func(p *place) {
 			p.wait()
 			if p.leave() {
-				t.Error("a place that is over is left to the next request")
+				t.Error("leave kept the position after the grant")
 			}
 		},
 	} {
@@ -38,7 +38,7 @@ func TestAbandonedWaitForFileLockLeavesFileUnlocked(t *testing.T) {
 			p := &place{file: f, wanted: true, granted: make(chan struct{})}
 			leave(p)
 			if p.join() {
-				t.Error("a request waits at a place that is over")
+				t.Error("join succeeded after the grant")
 			}
 			again, err := os.OpenFile(path, os.O_RDWR, 0)
 			if err != nil {
@@ -46,7 +46,7 @@ func TestAbandonedWaitForFileLockLeavesFileUnlocked(t *testing.T) {
 			}
 			defer again.Close()
 			if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-				t.Errorf("the lock is kept: %v", err)
+				t.Errorf("the file is still locked: %v", err)
 			}
 			_ = f.Close() // p has already closed f; this call only keeps f reachable until here
 		})

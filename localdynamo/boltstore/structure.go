@@ -32,7 +32,7 @@ const (
 	manyFree = 0xffff
 )
 
-// These limits are far above those of any store of locks.
+// These limits are far above the needs of any store of locks.
 const (
 	maxFile  = 1 << 40 // maximum number of bytes in the file
 	maxDepth = 32      // maximum number of pages from the root to an item

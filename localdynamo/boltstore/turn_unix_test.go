@@ -36,7 +36,7 @@ type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
 
-func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
+func TestOpenContextWaitsUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	unlock := locked(t, path)
@@ -48,7 +48,7 @@ func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it waited for %v", took)
+		t.Errorf("OpenContext waited for %v", took)
 	}
 	opened := make(chan error)
 	go func() { opened <- lab.ErrorOf(boltstore.OpenContext(t.Context(), path)) }()
@@ -56,7 +56,7 @@ func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 	lab.OK(t, <-opened)
 }
 
-func TestViewReturnsErrBusyIfFileStaysLockedBeyondPatience(t *testing.T) {
+func TestViewReturnsErrBusyIfFileStaysLocked(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)))(t)
@@ -70,7 +70,7 @@ func TestViewReturnsErrBusyIfFileStaysLockedBeyondPatience(t *testing.T) {
 // When a request stops waiting for the file lock, its goroutine stays blocked in flock(2).
 // The next request that waits uses the same goroutine. So there is only one such goroutine,
 // however many requests stop waiting.
-func TestCancelledWaitsForFileLockShareOneGoroutine(t *testing.T) {
+func TestCancelledLockWaitsShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	unlock := locked(t, path)
@@ -100,7 +100,7 @@ func untilItWaits() {
 	}
 }
 
-func TestRequestWaitingForLockedFileReadsItsReplacement(t *testing.T) {
+func TestWaitingRequestReadsReplacementOfFile(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)
@@ -120,7 +120,7 @@ func TestRequestWaitingForLockedFileReadsItsReplacement(t *testing.T) {
 
 // A process that writes in a loop cannot starve other processes, because the kernel queues
 // them for the file lock.
-func TestProcessWritingInLoopDoesNotStarveOtherProcesses(t *testing.T) {
+func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
 	lines.Scan() // waits until the other process has begun to write

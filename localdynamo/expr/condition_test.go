@@ -44,7 +44,7 @@ func TestParseConditionFollowsOperatorPrecedence(t *testing.T) {
 	}
 }
 
-func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
+func TestInvalidConditionGetsDynamoDBsMessage(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                     `The expression can not be empty;`,
 		"n é :v":                               `Syntax error; token: "é", near: "n é :v"`,
@@ -151,7 +151,7 @@ func FuzzCondition(f *testing.F) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestReservedWordsAreRejectedInUpperAndLowerCase(t *testing.T) {
+func TestReservedWordsAreRejectedInAnyCase(t *testing.T) {
 	words := strings.Fields(reservedWords)
 	if len(words) != 573 {
 		t.Errorf("%d reserved words; DynamoDB has 573", len(words))

@@ -26,7 +26,7 @@ func TestParseUpdateParsesSetRemoveAddAndDelete(t *testing.T) {
 	}
 }
 
-func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
+func TestInvalidUpdateGetsDynamoDBsMessage(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                    `The expression can not be empty;`,
 		"SET":                                 `Syntax error; token: "<EOF>", near: "SET"`,
@@ -63,7 +63,7 @@ func TestTargetsReturnsEveryPathThatUpdateWrites(t *testing.T) {
 	}
 }
 
-func TestCheckOverlapRejectsOverlappingAndConflictingPaths(t *testing.T) {
+func TestCheckOverlapRejectsConflictingPaths(t *testing.T) {
 	for _, test := range []struct{ paths, want string }{
 		{"a, b, c", ""},
 		{"a.b, a.c", ""},

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestContendersFlagSelectsLibrariesByNamePrefix(t *testing.T) {
+func TestContendersFlagSelectsLibrariesByPrefix(t *testing.T) {
 	for names, want := range map[string]string{
 		"ours":             "ours; ours, tuned",
 		"Java, python":     "Java; Java, tuned; python-dynamodb-lock; python-dynamodb-lock, tuned",
@@ -30,16 +30,16 @@ func TestContendersFlagSelectsLibrariesByNamePrefix(t *testing.T) {
 		}
 	}
 	if all := (options{}).playing(); len(all) != len(contest.Contenders()) {
-		t.Errorf("%d play if nobody is named, want all", len(all))
+		t.Errorf("%d contenders without the flag, want all", len(all))
 	}
 }
 
-func TestInvalidArgumentIsReportedBeforeBenchmarkRuns(t *testing.T) {
+func TestBenchRejectsInvalidArgument(t *testing.T) {
 	for _, args := range [][]string{
 		{"-engine", "none"}, {"-scenarios", "none"}, {"-contenders", "none"}, {"-from", "no such file"}, {"cycle"},
 	} {
 		if err := do(t.Context(), args); err == nil || !strings.Contains(err.Error(), args[len(args)-1]) {
-			t.Errorf("%q: %v, want an error that names it", args, err)
+			t.Errorf("%q: %v, want an error that contains the argument", args, err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
 // valueOf generates a value for the named attribute. It never generates null for l and m,
-// whose elements are updated: dynoxide treats null as an empty list or map.
+// because updates write elements of l and m, and dynoxide treats null as an empty list or map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
@@ -194,7 +194,8 @@ var deletion = rapid.Custom(func(t *rapid.T) conformance.Delete {
 var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 	var v values
 	r := conformance.Update{Key: key.Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-	// The requests never use ALL_OLD: if the item did not exist, dynoxide returns its key.
+	// The requests never use ALL_OLD: for an item that did not exist, dynoxide returns the
+	// key.
 	returns := []types.ReturnValue{"", types.ReturnValueAllNew}
 	// If the update concerns l[0], the request never uses UPDATED_OLD or UPDATED_NEW: dynoxide
 	// would return the whole list.

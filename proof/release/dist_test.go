@@ -49,21 +49,21 @@ func TestTwoReleaseBuildsOfSameCommitAreIdentical(t *testing.T) {
 		listed = listed || c.Name == "github.com/aws/aws-sdk-go-v2/service/dynamodb" && strings.HasPrefix(c.PackageURL, "pkg:golang/") && c.Version != ""
 	}
 	if !listed || bill.Metadata.Component.Name != mainModule {
-		t.Errorf("the bill of materials is of %s, and lists %d modules", bill.Metadata.Component.Name, len(*bill.Components))
+		t.Errorf("the bill of materials describes %s and lists %d modules", bill.Metadata.Component.Name, len(*bill.Components))
 	}
 }
 
-func TestComparisonOfReleaseBuildsFindsDifferentFiles(t *testing.T) {
+func TestReleaseComparisonFindsDifferentFiles(t *testing.T) {
 	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
 	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
 		t.Error(err)
 	}
 	if err := same(a, nil); err == nil {
-		t.Error("a file that is missing is no difference")
+		t.Error("a missing file is not reported as a difference")
 	}
 }
 
-func TestFilesInReleaseArchiveHaveTimeOfCommit(t *testing.T) {
+func TestFilesInReleaseArchiveHaveGivenTime(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}
@@ -122,14 +122,14 @@ func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
 		}
 	}
 	if _, ok := pages["leasehold-watchdog.1"]; ok {
-		t.Error("a command that is hidden has a page")
+		t.Error("a hidden command has a page")
 	}
 	if page := pages["leasehold-exit-codes.1"]; !strings.Contains(page, "\n  123       the lock was lost") {
-		t.Errorf("the table of exit codes is not kept as it is:\n%s", page)
+		t.Errorf("the page changes the table of exit codes:\n%s", page)
 	}
 }
 
-func TestReleasedCommandIsStrippedAndContainsItsCommit(t *testing.T) {
+func TestReleasedCommandIsStrippedButHasBuildInfo(t *testing.T) {
 	command, info, err := build(t.Context(), "../..", filepath.Join(t.TempDir(), "leasehold"), platform{"linux", "amd64"})
 	if err != nil {
 		t.Fatal(err)
@@ -140,15 +140,15 @@ func TestReleasedCommandIsStrippedAndContainsItsCommit(t *testing.T) {
 	}
 	for _, s := range of.Sections {
 		if slices.Contains([]string{".symtab", ".strtab", ".debug_info", ".zdebug_info", ".debug_line"}, s.Name) {
-			t.Errorf("it has %s, of %d bytes", s.Name, s.Size)
+			t.Errorf("the command has the section %s of %d bytes", s.Name, s.Size)
 		}
 	}
 	if info.Main.Path != mainModule || len(info.Deps) == 0 || len(info.Settings) == 0 {
-		t.Errorf("it does not know what it was built from: %v", info)
+		t.Errorf("the build information is incomplete: %v", info)
 	}
 }
 
-func TestAllAdapterModulesRequireSameLeaseholdVersion(t *testing.T) {
+func TestAdapterModulesRequireSameVersion(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
 		version, err := requiredBy("../..", adapter)
@@ -157,7 +157,7 @@ func TestAllAdapterModulesRequireSameLeaseholdVersion(t *testing.T) {
 		}
 		versions[version] = adapter
 		if semver.Canonical(version) != version || semver.Prerelease(version) != "" {
-			t.Errorf("%s requires %s, which will never be a tag", adapter, version)
+			t.Errorf("%s requires %s, which is not a release version", adapter, version)
 		}
 	}
 	if len(versions) != 1 {
@@ -165,7 +165,7 @@ func TestAllAdapterModulesRequireSameLeaseholdVersion(t *testing.T) {
 	}
 }
 
-func TestReleaseTagRequiresValidVersionAndMatchingAdapters(t *testing.T) {
+func TestReleaseRejectsInvalidOrMismatchedTag(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.2":     "is not a version",
 		"v99.0.0": "contrib/leaseholdgocron/go.mod requires",

@@ -51,7 +51,7 @@ func TestYAMLInGuidesIsValid(t *testing.T) {
 			}
 			kinds[object.Kind]++
 			if object.APIVersion == "" || object.Metadata.Name == "" {
-				t.Errorf("an object without a version or a name:\n%s", text)
+				t.Errorf("an object has no version or no name:\n%s", text)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func TestContainerImageIsStaticAndRunsAsNonRoot(t *testing.T) {
 		t.Errorf("the image is %s, static: %v", stages[1].BaseName, static)
 	}
 	if id, _, _ := strings.Cut(user, ":"); id == "" || strings.Trim(id, "0123456789") != "" || strings.Trim(id, "0") == "" {
-		t.Errorf("user %q is root, or not a number: Kubernetes could not tell", user)
+		t.Errorf("user %q is root, or not a number that Kubernetes can check", user)
 	}
 	lab.Want(t, "entry point", entry, "/usr/local/bin/leasehold")
 }

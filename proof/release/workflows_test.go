@@ -57,15 +57,15 @@ func workflowProblems(text string) (problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	var w workflow
 	if err := yaml.Unmarshal([]byte(text), &w); err != nil || len(w.Jobs) == 0 {
-		bad("it has no jobs: %v", err)
+		bad("the workflow has no jobs: %v", err)
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n"); strings.Contains(line, "uses:") && !pinned.MatchString(line) {
-			bad("not pinned by its commit, with the version as a comment: %s", line)
+			bad("an action is not pinned to a commit, with its version in a comment: %s", line)
 		}
 	}
 	if !maps.Equal(w.Permissions, map[string]string{"contents": "read"}) {
-		bad("every job may %v", w.Permissions)
+		bad("permissions of all jobs: %v", w.Permissions)
 	}
 	for name, j := range w.Jobs {
 		need, checksOut := map[string]string{}, false
@@ -79,10 +79,10 @@ func workflowProblems(text string) (problems []string) {
 			}
 		}
 		if !maps.Equal(j.Permissions, need) {
-			bad("%s: it may %v, and needs %v", name, j.Permissions, need)
+			bad("%s: has permissions %v, needs %v", name, j.Permissions, need)
 		}
 		if len(need) > 0 && checksOut {
-			bad("%s: it may write, and checks out what it could run", name)
+			bad("%s: has write permission, and checks out code that it could run", name)
 		}
 	}
 	return problems
@@ -103,7 +103,7 @@ func workflows(t *testing.T) map[string]string {
 	return texts
 }
 
-func TestGitHubWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
+func TestGitHubWorkflowsPassSecurityCheck(t *testing.T) {
 	for name, text := range workflows(t) {
 		for _, problem := range workflowProblems(text) {
 			t.Errorf("%s: %s", name, problem)
@@ -111,19 +111,19 @@ func TestGitHubWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
 	}
 }
 
-func TestGitHubWorkflowCheckReportsEachSecurityRisk(t *testing.T) {
+func TestWorkflowSecurityCheckReportsEachRisk(t *testing.T) {
 	sound := workflows(t)["release.yml"]
 	for what, change := range map[string][2]string{
-		"an action by its tag":               {"@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@v4"},
-		"an action by half a digest":         {"@11bd71901bbe5b1630ceea73d27597364c9af683", "@11bd719"},
-		"a digest without its version":       {" # v4.2.2", ""},
-		"a checkout that keeps credentials":  {"          persist-credentials: false\n", ""},
-		"a checkout that says it keeps them": {"persist-credentials: false", "persist-credentials: true"},
-		"jobs that all may write":            {"contents: read", "contents: write"},
-		"jobs with the default":              {"permissions:\n  contents: read\n", ""},
-		"a job that may too much":            {"contents: write", "packages: write\n      contents: write"},
-		"a job that may too little":          {"      attestations: write\n", ""},
-		"a job that builds and may write":    {"    needs: check\n", "    needs: check\n    permissions: {contents: write}\n"},
+		"an action pinned to a tag":           {"@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@v4"},
+		"an action pinned to half a digest":   {"@11bd71901bbe5b1630ceea73d27597364c9af683", "@11bd719"},
+		"a digest without its version":        {" # v4.2.2", ""},
+		"a checkout that keeps credentials":   {"          persist-credentials: false\n", ""},
+		"a checkout with credentials enabled": {"persist-credentials: false", "persist-credentials: true"},
+		"write permission for all jobs":       {"contents: read", "contents: write"},
+		"jobs with default permissions":       {"permissions:\n  contents: read\n", ""},
+		"a job with too many permissions":     {"contents: write", "packages: write\n      contents: write"},
+		"a job with too few permissions":      {"      attestations: write\n", ""},
+		"a build job with write permission":   {"    needs: check\n", "    needs: check\n    permissions: {contents: write}\n"},
 		"a job that publishes a checkout": {
 			"      - uses: actions/download-artifact@",
 			"      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2\n        with: {persist-credentials: false}\n      - uses: actions/download-artifact@",
@@ -134,7 +134,7 @@ func TestGitHubWorkflowCheckReportsEachSecurityRisk(t *testing.T) {
 			t.Errorf("%s: the workflow has no %q to change", what, change[0])
 		}
 		if problems := workflowProblems(changed); len(problems) == 0 {
-			t.Errorf("%s passes", what)
+			t.Errorf("%s: no problem found", what)
 		}
 	}
 }
@@ -157,12 +157,12 @@ func installsGo(t *testing.T, text string) (steps []step) {
 func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 	version := strings.TrimPrefix(releaseGo(), "go")
 	if !regexp.MustCompile(`^1\.\d+\.\d+$`).MatchString(version) {
-		t.Errorf("proof/release/go-version says %q", version)
+		t.Errorf("proof/release/go-version contains %q", version)
 	}
 	steps := installsGo(t, workflows(t)["release.yml"])
 	for _, s := range steps {
 		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
-			t.Errorf("a release installs Go by %v", s.With)
+			t.Errorf("a release installs Go with %v", s.With)
 		}
 		// Every workflow run of the repository can write to the cache. So a release must not use
 		// it.
@@ -171,16 +171,16 @@ func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 		}
 	}
 	if len(steps) == 0 {
-		t.Error("nothing installs Go")
+		t.Error("no step installs Go")
 	}
 	image := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)
 	base := regexp.MustCompile(`(?m)^FROM golang:` + regexp.QuoteMeta(version) + `-bookworm@sha256:[0-9a-f]{64} AS build$`)
 	if !base.Match(image) {
-		t.Errorf("the Dockerfile does not build with Go %s of one digest", version)
+		t.Errorf("the Dockerfile does not build with Go %s pinned to a digest", version)
 	}
 }
 
-func TestReleaseBuildFailsIfInstalledGoIsNotPinnedVersion(t *testing.T) {
+func TestReleaseBuildRequiresPinnedGoVersion(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
 	lab.OK(t, os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700))
@@ -190,7 +190,7 @@ func TestReleaseBuildFailsIfInstalledGoIsNotPinnedVersion(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(out); err == nil {
-		t.Error("it has made the release all the same")
+		t.Error("dist has written the release despite the error")
 	}
 }
 
@@ -236,18 +236,18 @@ func checked(t *testing.T, server *httptest.Server, check func() error) (said st
 	return say.String(), modules, err
 }
 
-func TestVulnerabilityInReleasedModuleIsReturnedAsError(t *testing.T) {
+func TestVulnerableModuleFailsReleaseCheck(t *testing.T) {
 	found := errors.New("exit status 3")
 	said, modules, err := checked(t, database(t, healthy), func() error { return found })
 	if !errors.Is(err, found) || modules != 1+len(adapters) {
 		t.Errorf("%v after %d modules: %s", err, modules, said)
 	}
 	if said, modules, err := checked(t, database(t, healthy), func() error { return nil }); err != nil || modules != 1+len(adapters) {
-		t.Errorf("nothing was found: %v after %d modules: %s", err, modules, said)
+		t.Errorf("without a finding: %v after %d modules: %s", err, modules, said)
 	}
 }
 
-func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
+func TestGovulncheckIsSkippedWithoutDatabase(t *testing.T) {
 	gone := database(t, healthy)
 	gone.Close()
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
@@ -268,7 +268,7 @@ func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
 	}
 }
 
-func TestVulnerabilityDatabaseFailureIsNotReportedAsFinding(t *testing.T) {
+func TestDatabaseFailureIsNotReportedAsFinding(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

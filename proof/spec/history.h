@@ -116,7 +116,7 @@ inline remove(n) {
 	i = 0
 }
 
-/* follow has the other effects of attempt x, which has been applied. */
+/* follow applies the effects of attempt x on the queue and on the tokens. */
 inline follow() {
 	if
 	:: kind[x] == JOIN -> queue[queued] = x; queued++
@@ -137,7 +137,7 @@ inline follow() {
 	queue[0] == told(queue[0]) && queue[1] == told(queue[1]) && queue[2] == told(queue[2]) && queue[3] == told(queue[3]) && \
 	queue[4] == told(queue[4]) && queue[5] == told(queue[5]) && queue[6] == told(queue[6]) && queue[7] == told(queue[7]))
 
-/* own adds to set the versions, of the grants in g, that client c may name. */
+/* own adds versions to set: those of the grants in g that client c may name. */
 inline own(g, set) {
 	i = 1;
 	do
@@ -147,7 +147,8 @@ inline own(g, set) {
 	i = 0
 }
 
-/* endedBy: if write v may end only one grant, its condition names the token of that grant. */
+/* endedBy is for a write v that may end only one grant. It makes the condition of v name the
+ * token of that grant. */
 inline endedBy(v) {
 	i = 1;
 	do

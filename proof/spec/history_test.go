@@ -82,11 +82,10 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// The network delivers the write of grant #1 a second time, after a release. This release
-// followed a hand-over whose reply was lost, so it ended the grant of the hand-over. The
-// record shows that grant instead of #1. So the model must allow grant #1 to be applied
-// again.
-func TestModelAllowsSecondCopyOfGrantAppliedAfterHandOver(t *testing.T) {
+// The reply to a hand-over is lost. The release after it ends the grant of the hand-over, so
+// the record shows that grant instead of #1. Then the network delivers the write of grant #1 a
+// second time. The model must allow this copy to be applied.
+func TestModelAllowsSecondCopyOfGrant(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
 meets #1 applied #1 #1 held
@@ -103,9 +102,9 @@ meets #1 applied #1 #1 held
 	}
 }
 
-// Each case omits one rule from the code. The model must reject some history of that code.
-// Otherwise the comparison of code and model would not check the rule.
-func TestModelRejectsAtLeastOneHistoryOfCodeThatOmitsRule(t *testing.T) {
+// Each case omits one rule from the code. The model must reject at least one history of that
+// code. Otherwise the comparison of code and model would not check the rule.
+func TestModelRejectsHistoryOfBrokenCode(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",
@@ -126,7 +125,7 @@ func TestModelRejectsAtLeastOneHistoryOfCodeThatOmitsRule(t *testing.T) {
 					return
 				}
 			}
-			t.Error("every history is accepted")
+			t.Error("the model accepts every history")
 		})
 	}
 }
@@ -199,7 +198,7 @@ hears 1 l2 h2 j1 held
 believes 1 j1
 doubts 1 j1`
 
-func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
+func TestModelRejectsHistoryAtFirstWrongEvent(t *testing.T) {
 	asker := newAsker(t)
 	wrong := []struct {
 		what          string
@@ -207,28 +206,28 @@ func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 		lines, become string
 		at            string // event that the model must refuse
 	}{
-		{"a key is granted that another holds", lawful, "join short - - j1\nmeets j1 applied g0 g0 held j1\nhears 1 j1 g0 g0 held j1", "grant - - - j1\nmeets j1 applied j1 j1 held", "meets j1 applied j1 j1 held"},
+		{"a held key is granted", lawful, "join short - - j1\nmeets j1 applied g0 g0 held j1\nhears 1 j1 g0 g0 held j1", "grant - - - j1\nmeets j1 applied j1 j1 held", "meets j1 applied j1 j1 held"},
 		{"a free key is refused", lawful, "meets g0 applied g0 g0 held", "meets g0 refused -", "meets g0 refused -"},
-		{"a renewal is applied and not shown", lawful, "meets v0 applied v0 g0 held j1 j2", "meets v0 applied g0 g0 held j1 j2", "meets v0 applied g0 g0 held j1 j2"},
-		{"the renewal of a holder is refused", lawful, "meets v1 applied v1 j1 held j2\nhears 1 v1 v1 j1 held j2", "meets v1 refused h0 j1 held j2", "meets v1 refused h0 j1 held j2"},
-		{"another renews the grant", lawful, "sends 0 v0 renew", "sends 2 v0 renew", "meets v0 applied v0 g0 held j1 j2"},
-		{"a late copy of a renewal lands", lawful, "meets v0 refused g2 g2 held", "meets v0 applied v0 g0 held", "meets v0 applied v0 g0 held"},
-		{"the second in the queue is handed the key", lawful, "head short 0 j1 j1 g0\nmeets h0 applied h0 j1 held j2", "head short 1 j2 j2 g0\nmeets h0 applied h0 j2 held j1", "meets h0 applied h0 j2 held j1"},
-		{"whoever joins stands first", lawful, "meets j2 applied g0 g0 held j1 j2", "meets j2 applied g0 g0 held j2 j1", "meets j2 applied g0 g0 held j2 j1"},
-		{"whoever is granted the key stays in the queue", lawful, "meets g2 applied g2 g2 held", "meets g2 applied g2 g2 held j2", "meets g2 applied g2 g2 held j2"},
-		{"a commit lands once the key is another's", lawful, "meets v0 refused g2 g2 held", "sends 1 c1 guard - - - j1\nmeets c1 applied g2 g2 held", "meets c1 applied g2 g2 held"},
-		{"a commit lands twice", lawful, "meets c0 applied v0 g0 held j1 j2", "meets c0 applied v0 g0 held j1 j2\nmeets c0 applied v0 g0 held j1 j2", "meets c0 applied v0 g0 held j1 j2"},
-		{"a holder believes until after its hand-over was sent", lawful, "doubts 0 g0\nsends 0 h0 head short 0 j1 j1 g0", "sends 0 h0 head short 0 j1 j1 g0\ndoubts 0 g0", "sends 0 h0 head short 0 j1 j1 g0"},
-		{"whoever has handed the key over believes again", lawful, "believes 1 j1", "believes 1 j1\nbelieves 0 g0", "believes 0 g0"},
-		{"two believe", lawful, "doubts 1 j1\nsends 2 g2 grant - 0 j2 g2\nmeets g2 applied g2 g2 held", "sends 2 g2 grant - 0 j2 g2\nmeets g2 applied g2 g2 held\ndoubts 1 j1", "doubts 1 j1"},
-		{"a takeover by one who has not seen the version", lawful, "hears 2 l3 v1 j1 held j2\n", "", "meets g2 applied g2 g2 held"},
-		{"a head believes that has not seen its grant", lawful, "hears 1 l2 h0 j1 held j2\n", "", "believes 1 j1"},
-		{"a head trusts a grant from a look before another's", inherited, "hears 1 l1 g2 g2 held j1\n", "", "believes 1 j1"},
+		{"the record does not show an applied renewal", lawful, "meets v0 applied v0 g0 held j1 j2", "meets v0 applied g0 g0 held j1 j2", "meets v0 applied g0 g0 held j1 j2"},
+		{"a holder's renewal is refused", lawful, "meets v1 applied v1 j1 held j2\nhears 1 v1 v1 j1 held j2", "meets v1 refused h0 j1 held j2", "meets v1 refused h0 j1 held j2"},
+		{"another client renews the grant", lawful, "sends 0 v0 renew", "sends 2 v0 renew", "meets v0 applied v0 g0 held j1 j2"},
+		{"a late copy of a renewal is applied", lawful, "meets v0 refused g2 g2 held", "meets v0 applied v0 g0 held", "meets v0 applied v0 g0 held"},
+		{"the second waiter in the queue is handed the key", lawful, "head short 0 j1 j1 g0\nmeets h0 applied h0 j1 held j2", "head short 1 j2 j2 g0\nmeets h0 applied h0 j2 held j1", "meets h0 applied h0 j2 held j1"},
+		{"a new waiter becomes the head of the queue", lawful, "meets j2 applied g0 g0 held j1 j2", "meets j2 applied g0 g0 held j2 j1", "meets j2 applied g0 g0 held j2 j1"},
+		{"a waiter stays in the queue after its grant", lawful, "meets g2 applied g2 g2 held", "meets g2 applied g2 g2 held j2", "meets g2 applied g2 g2 held j2"},
+		{"a commit is applied after another client's grant", lawful, "meets v0 refused g2 g2 held", "sends 1 c1 guard - - - j1\nmeets c1 applied g2 g2 held", "meets c1 applied g2 g2 held"},
+		{"a commit is applied twice", lawful, "meets c0 applied v0 g0 held j1 j2", "meets c0 applied v0 g0 held j1 j2\nmeets c0 applied v0 g0 held j1 j2", "meets c0 applied v0 g0 held j1 j2"},
+		{"a holder still believes when it sends a hand-over", lawful, "doubts 0 g0\nsends 0 h0 head short 0 j1 j1 g0", "sends 0 h0 head short 0 j1 j1 g0\ndoubts 0 g0", "sends 0 h0 head short 0 j1 j1 g0"},
+		{"a holder believes again after its hand-over", lawful, "believes 1 j1", "believes 1 j1\nbelieves 0 g0", "believes 0 g0"},
+		{"two clients believe", lawful, "doubts 1 j1\nsends 2 g2 grant - 0 j2 g2\nmeets g2 applied g2 g2 held", "sends 2 g2 grant - 0 j2 g2\nmeets g2 applied g2 g2 held\ndoubts 1 j1", "doubts 1 j1"},
+		{"a takeover without a read of the version", lawful, "hears 2 l3 v1 j1 held j2\n", "", "meets g2 applied g2 g2 held"},
+		{"a head believes before it reads its grant", lawful, "hears 1 l2 h0 j1 held j2\n", "", "believes 1 j1"},
+		{"a head trusts its grant from a read before another grant", inherited, "hears 1 l1 g2 g2 held j1\n", "", "believes 1 j1"},
 	}
 	histories := []History{{"lawful", strings.Split(lawful, "\n")}, {"inherited", strings.Split(inherited, "\n")}}
 	for _, w := range wrong {
 		if strings.Count(w.of, w.lines) != 1 {
-			t.Fatalf("%s: the history has those lines %d times", w.what, strings.Count(w.of, w.lines))
+			t.Fatalf("%s: the history has the lines to replace %d times", w.what, strings.Count(w.of, w.lines))
 		}
 		histories = append(histories, History{w.what, strings.Split(strings.Replace(w.of, w.lines, w.become, 1), "\n")})
 	}
@@ -244,7 +243,7 @@ func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 		if at[w.what] == "" {
 			t.Errorf("%s: accepted", w.what)
 		} else if at[w.what] != w.at {
-			t.Errorf("%s: refused at %q, and not at %q", w.what, at[w.what], w.at)
+			t.Errorf("%s: refused at %q, want %q", w.what, at[w.what], w.at)
 		}
 	}
 }
@@ -261,7 +260,7 @@ func TestMalformedHistoryIsRejected(t *testing.T) {
 		slices.Concat(sent(31), arrived(31)),
 	} {
 		if _, err := numbersOf(History{"it", lines}); err == nil {
-			t.Errorf("%q is understood", lines)
+			t.Errorf("%q: no error", lines)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func Models(dir string) ([]Model, error) {
 type Search struct {
 	Model   string
 	Without string // name of the rule that is left out; empty for the complete model
-	InTime  bool   // true to search for an event that must eventually happen and never does, instead of for a wrong state
+	InTime  bool   // true to search for a violation of liveness; false to search for a wrong state
 }
 
 // Searches returns all searches: for each model, searches with all its rules, and one

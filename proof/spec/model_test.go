@@ -37,7 +37,7 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	}
 	for _, rule := range slices.Sorted(maps.Keys(listed)) {
 		if !modelled[rule] {
-			t.Errorf("docs/internals/protocol.md lists %q, which no model goes without", rule)
+			t.Errorf("docs/internals/protocol.md lists %q, which no model can omit", rule)
 		}
 	}
 }
@@ -60,13 +60,13 @@ func TestEachRuleOfModelCanBeOmitted(t *testing.T) {
 		for _, v := range regexp.MustCompile(`\bWITHOUT_(\w+)`).FindAllStringSubmatch(string(text), -1) {
 			used[v[1]] = true
 			if !named[v[1]] {
-				t.Errorf("%s: no model names the rule of WITHOUT_%s", f.Name(), v[1])
+				t.Errorf("%s: no model has a rule for WITHOUT_%s", f.Name(), v[1])
 			}
 		}
 	}
 	for rule := range named {
 		if !used[rule] {
-			t.Errorf("no model can go without %s", rule)
+			t.Errorf("no model can omit %s", rule)
 		}
 	}
 }
@@ -96,7 +96,7 @@ State-vector 112 byte, depth reached 85, errors: 0
   1794101 states, matched
 `
 
-func TestReadParsesVerdictAndStateCountFromSpinOutput(t *testing.T) {
+func TestReadParsesSpinOutput(t *testing.T) {
 	r, err := Read(summary)
 	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
 		t.Errorf("%+v, %v", r, err)
@@ -117,21 +117,21 @@ func TestReadParsesVerdictAndStateCountFromSpinOutput(t *testing.T) {
 	}
 }
 
-func TestReadReturnsErrorForSpinOutputWithoutVerdict(t *testing.T) {
+func TestReadRejectsSpinOutputWithoutVerdict(t *testing.T) {
 	failing := strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	for name, out := range map[string]string{
-		"no output":       "",
-		"no summary":      "pan: elapsed time 3 seconds\n",
-		"too deep":        "error: max search depth too small\n" + summary,
-		"too large":       "pan: reached -DMEMLIM bound\n" + summary,
-		"no memory":       "pan: out of memory\n" + summary,
-		"stopped":         "Interrupted\n" + summary,
-		"not completed":   "Warning: Search not completed\n" + summary,
-		"not exhaustive":  strings.Replace(summary, "Full statespace search", "Bit statespace search", 1),
-		"a broken model":  "pan:1: assertion violated - invalid array index (at depth 3)\n" + failing,
-		"a deadlock":      "pan:1: invalid end state (at depth 3)\n" + failing,
-		"unexplained":     failing,
-		"refuted and not": "pan:1: assertion violated (x) (at depth 3)\n" + summary,
+		"no output":              "",
+		"no summary":             "pan: elapsed time 3 seconds\n",
+		"too deep":               "error: max search depth too small\n" + summary,
+		"too large":              "pan: reached -DMEMLIM bound\n" + summary,
+		"no memory":              "pan: out of memory\n" + summary,
+		"stopped":                "Interrupted\n" + summary,
+		"not completed":          "Warning: Search not completed\n" + summary,
+		"not exhaustive":         strings.Replace(summary, "Full statespace search", "Bit statespace search", 1),
+		"a broken model":         "pan:1: assertion violated - invalid array index (at depth 3)\n" + failing,
+		"a deadlock":             "pan:1: invalid end state (at depth 3)\n" + failing,
+		"an unexplained error":   failing,
+		"refuted without errors": "pan:1: assertion violated (x) (at depth 3)\n" + summary,
 	} {
 		if r, err := Read(out); err == nil {
 			t.Errorf("%s: %+v", name, r)

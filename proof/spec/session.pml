@@ -5,9 +5,9 @@
  * the client is in flight all the time. The row is the record of record.h: the row's
  * creation is its grant, and the dead mark is its release.
  *
- * Promises: when the lock is taken over, the client no longer believes that it holds it;
- * the client is never told that its session is lost while the row shows the session; no
- * commit is applied once the session has freed the lock.
+ * Promises: when the lock is taken over, the client no longer believes that it holds the
+ * lock; the client never learns of a loss while the row shows its session; no commit is
+ * applied once the session has freed the lock.
  *
  * Bounds: 4 attempts, including the creation, none of which arrives twice; a lease of 3
  * ticks, one of which is the margin; one waiter. An operator may delete the row, or TTL

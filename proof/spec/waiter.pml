@@ -303,7 +303,7 @@ look:	if
 #define guarded (isGranted && turn == turns)
 #endif
 proctype Commit() {
-	atomic { turn != 0 && since && guarded -> assert(false) /* another has been granted the key */ }
+	atomic { turn != 0 && since && guarded -> assert(false) /* another client was granted the key */ }
 }
 
 init {

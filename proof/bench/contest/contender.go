@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings that suit a scenario. The pause between two polls of a waiter is
-// share multiplied by the number of clients, so all waiters together poll about once per
-// share. With more polls, polling alone would keep two processors busy.
+// tuned returns settings that suit a scenario. A waiter pauses between two polls for share
+// multiplied by the number of clients. So all waiters together poll about once per share. More
+// polls would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {

@@ -27,10 +27,10 @@ type section struct {
 }
 
 // contend returns the scenario in which clients contend for one key. It has two or three
-// parts. In the closed loop, each client acquires the key again as soon as it has released
-// it. With 16 clients, a second closed loop has critical sections of random length: a library
-// may happen to poll just when sections of equal length end. In the open loop, critical
-// sections are due at a fixed average rate, however long the waits are.
+// parts. In the closed loop, each client acquires the key again as soon as it has released it.
+// With 16 clients, there is a second closed loop with critical sections of random length. If
+// all sections had the same length, a library could happen to poll just when they end. In the
+// open loop, critical sections are due at a fixed average rate, however long the waits are.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
@@ -148,8 +148,8 @@ func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
-// comeBack runs client i in a closed loop: until the time end, the client acquires the key
-// again immediately after each release.
+// comeBack runs client i in a closed loop: until end, it acquires the key again immediately
+// after each release.
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -164,8 +164,8 @@ func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration,
 	}
 }
 
-// arrivals returns the times at which each client's critical sections are due. The times
-// are random, as if the clients were independent (a Poisson process). In total, openRate
+// arrivals returns the times at which each client's critical sections are due. The times are
+// random, as if the clients were independent (a Poisson process). On average, openRate
 // critical sections are due per second. All contenders of a round get the same times.
 func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	due = make([][]time.Time, clients)
@@ -179,9 +179,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue runs client i in an open loop: each critical section begins when it is due,
-// or as soon as the client's previous one has ended. A critical section that cannot begin
-// before the time end is recorded as not granted.
+// comeWhenDue runs client i in an open loop: each critical section begins when it is due, or
+// as soon as the client's previous one has ended. A critical section that cannot begin before
+// end is recorded as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -206,8 +206,7 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
 	// If the wait ends before the library has received any reply, the error depends on the
-	// library. So any failure after the time end counts as a key that was not granted in
-	// time.
+	// library. So any failure after end means that the key was not granted in time.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -233,8 +232,8 @@ type played struct {
 	busy       float64
 }
 
-// contention measures one run of a contention scenario for the duration window. It calls
-// come, which runs the clients until the time end and calls note after each critical section.
+// contention runs a contention scenario for the duration window, and returns its measurements.
+// It calls come, which runs the clients until end and calls note after each critical section.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}

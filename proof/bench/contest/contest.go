@@ -142,10 +142,10 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches divides the contenders of a scenario into groups. The contenders of one group run
-// at the same time. If the field together of the scenario is true, all contenders form one
-// group. In a scenario that consists mostly of waiting, the quiet contenders form one group.
-// Each other contender runs alone.
+// batches divides the contenders of a scenario into groups. The contenders of one group run at
+// the same time. If s.together is true, all contenders form one group. In a scenario that
+// consists mostly of waiting, the quiet contenders form one group. Each other contender runs
+// alone.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}
@@ -203,7 +203,8 @@ type stage struct {
 	fleets []*fleet
 }
 
-// run runs the scenario on the stage and returns the result, which also contains a failure.
+// run runs the scenario on the stage and returns the result. If the run fails, the result
+// contains the error.
 func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	const patience = 3 * time.Minute // time limit of a run, longer than any scenario takes
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %v", patience))
@@ -236,8 +237,7 @@ func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	return r
 }
 
-// pings is the name of a table for plain PutItem requests, with which roundTrip measures
-// the duration of a round trip.
+// pings is the name of the table to which roundTrip writes.
 const pings = "pings"
 
 // roundTrip returns the median duration of a plain PutItem request through the meter, in

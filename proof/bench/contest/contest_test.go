@@ -34,18 +34,18 @@ func TestFindReturnsBenchmarkScenariosByName(t *testing.T) {
 		}
 	}
 	if _, err := Find("no such"); err == nil {
-		t.Error("a scenario that is not there was found")
+		t.Error("Find returned a scenario that does not exist")
 	}
 	if all, err := Find(); err != nil || len(all) != len(Scenarios()) {
 		t.Errorf("%d scenarios without a name (%v), want all", len(all), err)
 	}
 }
 
-func TestEveryLibraryInBenchmarkHasScenarioAndValidSettings(t *testing.T) {
+func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {
-			t.Errorf("%q is there twice, or does not say how it is set", c.Name)
+			t.Errorf("%q is listed twice, or its How is empty", c.Name)
 		}
 		names[c.Name] = true
 		plays := false
@@ -56,16 +56,16 @@ func TestEveryLibraryInBenchmarkHasScenarioAndValidSettings(t *testing.T) {
 			plays = true
 			set := c.settings(s)
 			if set.Lease == 0 || c.peer.Heartbeats && set.Heartbeat == 0 || !c.peer.Heartbeats && set.Heartbeat != 0 {
-				t.Errorf("%s in %s: a lease of %v, renewed each %v", c.Name, s.Name, set.Lease, set.Heartbeat)
+				t.Errorf("%s in %s: a lease of %v, renewed every %v", c.Name, s.Name, set.Lease, set.Heartbeat)
 			}
 		}
 		if !plays {
-			t.Errorf("%s never plays", c.Name)
+			t.Errorf("%s takes part in no scenario", c.Name)
 		}
 	}
 }
 
-func TestBenchmarkRunsLibrariesTogetherOnlyIfScenarioAllowsIt(t *testing.T) {
+func TestBenchmarkGroupsLibrariesThatMayRunAtOnce(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -98,7 +98,7 @@ func silent(string, ...any) {}
 func TestBenchmarkMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	r := lab.Must(contest(t, "cycle", silent).Play(t.Context()))(t)
 	if len(r.Runs) != 1 || r.Runs[0].Failed != "" {
-		t.Fatalf("runs %+v, want one of ours, as there is nothing to tune", r.Runs)
+		t.Fatalf("runs %+v, want one run: ours, tuned takes no part", r.Runs)
 	}
 	got := r.Runs[0].Tables["cycle"]
 	for figure, want := range map[string]float64{"requests": 2, "writes": 2, "reads": 0, "dollars": 1.25} {
@@ -112,12 +112,12 @@ func TestBenchmarkMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	}
 }
 
-func TestBenchmarkMeasuresContentionInOpenAndClosedLoops(t *testing.T) {
+func TestBenchmarkMeasuresOpenAndClosedLoops(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // only two of these three run, because "ours, tuned" has nothing to tune in this scenario
 	r := lab.Must(c.Play(t.Context()))(t)
 	if len(r.Runs) != 2 {
-		t.Fatalf("runs %+v, want those of two contenders", r.Runs)
+		t.Fatalf("runs %+v, want one run of each of two contenders", r.Runs)
 	}
 	for _, run := range r.Runs {
 		closed, open := run.Tables["contention-4-closed"], run.Tables["contention-4-open"]
@@ -139,11 +139,11 @@ func TestInterruptedBenchmarkReturnsResultsSoFar(t *testing.T) {
 	}
 	r, err := c.Play(ctx)
 	if !errors.Is(err, errEnough) || len(r.Runs) != 1 {
-		t.Errorf("%v with %d runs, want that of the first round", err, len(r.Runs))
+		t.Errorf("error %v with %d runs, want only the run of the first round", err, len(r.Runs))
 	}
 }
 
-func TestBenchmarkMeasuresProcessorTimeAndMemoryOfProcess(t *testing.T) {
+func TestBenchmarkMeasuresProcessorTimeAndMemory(t *testing.T) {
 	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
 		t.Errorf("this process has %d bytes", n)
 	}

@@ -20,7 +20,7 @@ type Machine struct {
 	Go         string `json:"go"`
 }
 
-// thisMachine describes this machine. It reads the files of proc(5).
+// thisMachine describes this machine. It reads files in /proc; see proc(5).
 func thisMachine() Machine {
 	return Machine{
 		Processor: procField("/proc/cpuinfo", "model name"), Processors: runtime.NumCPU(),
@@ -44,7 +44,8 @@ func firstLine(path string) string {
 	return line
 }
 
-// ticks is processor time of the whole machine, in clock ticks: in total, and spent idle.
+// ticks is the processor time of the whole machine, in clock ticks: the total, and the idle
+// part of it.
 type ticks struct{ all, idle float64 }
 
 // processors returns the processor time of all processors since the machine started.
@@ -76,7 +77,7 @@ const ticksPerSecond = 100
 
 // processorTime returns the processor time that a process has used.
 func processorTime(pid int) time.Duration {
-	const user, system = 11, 12 // indexes of the fields after the name, which ends with the last ")": a name may contain any character
+	const user, system = 11, 12 // indexes after the process name; the name may contain any character, but the last ")" ends it
 	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system {

@@ -30,7 +30,7 @@ func hundred() played {
 	}
 }
 
-func TestBenchmarkCalculatesClosedLoopFiguresFromTimesOfGrants(t *testing.T) {
+func TestClosedLoopFiguresFollowFromGrantTimes(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
@@ -48,7 +48,7 @@ func TestBenchmarkCalculatesClosedLoopFiguresFromTimesOfGrants(t *testing.T) {
 	}
 }
 
-func TestBenchmarkMeasuresWaitInOpenLoopFromDueTime(t *testing.T) {
+func TestOpenLoopWaitCountsFromDueTime(t *testing.T) {
 	p := hundred()
 	// This section was due at 5 ms, when its client was still busy with its first section.
 	// So the client did not request it.
@@ -61,30 +61,30 @@ func TestBenchmarkMeasuresWaitInOpenLoopFromDueTime(t *testing.T) {
 	}
 }
 
-func TestBenchmarkIgnoresGrantAfterEndOfMeasurement(t *testing.T) {
+func TestBenchmarkIgnoresGrantAfterMeasurement(t *testing.T) {
 	p := hundred()
 	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
 	lab.OK(t, p.alone())
-	lab.Want(t, "ms a section: one section", p.closedLoop(2)["section"], 100)
+	lab.Want(t, "ms per section, for one section", p.closedLoop(2)["section"], 100)
 }
 
-func TestBenchmarkDetectsTwoHoldersOfOneKeyAtOnce(t *testing.T) {
+func TestBenchmarkDetectsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
 	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two clients hold the key at once, because the first client holds it until 20 ms
 	err := p.alone()
 	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
-		t.Errorf("%v, want that two had the key for 5 ms", err)
+		t.Errorf("error %v, want one about two holders for 5 ms", err)
 	}
 }
 
-func TestLibrariesInSameBenchmarkRoundGetSameArrivalTimes(t *testing.T) {
+func TestLibrariesOfOneRoundGetSameArrivalTimes(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0
 	for _, due := range first {
 		n += len(due)
 		if !slices.IsSortedFunc(due, time.Time.Compare) || due[0].Before(began) || !due[len(due)-1].Before(began.Add(seconds*time.Second)) {
-			t.Error("they are not in order, or not within the time")
+			t.Error("the arrival times are not sorted, or not within the period")
 		}
 	}
 	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // a 5 % deviation is almost eight standard deviations of a Poisson process

@@ -14,7 +14,7 @@ type Scenario struct {
 	Tables []Table
 
 	clients int           // number of clients, callers or locks in the scenario; the tuned settings depend on it
-	kind    kind          // what the scenario measures; a contender without that feature is in no scenario of this kind
+	kind    kind          // what the scenario measures; a contender that lacks this feature takes part in no scenario of this kind
 	takes   time.Duration // estimated duration of a run, including the start of processes
 	// together means that all contenders run at the same time. It is set for scenarios in
 	// which clients do almost nothing but wait.
@@ -22,7 +22,7 @@ type Scenario struct {
 	play     func(context.Context, *stage) (map[string]Figures, error)
 }
 
-// kind is the subject of a scenario.
+// kind is what a scenario measures.
 type kind int
 
 const (

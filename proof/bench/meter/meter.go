@@ -24,8 +24,8 @@ func (u Usage) Minus(other Usage) Usage {
 	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
 }
 
-// Meter forwards requests to a server. It delays each request and each reply by half of the
-// distance, which is the delay of a round trip. Its methods are safe for concurrent use.
+// Meter forwards requests to a server. It delays each request by half of distance, and each
+// reply by the other half. Its methods are safe for concurrent use.
 type Meter struct {
 	Endpoint string // http://127.0.0.1:port
 

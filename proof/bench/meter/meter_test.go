@@ -66,7 +66,7 @@ func TestMeterCountsRequestsAndCapacityUnits(t *testing.T) {
 	used("a write whose condition fails", Usage{Requests: 1, Writes: 1}, func() error {
 		var failed *types.ConditionalCheckFailedException
 		if err := put(t, db); !errors.As(err, &failed) {
-			return fmt.Errorf("%w, want that its condition failed", err)
+			return fmt.Errorf("%w, want a failed condition", err)
 		}
 		return nil
 	})
@@ -80,17 +80,17 @@ func TestMeterCountsRequestsAndCapacityUnits(t *testing.T) {
 			TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: item()}}},
 		}))
 	})
-	used("a question about the table", Usage{Requests: 1}, func() error {
+	used("DescribeTable", Usage{Requests: 1}, func() error {
 		return lab.ErrorOf(db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))
 	})
 }
 
-func TestMeterDelaysRequestsByConfiguredRoundTripTime(t *testing.T) {
+func TestMeterAddsConfiguredDelayToRequest(t *testing.T) {
 	const distance = 30 * time.Millisecond
 	_, db := behind(t, distance)
 	began := time.Now()
 	lab.OK(t, put(t, db))
 	if took := time.Since(began); took < distance {
-		t.Errorf("it took %v over a distance of %v", took, distance)
+		t.Errorf("the request took %v with a delay of %v", took, distance)
 	}
 }

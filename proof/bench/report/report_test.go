@@ -28,7 +28,7 @@ func three() *contest.Results {
 		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,
 		Contenders: []contest.Described{{Name: "ours", Version: "this", How: "as it is"}, {Name: "a rival", Version: "1", How: "as it is"}},
 		Absent: []contest.Absence{
-			{Contender: "nobody's", Reason: "it is not to be had"},
+			{Contender: "nobody's", Reason: "it cannot be installed"},
 			{Scenario: "contention-4", Contender: "a third", Reason: "it <does> not wait"},
 		},
 	}
@@ -44,25 +44,25 @@ func three() *contest.Results {
 	return r
 }
 
-func TestBenchmarkReportShowsMedianSpreadAndTheoreticalLimit(t *testing.T) {
+func TestReportShowsMedianRangeAndTheoreticalLimit(t *testing.T) {
 	text := squeezed(Text(three()))
 	for _, want := range []string{
 		"### 4 clients, closed loop",
 		"| ours | 26.0 (24.0–90.0) |",
 		"| a rival | 800.0 |",
 		"| the limit | 23.0 (22.0–26.0) |", // 10 ms of work plus two round trips; a round trip took 6, 7 and 8 ms in our runs, and 6 ms in the rival's run
-		"- nobody's: it is not to be had",
+		"- nobody's: it cannot be installed",
 		"- a third: it <does> not wait",
 		"- a rival: a run failed: it fell over\n",
 		"| runs of each | 3 |",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %q:\n%s", want, text)
+			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 	for _, other := range []string{"16 clients", "said much more"} {
 		if strings.Contains(text, other) {
-			t.Errorf("it has %q, of which nothing was measured", other)
+			t.Errorf("the report contains %q", other)
 		}
 	}
 }
@@ -71,13 +71,13 @@ func TestBenchmarkReportWarnsIfMachineWasBusy(t *testing.T) {
 	const busy = "The machine was busy"
 	r := three()
 	if strings.Contains(Text(r), busy) {
-		t.Error("an idle machine is said to be busy")
+		t.Error("the report says that an idle machine was busy")
 	}
 	for i := range r.Runs {
 		r.Runs[i].Others = 0.5
 	}
 	if !strings.Contains(Text(r), busy) {
-		t.Error("nothing is said of others that have half of the machine")
+		t.Error("the report does not warn that other programs used half of the machine")
 	}
 }
 
@@ -90,7 +90,7 @@ func squeezed(text string) string {
 	return text
 }
 
-func TestBenchmarkChartHasBarsOnlyForMeasuredResults(t *testing.T) {
+func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 	p := Contention(three())
 	if len(p.Rows) != 2 || p.Rows[0].Bars[0].Median != 26 || p.Rows[0].Bars[1].Runs != 0 || p.Limit != 23 {
 		t.Fatalf("%+v", p)
@@ -100,11 +100,11 @@ func TestBenchmarkChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
 	}
 	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // only the legend, because no contender played with 16 clients
-		t.Errorf("%d boxes of the second colour, want that of the key", n)
+		t.Errorf("%d boxes of the second colour, want only the legend", n)
 	}
 	for _, want := range []string{">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<"} {
 		if !strings.Contains(svg, want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the chart lacks %q", want)
 		}
 	}
 	wellFormed(t, svg)
@@ -112,16 +112,16 @@ func TestBenchmarkChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 
 func TestChartStatesWhyLibraryWasNotMeasured(t *testing.T) {
 	r := three()
-	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it is not to be had"})
+	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it cannot be installed"})
 	svg := Contention(r).SVG()
 	wellFormed(t, svg)
-	lab.Want(t, "times that it says so", strings.Count(svg, ">not measured: nobody&#39;s: it is not to be had<"), 1)
+	lab.Want(t, "lines with this reason", strings.Count(svg, ">not measured: nobody&#39;s: it cannot be installed<"), 1)
 	if strings.Contains(svg, "a third") {
-		t.Error("it names a library that is left out of one scenario")
+		t.Error("the chart names a library that was left out of only one scenario")
 	}
 }
 
-func TestChartIsWellFormedXMLForSpecialCharactersAndNoResults(t *testing.T) {
+func TestChartIsWellFormedXML(t *testing.T) {
 	wellFormed(t, Cost(&contest.Results{}).SVG())
 	r := three()
 	r.Contenders[0].Name = `<"&`
@@ -157,7 +157,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 		text := string(b)
 		if !strings.HasPrefix(text, "by hand\n"+begin) || !strings.HasSuffix(text, end+"by hand, too\n") || strings.Contains(text, "old\n") ||
 			strings.Count(text, "### 4 clients") != 1 || strings.Count(text, "among 4 ") != 1 {
-			t.Errorf("it is\n%s", text)
+			t.Errorf("the page is\n%s", text)
 		}
 	}
 	for _, name := range []string{contended, costs} {
@@ -170,7 +170,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 	}
 }
 
-func TestBenchmarkSummaryContainsMediansAndTheoreticalLimit(t *testing.T) {
+func TestSummaryShowsMediansAndTheoreticalLimit(t *testing.T) {
 	r := three()
 	r.Runs[0].Tables["contention-4-closed"]["writes"] = 2
 	r.Runs[0].Tables["contention-4-closed"]["reads"] = 3.2
@@ -185,7 +185,7 @@ func TestBenchmarkSummaryContainsMediansAndTheoreticalLimit(t *testing.T) {
 		"| write and read units | 5 · – · – | | | 2 · – · – |",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %q:\n%s", want, text)
+			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 }

@@ -31,11 +31,11 @@ func TestQuantileReturnsOneOfMeasuredValues(t *testing.T) {
 	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
 		lab.Want(t, fmt.Sprintf("quantile %v of 1 to 100", q), Quantile(hundred, q), want)
 	}
-	lab.Want(t, "quantile 0.99 of two", Quantile([]float64{3, 8}, 0.99), 8)
-	lab.Want(t, "quantile of nothing", Quantile(nil, 0.5), 0)
+	lab.Want(t, "quantile 0.99 of two values", Quantile([]float64{3, 8}, 0.99), 8)
+	lab.Want(t, "quantile of no values", Quantile(nil, 0.5), 0)
 }
 
-func TestJainIndexIsOneForEqualSharesAndLowerForUnequal(t *testing.T) {
+func TestJainIndexIsOneOnlyForEqualShares(t *testing.T) {
 	for _, c := range []struct {
 		shares []float64
 		want   float64
@@ -49,7 +49,7 @@ func TestJainIndexIsOneForEqualSharesAndLowerForUnequal(t *testing.T) {
 	}
 }
 
-func TestOvertakenCountsLaterWaitsThatWereGrantedEarlier(t *testing.T) {
+func TestOvertakenCountsLaterWaitsGrantedEarlier(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
 		{at(0), at(9)},       // this wait began at 0; the waits that began at 1 and 3 overtook it

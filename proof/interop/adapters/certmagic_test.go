@@ -69,7 +69,7 @@ func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmag
 	return cfg, names
 }
 
-func TestCertmagicObtainsCertificateOnceForAllServers(t *testing.T) {
+func TestCertmagicServersObtainOneCertificate(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t, begins: func(context.Context, int32) error {
 			time.Sleep(3 * time.Minute) // much longer than a lease
@@ -103,23 +103,23 @@ func TestCertmagicDoesNotRetryAfterItsLockIsLost(t *testing.T) {
 		lab.Elapse(time.Hour) // certmagic repeats its attempt within this hour
 		cancel()
 		if err := <-done; err == nil {
-			t.Error("obtained")
+			t.Error("certmagic obtained a certificate without its lock")
 		}
-		lab.Want(t, "times that the authority was asked", a.asked.Load(), 1)
+		lab.Want(t, "requests to the authority", a.asked.Load(), 1)
 		if _, held := names.Held("issue_cert_example.com"); held {
-			t.Error("held after certmagic's Unlock")
+			t.Error("the lock is held after certmagic's Unlock")
 		}
 	})
 }
 
-func TestCleanUpOwnLocksOfCertmagicReleasesHeldLock(t *testing.T) {
+func TestCertmagicCleanUpReleasesHeldLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)
 		a.begins = func(ctx context.Context, _ int32) error {
 			certmagic.CleanUpOwnLocks(ctx, zap.NewNop())
 			if _, held := names.Held("issue_cert_example.com"); held {
-				t.Error("held after the end of the process")
+				t.Error("the lock is held after CleanUpOwnLocks")
 			}
 			return errors.New("the process is ending")
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-func TestIntegrationsPageQuotesCurrentSourceOfAdapters(t *testing.T) {
+func TestIntegrationsPageQuotesAdapterSource(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../../docs/integrations.md"))(t)
 	quotes := regexp.MustCompile("\\[(\\w+\\.go)\\]\\(\\.\\./proof/interop/adapters/\\w+\\.go\\)\\):\\n\\n```go\\n((?s:.*?))```").FindAllStringSubmatch(string(page), -1)
 	lab.Want(t, "files that docs/integrations.md quotes", len(quotes), 3)
@@ -23,7 +23,7 @@ func TestIntegrationsPageQuotesCurrentSourceOfAdapters(t *testing.T) {
 		source := lab.Must(os.ReadFile(quote[1]))(t)
 		for _, decl := range strings.Split(strings.TrimSpace(quote[2]), "\n\n") {
 			if !strings.Contains(string(source), "\n"+decl+"\n") {
-				t.Errorf("docs/integrations.md quotes what is not in %s:\n%s", quote[1], decl)
+				t.Errorf("docs/integrations.md quotes text that is not in %s:\n%s", quote[1], decl)
 			}
 		}
 	}

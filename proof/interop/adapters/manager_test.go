@@ -91,7 +91,7 @@ func TestControllerRuntimeManagerRunsOnlyInLeader(t *testing.T) {
 		env.Disconnect(clients[1-first])
 		lab.Elapse(time.Minute)
 		if !leads[first].Load() || terms.Load() != 3 {
-			t.Errorf("the first did not lead again, with a new manager; %d terms", terms.Load())
+			t.Errorf("the first process did not lead again with a new manager; %d terms", terms.Load())
 		}
 		cancel()
 		for range leads {
@@ -123,7 +123,7 @@ func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 			c := cron.New(cron.WithChain(Locked(t.Context(), env.Client(leasehold.Config{}), "reports", &said)))
 			lab.Must(c.AddFunc("@every 1h", func() {
 				if inside.Add(1) > 1 {
-					t.Error("two at a time")
+					t.Error("two processes run the job at the same time")
 				}
 				time.Sleep(40 * time.Minute)
 				inside.Add(-1)
@@ -157,7 +157,7 @@ func TestContextOfCronJobEndsWhenLockIsLost(t *testing.T) {
 			return nil
 		}))
 		c.Start()
-		lab.WantErr(t, "stopped by", <-stopped, leasehold.ErrLost)
+		lab.WantErr(t, "cause of the context's end", <-stopped, leasehold.ErrLost)
 		<-c.Stop().Done()
 		if err := said.failed.Load(); err == nil || !errors.Is(*err, leasehold.ErrLost) {
 			t.Errorf("logged %v", err)
@@ -220,12 +220,12 @@ func TestGooseReportsLostLock(t *testing.T) {
 	lab.WantErr(t, "migrating without the lock", lab.ErrorOf(p.Up(t.Context())), leasehold.ErrLost)
 }
 
-func TestClientDoCancelsGooseMigrationWhenLockIsLost(t *testing.T) {
+func TestDoCancelsGooseMigrationWhenLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
 		env.Steal("migrate/orders")
-		<-ctx.Done() // this line blocks the test forever if the migration's context does not end
+		<-ctx.Done() // if the migration's context did not end, this line would block forever
 		return context.Cause(ctx)
 	}}, nil)
 	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration)))(t)

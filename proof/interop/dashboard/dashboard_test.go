@@ -140,7 +140,7 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 		if a, ok := node.(*parser.AggregateExpr); ok {
 			for _, l := range a.Grouping {
 				if !has[l] {
-					t.Errorf("%s: %s: nothing has a label %s to group by", where, a, l)
+					t.Errorf("%s: %s: no selected series has the label %s", where, a, l)
 				}
 			}
 			result = append(result, a.Grouping...)
@@ -183,7 +183,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 	}
 	delete(missing, "leasehold_renew_seconds_sum") // no panel needs the sum, because the dashboard shows only quantiles of this histogram
 	if len(missing) > 0 {
-		t.Errorf("in no panel: %v", slices.Sorted(maps.Keys(missing)))
+		t.Errorf("metrics in no panel: %v", slices.Sorted(maps.Keys(missing)))
 	}
 	for _, v := range d.Templating.List {
 		if v.Type != "query" {
@@ -213,7 +213,7 @@ func TestDashboardHasFieldsThatGrafanaRequires(t *testing.T) {
 	names := map[string]bool{"__rate_interval": true, "__range": true}
 	for _, v := range d.Templating.List {
 		if names[v.Name] = true; v.Type == "query" && v.Datasource != chosen {
-			t.Errorf("variable %s is of data source %v", v.Name, v.Datasource)
+			t.Errorf("variable %s uses data source %v", v.Name, v.Datasource)
 		}
 	}
 	uses := regexp.MustCompile(`\$(\w+)`)
@@ -231,7 +231,7 @@ func TestDashboardHasFieldsThatGrafanaRequires(t *testing.T) {
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" {
-					t.Fatalf("panel %q lies on %q", p.Title, other)
+					t.Fatalf("panel %q overlaps %q", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -250,7 +250,7 @@ func TestDashboardHasFieldsThatGrafanaRequires(t *testing.T) {
 			refs[q.RefID] = true
 			for _, m := range uses.FindAllStringSubmatch(q.Expr, -1) {
 				if !names[m[1]] {
-					t.Errorf("panel %q uses $%s, which is no variable", p.Title, m[1])
+					t.Errorf("panel %q uses $%s, which is not a variable", p.Title, m[1])
 				}
 			}
 		}
@@ -276,7 +276,7 @@ func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	for name := range exported {
 		name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
 		if !strings.Contains(page, "| `"+name+"` |") {
-			t.Errorf("%s is in no table", name)
+			t.Errorf("docs/metrics.md has no table row for %s", name)
 		}
 	}
 	named := regexp.MustCompile(`\bleasehold_\w+`)

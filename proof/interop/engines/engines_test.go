@@ -71,10 +71,10 @@ func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
 				}
 			}
 			if e.Name == Dynoxide.Name && open == 0 {
-				t.Error("found no listener at all: the test looks in the wrong place")
+				t.Error("found no listener: the test checks the wrong processes")
 			}
-			// A server in a network namespace of its own must be reachable on a loopback address of
-			// this namespace.
+			// A server in a network namespace of its own must be reachable on a loopback
+			// address of the test's namespace.
 			if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
 				t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
 			}
@@ -82,8 +82,8 @@ func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
 	}
 }
 
-// onlyLoopback fails the test if the network namespace of a process has an interface
-// besides lo. In such a namespace, a program may listen on any address.
+// onlyLoopback fails the test if the network namespace of a process has an interface besides
+// lo. In a namespace with only lo, a program may listen on any address.
 func onlyLoopback(t *testing.T, pid int) {
 	t.Helper()
 	content := lab.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev")))(t)
@@ -103,7 +103,7 @@ func onlyLoopback(t *testing.T, pid int) {
 	}
 }
 
-func TestDynamoDBServerEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
+func TestDynamoDBServerEndsWhenParentIsKilled(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			parent := exec.Command(os.Args[0])
@@ -112,11 +112,11 @@ func TestDynamoDBServerEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
 			stdout := lab.Must(parent.StdoutPipe())(t)
 			lab.OK(t, parent.Start())
 			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-				t.Errorf("the parent said %q, %v", line, err)
+				t.Errorf("the parent printed %q, %v", line, err)
 			}
 			family := descendants(t, parent.Process.Pid)
 			if len(family) == 0 {
-				t.Error("the parent has no engine")
+				t.Error("the parent has no child process")
 			}
 			lab.OK(t, parent.Process.Signal(syscall.SIGKILL))
 			_ = parent.Wait() // ignores the error, which only says that the parent was killed
@@ -125,7 +125,7 @@ func TestDynamoDBServerEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
 	}
 }
 
-// hold runs in the parent process in TestDynamoDBServerEndsWhenProcessThatStartedItIsKilled.
+// hold runs in the parent process in TestDynamoDBServerEndsWhenParentIsKilled.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {
@@ -139,7 +139,7 @@ func hold(name string) {
 	select {}
 }
 
-func TestRestartedDynamoDBServerFindsTablesInSameFolder(t *testing.T) {
+func TestDynamoDBServerKeepsTablesAcrossRestart(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			e := e.In(t.TempDir())
@@ -184,13 +184,13 @@ func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 		_, err := c.engine.Install(t.Context())
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v, want it to say %q", c.engine.Name, err, want)
+				t.Errorf("%s: error %v, want one that contains %q", c.engine.Name, err, want)
 			}
 		}
 	}
 }
 
-func TestParseAddrReadsAddressesInFormatOfProcNetTCP(t *testing.T) {
+func TestParseAddrReadsFormatOfProcNetTCP(t *testing.T) {
 	for in, want := range map[string]string{
 		"0100007F:1F90":                         "127.0.0.1:8080",
 		"00000000:0050":                         "0.0.0.0:80",
@@ -201,7 +201,7 @@ func TestParseAddrReadsAddressesInFormatOfProcNetTCP(t *testing.T) {
 		}
 	}
 	if _, err := parseAddr("nonsense"); err == nil {
-		t.Error("parseAddr took nonsense for an address")
+		t.Error("parseAddr accepts nonsense")
 	}
 }
 
@@ -240,7 +240,7 @@ func gone(t *testing.T, pids []int) {
 			n, err = unix.Poll(ended, tenSeconds)
 		}
 		if n != 1 {
-			t.Errorf("process %d is still there (%v)", pid, err)
+			t.Errorf("process %d is still running (%v)", pid, err)
 		}
 	}
 }

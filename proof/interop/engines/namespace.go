@@ -50,9 +50,9 @@ func init() {
 	}
 }
 
-// beNamespace is the main function of the process in the namespace. It returns when the
-// server ends. It kills the server when stdin is closed, which the kernel does when the
-// process outside the namespace ends.
+// beNamespace is the main function of the process in the namespace. It returns when the server
+// ends. It kills the server when stdin is closed. The kernel closes stdin when the process
+// outside the namespace ends.
 func beNamespace(server []string) error {
 	runtime.LockOSThread() // this thread must not end, because the kernel would then kill the server that it has started
 	if err := loopbackUp(); err != nil {

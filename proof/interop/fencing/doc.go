@@ -1,6 +1,6 @@
 // Package fencing shows how to fence writes to PostgreSQL and to S3: a holder that has lost
-// its lock cannot overwrite the writes of a later holder. docs/recipes.md quotes the
-// package: copy the functions, because there is nothing to import.
+// its lock cannot overwrite the writes of a later holder. docs/recipes.md quotes the package.
+// Users copy its functions instead of importing it.
 //
 // Each write contains the token of its lock. The target (a row or an object) stores the
 // greatest token so far beside the data, and refuses a write with a lower token. So the

@@ -49,7 +49,7 @@ func TestSaveIndexInS3RejectsStaleToken(t *testing.T) {
 // S3 computes an ETag from the content alone. If the content did not include the token, a
 // later holder could write equal content with an equal ETag. Then S3 would accept the stale
 // holder's conditional write.
-func TestS3RejectsStaleWriterThatReadBeforeNewerWrite(t *testing.T) {
+func TestS3RejectsStaleWriteBasedOnOldRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
 		newer  string // page that the later holder writes
@@ -74,7 +74,7 @@ func TestS3RejectsStaleWriterThatReadBeforeNewerWrite(t *testing.T) {
 	}
 }
 
-func TestSaveIndexReturnsErrorIfS3ObjectHasNoToken(t *testing.T) {
+func TestSaveIndexRejectsS3ObjectWithoutToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	_, current := twoHolders(t)
@@ -82,7 +82,7 @@ func TestSaveIndexReturnsErrorIfS3ObjectHasNoToken(t *testing.T) {
 		Bucket: aws.String("state"), Key: aws.String("index.json"), Body: strings.NewReader(`{"pages":["a"]}`),
 	}))(t)
 	if err := save(t, db, current, "b"); err == nil || !strings.Contains(err.Error(), "without a token") {
-		t.Errorf("error %v, want it to say that there is no token", err)
+		t.Errorf("error %v, want one about a missing token", err)
 	}
 	if index, _ := server.index(t); !slices.Equal(index.Pages, []string{"a"}) {
 		t.Errorf("the object has pages %q", index.Pages)
@@ -127,7 +127,7 @@ func (s store) has(t *testing.T, by *leasehold.Lock, page string) {
 	index, fence := s.index(t)
 	token := strconv.FormatInt(by.Token(), 10)
 	if !slices.Equal(index.Pages, []string{page}) || index.Fence != by.Token() || fence != token {
-		t.Errorf("the object has pages %q by token %d (in the metadata %q), want %q by %s", index.Pages, index.Fence, fence, page, token)
+		t.Errorf("the object has pages %q and token %d (in the metadata %q), want %q and %s", index.Pages, index.Fence, fence, page, token)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
 // The stale write begins while the row still contains the stale token. It waits for the row
 // lock until the next holder's transaction commits. Then it must compare its token with the
 // new one.
-func TestPostgresComparesTokenAfterWaitingForRowLock(t *testing.T) {
+func TestPostgresComparesTokenOnceRowIsUnlocked(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100))
@@ -231,7 +231,7 @@ func isPriced(t *testing.T, pool *pgxpool.Pool, id, want int64, by *leasehold.Lo
 	var price, fence int64
 	lab.OK(t, pool.QueryRow(t.Context(), `SELECT price, fence FROM prices WHERE id = $1`, id).Scan(&price, &fence))
 	if price != want || fence != by.Token() {
-		t.Errorf("price %d is %d by token %d, want %d by %d", id, price, fence, want, by.Token())
+		t.Errorf("price %d is %d with token %d, want %d with %d", id, price, fence, want, by.Token())
 	}
 }
 
@@ -244,8 +244,8 @@ func lost(t *testing.T, err error) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// twoHolders returns two locks of the same key. The holder of the first lock was suspended
-// past its lease. Then another client took the key over, and holds the second lock.
+// twoHolders returns two locks of the same key. The first lock was not renewed, so its lease
+// has expired. Then another client took the key over, and holds the second lock.
 func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 	t.Helper()
 	engine := localdynamo.New()
@@ -258,10 +258,10 @@ func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 		t.Cleanup(func() { locks.Close(context.Background()) })
 		return lab.Must(locks.Acquire(t.Context(), "k", opts...))(t)
 	}
-	stale = hold(leasehold.WithoutRenewal()) // without renewals, as if the holder's process was suspended
+	stale = hold(leasehold.WithoutRenewal()) // the lock expires, as if the holder's process was suspended
 	current = hold()
 	if stale.Err() == nil || stale.Token() >= current.Token() {
-		t.Fatalf("tokens %d and then %d, the first lost: %v", stale.Token(), current.Token(), stale.Err())
+		t.Fatalf("tokens %d and then %d; error of the first lock: %v", stale.Token(), current.Token(), stale.Err())
 	}
 	return stale, current
 }

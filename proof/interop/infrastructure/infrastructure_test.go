@@ -95,11 +95,11 @@ func readTemplate(text string) (described, error) {
 	r, ok := t.Resources["LockTable"]
 	switch {
 	case !ok || len(t.Resources) != 1 || r.Type != "AWS::DynamoDB::Table" || t.Version != "2010-09-09":
-		return described{}, fmt.Errorf("no template of one table:\n%s", text)
+		return described{}, fmt.Errorf("not a template of one table:\n%s", text)
 	case r.DeletionPolicy != r.UpdateReplacePolicy || r.DeletionPolicy != "Retain" && r.DeletionPolicy != "Delete":
-		return described{}, fmt.Errorf("the table is neither kept nor deleted:\n%s", text)
+		return described{}, fmt.Errorf("the policies differ, or are neither Retain nor Delete:\n%s", text)
 	case !reflect.DeepEqual(t.Outputs["LockTableArn"].(map[string]any)["Value"], map[string]any{"Fn::GetAtt": []any{"LockTable", "Arn"}}):
-		return described{}, fmt.Errorf("no ARN is told:\n%s", text)
+		return described{}, fmt.Errorf("the template has no output for the ARN:\n%s", text)
 	}
 	p := r.Properties
 	d := described{
@@ -172,7 +172,7 @@ func readHCL(text string) (described, error) {
 	body := blocks[0].Body
 	for name := range body.Attributes {
 		if !slices.Contains([]string{"name", "billing_mode", "read_capacity", "write_capacity", "hash_key", "range_key", "deletion_protection_enabled", "tags"}, name) {
-			errs = append(errs, fmt.Errorf("%s is no argument that is expected", name))
+			errs = append(errs, fmt.Errorf("unexpected argument %s", name))
 		}
 	}
 	d := described{
@@ -194,7 +194,7 @@ func readHCL(text string) (described, error) {
 		case "point_in_time_recovery":
 			d.Recovered = is(b.Body, "enabled")
 		default:
-			errs = append(errs, fmt.Errorf("the block %s is not expected", b.Type))
+			errs = append(errs, fmt.Errorf("unexpected block %s", b.Type))
 		}
 	}
 	if tags := value(body, "tags"); tags != cty.NilVal {
@@ -250,18 +250,18 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesDefineSameTableAsCreateWithMoreProtection(t *testing.T) {
+func TestTemplatesDefineTableLikeCreate(t *testing.T) {
 	specs := map[string]table.Spec{
-		"as it comes":      {Name: "locks"},
-		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
-		"without TTL":      {Name: "locks", Layout: layout.Native{TTL: "-"}},
-		"provisioned":      {Name: "locks", ReadUnits: 5, WriteUnits: 7},
-		"protected":        {Name: "locks", DeletionProtection: true},
-		"disposable":       {Name: "locks", Disposable: true},
-		"disposed of last": {Name: "locks", Disposable: true, DeletionProtection: true},
-		"with tags":        {Name: "locks", Tags: map[string]string{"team": "billing", "cost-centre": "4711", "empty": ""}},
-		"all at once":      {Name: "a.b_c-9", Layout: layout.Native{SortKey: "s"}, ReadUnits: 1, WriteUnits: 1, DeletionProtection: true, Tags: map[string]string{"a": "b"}},
-		"of yes and of no": {Name: "true", Layout: layout.Native{PartitionKey: "null", SortKey: "on", TTL: "1e3"}, Tags: map[string]string{"no": "yes", "0x1": "~"}},
+		"defaults":                 {Name: "locks"},
+		"with a sort key":          {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
+		"without TTL":              {Name: "locks", Layout: layout.Native{TTL: "-"}},
+		"provisioned":              {Name: "locks", ReadUnits: 5, WriteUnits: 7},
+		"protected":                {Name: "locks", DeletionProtection: true},
+		"disposable":               {Name: "locks", Disposable: true},
+		"disposable and protected": {Name: "locks", Disposable: true, DeletionProtection: true},
+		"with tags":                {Name: "locks", Tags: map[string]string{"team": "billing", "cost-centre": "4711", "empty": ""}},
+		"all settings":             {Name: "a.b_c-9", Layout: layout.Native{SortKey: "s"}, ReadUnits: 1, WriteUnits: 1, DeletionProtection: true, Tags: map[string]string{"a": "b"}},
+		"names like YAML values":   {Name: "true", Layout: layout.Native{PartitionKey: "null", SortKey: "on", TTL: "1e3"}, Tags: map[string]string{"no": "yes", "0x1": "~"}},
 	}
 	for _, name := range layout.Names() {
 		l := lab.Must(layout.Parse(name))(t)
@@ -269,7 +269,7 @@ func TestTemplatesDefineSameTableAsCreateWithMoreProtection(t *testing.T) {
 	}
 	for name, spec := range specs {
 		if text := []byte(spec.Terraform()); !bytes.Equal(hclwrite.Format(text), text) {
-			t.Errorf("%s: terraform fmt would have it\n%s\nand not\n%s", name, hclwrite.Format(text), text)
+			t.Errorf("%s: terraform fmt would write\n%s\ninstead of\n%s", name, hclwrite.Format(text), text)
 		}
 		want := created(t, spec)
 		if !spec.Disposable { // the templates protect the table and its data in these three ways, but table.Create does not
@@ -286,7 +286,7 @@ func TestTemplatesDefineSameTableAsCreateWithMoreProtection(t *testing.T) {
 	}
 }
 
-func TestTemplatesPreserveSpecialCharactersInNamesAndTags(t *testing.T) {
+func TestTemplatesPreserveSpecialCharacters(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
@@ -315,20 +315,20 @@ func TestTemplatesPreserveSpecialCharactersInNamesAndTags(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s: %#v\nis to be\n%#v", program, got, want)
+				t.Fatalf("%s: %#v\nwant\n%#v", program, got, want)
 			}
 		}
 	})
 }
 
-func TestTemplateForInvalidTableSpecContainsOnlyErrorMessage(t *testing.T) {
+func TestTemplateForInvalidSpecIsErrorMessage(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 	} {
 		for program, read := range readers {
 			if d, err := read(spec); err == nil {
-				t.Errorf("%s of %+v: %+v", program, spec, d)
+				t.Errorf("%s of %+v: no error, but %+v", program, spec, d)
 			}
 		}
 		if text := spec.Terraform(); !strings.HasPrefix(text, "error: table: ") && !strings.HasPrefix(text, "error: layout: ") || strings.Count(text, "\n") != 1 {

@@ -76,7 +76,7 @@ func (p *program) said(want string) string {
 	p.t.Helper()
 	line, err := p.says.ReadString('\n')
 	if err != nil || !regexp.MustCompile("^"+want+"\n$").MatchString(line) {
-		p.t.Fatalf("said %q, %v; want %s", line, err, want)
+		p.t.Fatalf("the program printed %q, %v; want %s", line, err, want)
 	}
 	return strings.TrimSpace(line)
 }
@@ -111,24 +111,24 @@ func inEach(t *testing.T, test func(t *testing.T, m *machine, language string)) 
 	}
 }
 
-func TestPythonAndNodeProgramsHoldLockUntilWorkIsDone(t *testing.T) {
+func TestPythonAndNodeHoldLockUntilWorkIsDone(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report")
 		p.said(`granted \d+`)
 		if !m.held("report") {
-			t.Error("another was granted the key meanwhile")
+			t.Error("the key is free while the program works")
 		}
 		lab.Must(io.WriteString(p.stdin, "\n"))(t)
 		p.said("done")
 		<-p.Ended()
 		lab.OK(t, p.Err())
 		if m.held("report") {
-			t.Error("held after the end of its work")
+			t.Error("the key is held after the program has ended")
 		}
 	})
 }
 
-func TestPythonAndNodeProgramsAreNotifiedOfLostLock(t *testing.T) {
+func TestPythonAndNodeAreNotifiedOfLostLock(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "lost", "report", "-l", "1s")
 		token := strings.TrimPrefix(p.said(`granted \d+`), "granted ")
@@ -139,16 +139,16 @@ func TestPythonAndNodeProgramsAreNotifiedOfLostLock(t *testing.T) {
 	})
 }
 
-func TestLockOfKilledPythonOrNodeProgramIsFreeAtOnce(t *testing.T) {
+func TestLockOfKilledPythonOrNodeProgramIsReleased(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report", "-l", "1h")
 		p.said(`granted \d+`)
 		lab.OK(t, p.Kill())
-		lab.Want(t, "exit code behind a dead program", m.leasehold("run", "-w", "5m", "report", "--", "true"), 0)
+		lab.Want(t, "exit code of leasehold run after the kill", m.leasehold("run", "-w", "5m", "report", "--", "true"), 0)
 	})
 }
 
-func TestPythonAndNodeProgramsReportHeldKeyWithoutWaiting(t *testing.T) {
+func TestPythonAndNodeReportHeldKeyWithoutWaiting(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		first := m.start(language, "done", "report")
 		first.said(`granted \d+`)

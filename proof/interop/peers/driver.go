@@ -36,7 +36,8 @@ type Driver struct {
 	writing chan struct{} // semaphore: contains an element while a goroutine writes a request line
 }
 
-// Call is a request that was sent to a driver, with its reply once it has arrived.
+// Call is a request that was sent to a driver. It contains the reply after the reply has
+// arrived.
 type Call struct {
 	ID int64
 

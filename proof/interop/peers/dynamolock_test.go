@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-func TestDynamolockIsNotInstallableIfSourcePathIsUnset(t *testing.T) {
+func TestInstallDynamolockFailsWithoutSourcePath(t *testing.T) {
 	t.Setenv(Checkout, "")
 	lab.WantErr(t, "Install", Dynamolock.Install(t.Context()), ErrNotInstallable)
 }
 
-func TestInstallDynamolockRejectsFolderWithoutItsSource(t *testing.T) {
+func TestInstallDynamolockRejectsEmptyFolder(t *testing.T) {
 	t.Setenv(Checkout, t.TempDir())
 	if err := Dynamolock.Install(t.Context()); err == nil || errors.Is(err, ErrNotInstallable) || !strings.Contains(err.Error(), "is no checkout of dynamolock") {
 		t.Errorf("error %v", err)
@@ -29,7 +29,7 @@ func TestInstallDynamolockRejectsFolderWithoutItsSource(t *testing.T) {
 // The source in this test is a stub with the exported names of dynamolock, under the
 // module path of one major version. If the driver used any other name of dynamolock, its
 // build would fail.
-func TestDynamolockDriverIsBuiltFromSourceInGivenFolder(t *testing.T) {
+func TestDynamolockDriverIsBuiltFromGivenSource(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()
 	stub := lab.Must(os.ReadFile("testdata/dynamolock/dynamolock.go"))(t)
@@ -54,10 +54,10 @@ func TestDynamolockDriverIsBuiltFromSourceInGivenFolder(t *testing.T) {
 	waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
 	one.Release(t, held)
 	lab.Must(waiting.Await(t))(t)
-	lab.WantErr(t, "an option that it does not know", lab.ErrorOf(one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true})), ErrUnsupported)
+	lab.WantErr(t, "an option that the driver does not know", lab.ErrorOf(one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true})), ErrUnsupported)
 }
 
-func TestDynamolockVersionIsReadFromGoModOfItsSource(t *testing.T) {
+func TestDynamolockVersionIsReadFromItsGoMod(t *testing.T) {
 	checkout := t.TempDir()
 	lab.OK(t, os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600))
 	t.Setenv(Checkout, checkout)
@@ -66,7 +66,7 @@ func TestDynamolockVersionIsReadFromGoModOfItsSource(t *testing.T) {
 	}
 }
 
-func TestDynamolockDriverUsesSameAWSSDKVersionsAsLeasehold(t *testing.T) {
+func TestDynamolockDriverUsesSDKVersionsOfGoMod(t *testing.T) {
 	mod := lab.Must(os.ReadFile("../../go.mod"))(t)
 	for _, required := range dynamolockSDK {
 		if !strings.Contains(string(mod), "\n\t"+required+"\n") {

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Settings is the content of the first request to a driver, which then makes a client of
-// its lock library with these settings. If the library lacks one of the settings, the
-// driver returns an error that matches ErrUnsupported.
+// Settings is the content of the first request to a driver. The driver makes a client of its
+// lock library with these settings. If the library lacks one of the settings, the driver
+// returns an error that matches ErrUnsupported.
 type Settings struct {
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey,omitempty"` // attribute name; empty for the library's default

@@ -49,7 +49,7 @@ func TestLockLibrariesGrantHeldKeyOnlyAfterRelease(t *testing.T) {
 	})
 }
 
-func TestLockLibraryProcessAnswersCallsWhileEarlierCallWaits(t *testing.T) {
+func TestLockLibraryProcessAnswersCallsDuringWait(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -66,7 +66,7 @@ func TestLockLibraryProcessAnswersCallsWhileEarlierCallWaits(t *testing.T) {
 	})
 }
 
-func TestCallsToKilledLockLibraryProcessReturnErrEnded(t *testing.T) {
+func TestCallToKilledLibraryProcessReturnsErrEnded(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		one.Acquire(t, "k")
@@ -76,12 +76,12 @@ func TestCallsToKilledLockLibraryProcessReturnErrEnded(t *testing.T) {
 			lab.WantErr(t, "reply", lab.ErrorOf(c.Await(t)), ErrEnded)
 		}
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d", other.PID())); err == nil {
-			t.Error("the process is still there")
+			t.Error("the process is still running")
 		}
 	})
 }
 
-func TestPausedLockLibraryProcessAnswersCallWhenItContinues(t *testing.T) {
+func TestResumedLibraryProcessAnswersPendingCall(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		lab.OK(t, d.Stop())
@@ -92,7 +92,7 @@ func TestPausedLockLibraryProcessAnswersCallWhenItContinues(t *testing.T) {
 	})
 }
 
-func TestLockLibrariesReturnErrUnsupportedForMissingOperations(t *testing.T) {
+func TestLockLibrariesRejectUnsupportedOperations(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		held := d.Acquire(t, "k")
@@ -107,7 +107,7 @@ func TestLockLibrariesReturnErrUnsupportedForMissingOperations(t *testing.T) {
 		} {
 			_, err := d.Ask(t, c.r)
 			if c.can && err != nil || !c.can && !errors.Is(err, ErrUnsupported) {
-				t.Errorf("%s: %v, but what it can do is %v", c.r.Do, err, c.can)
+				t.Errorf("%s: error %v, supported: %v", c.r.Do, err, c.can)
 			}
 		}
 	})
@@ -138,7 +138,7 @@ func TestInstalledLockLibrariesHavePinnedVersions(t *testing.T) {
 		const ask = "import sys, importlib.metadata; print(importlib.metadata.version(sys.argv[1]))"
 		out, err := exec.Command(cmd.Path, "-c", ask, p.Name).Output()
 		if got := strings.TrimSpace(string(out)); err != nil || got != p.Version {
-			t.Errorf("%s is installed at %q (%v), want %s", p.Name, got, err, p.Version)
+			t.Errorf("%s is installed in version %q (%v), want %s", p.Name, got, err, p.Version)
 		}
 	}
 }
@@ -156,20 +156,20 @@ func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 		err := c.peer.Install(t.Context())
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v, want it to say %q", c.peer.Name, err, want)
+				t.Errorf("%s: error %v, want one that contains %q", c.peer.Name, err, want)
 			}
 		}
 	}
 }
 
-func TestTwoClientsOfLockLibraryInOneProcessDoNotShareLocks(t *testing.T) {
+func TestClientsInOneProcessDoNotShareLocks(t *testing.T) {
 	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
 		d := start()
 		other := lab.Must(d.Open(Patiently(t)))(t)
 		held := d.Acquire(t, "k")
 		lab.WantErr(t, "acquire by the other client", lab.ErrorOf(d.Ask(t, Request{Do: "acquire", Key: "k", Client: other})), ErrHeld)
 		if _, err := d.Ask(t, Request{Do: "release", Lock: held, Client: other}); err == nil {
-			t.Error("the other client has released what the first holds")
+			t.Error("the other client has released the first client's lock")
 		}
 		d.Release(t, held)
 		held = d.Must(t, Request{Do: "acquire", Key: "k", Client: other}).ID

@@ -81,7 +81,7 @@ func (d *Driver) Acquire(t testing.TB, key string) (lock int64) {
 func (d *Driver) Refused(t testing.TB, key string) {
 	t.Helper()
 	if _, err := d.Ask(t, Request{Do: "acquire", Key: key}); !errors.Is(err, ErrHeld) {
-		t.Errorf("%s asked for %s: %v, want it refused", d.Peer.Name, key, err)
+		t.Errorf("%s acquired %s without waiting: error %v, want ErrHeld", d.Peer.Name, key, err)
 	}
 }
 

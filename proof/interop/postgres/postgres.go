@@ -93,8 +93,8 @@ func start(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The folder from t.TempDir would not do: the path of a Unix socket may have at most
-	// 107 bytes.
+	// The path of a Unix socket may have at most 107 bytes. A path from t.TempDir could be
+	// longer.
 	dir, err := os.MkdirTemp("", "leasehold-postgres-")
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the folder of its data: %w", err)

@@ -42,14 +42,14 @@ func TestStopLeavesNoProcessOrFilesOfPostgres(t *testing.T) {
 	select {
 	case <-s.process.Ended():
 	default:
-		t.Error("its process is still there")
+		t.Error("the process is still running")
 	}
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
-		t.Errorf("its folder is still there (%v)", err)
+		t.Errorf("the folder still exists (%v)", err)
 	}
 }
 
-func TestPostgresEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
+func TestPostgresEndsWhenParentIsKilled(t *testing.T) {
 	dir := lab.Must(os.MkdirTemp("", "leasehold-"))(t) //nolint:usetesting // t.TempDir is too long: the path of a Unix socket has room for 107 bytes
 	defer os.RemoveAll(dir)
 	parent := exec.Command(os.Args[0])
@@ -61,18 +61,18 @@ func TestPostgresEndsWhenProcessThatStartedItIsKilled(t *testing.T) {
 	pid, notNumber := strconv.Atoi(strings.TrimSpace(line))
 	fd, gone := unix.PidfdOpen(pid, 0)
 	if err := errors.Join(err, notNumber, gone, parent.Process.Kill()); err != nil {
-		t.Fatalf("the parent said %q: %v", line, err)
+		t.Fatalf("the parent printed %q: %v", line, err)
 	}
 	defer unix.Close(fd)
 	_ = parent.Wait() // ignores the error, which only says that the parent was killed
 	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	const minute = 60_000
 	if n, err := unix.Poll(ended, minute); n != 1 {
-		t.Errorf("process %d is still there (%v)", pid, err)
+		t.Errorf("process %d is still running (%v)", pid, err)
 	}
 }
 
-// hold is the program of the process that TestPostgresEndsWhenProcessThatStartedItIsKilled kills.
+// hold is the program of the process that TestPostgresEndsWhenParentIsKilled kills.
 // It starts PostgreSQL, prints the process ID of PostgreSQL, and then waits.
 func hold() {
 	s, err := start(context.Background())
@@ -84,13 +84,13 @@ func hold() {
 	select {}
 }
 
-func TestPostgresInstallErrorSaysHowToInstallMissingNodeJS(t *testing.T) {
+func TestInstallErrorSaysHowToInstallMissingNodeJS(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	_, err := Install(t.Context())
 	for _, want := range []string{"npm is not on PATH", "node is not on PATH", "apt-get install npm"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want it to say %q", err, want)
+			t.Errorf("error %v, want one that contains %q", err, want)
 		}
 	}
 }

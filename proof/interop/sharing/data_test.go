@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestLeaseholdAndOtherLibrariesReadEachOthersRecords(t *testing.T) {
+func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			writer, reader := m.run(t, first), m.run(t, second)
@@ -41,7 +41,7 @@ func TestLeaseholdAndOtherLibrariesReadEachOthersRecords(t *testing.T) {
 			held := writer.Must(t, acquire)
 			reply, err := reader.Ask(t, peers.Request{Do: "get", Key: key})
 			if errors.Is(err, peers.ErrUnsupported) {
-				t.Skip(second.Name, "has nothing that reads a lock")
+				t.Skip(second.Name, "cannot read a lock")
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -105,8 +105,9 @@ type contest struct {
 }
 
 // run runs the contest until the numbers of grants have reached their minimums. The clients
-// check exclusion with files. A client that is granted a slot creates the file of the slot,
-// and fails if the file exists. It removes the file before it releases the slot.
+// check exclusion with one file for each slot. A client that is granted a slot creates its
+// file. If the file already exists, the test fails. The client removes the file before it
+// releases the slot.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver
@@ -122,17 +123,17 @@ func (c contest) run(t *testing.T, m match) {
 			for !t.Failed() && (entered.Load() < c.total || hadTheirTurns.Load() < int64(len(drivers))) {
 				held, err := d.Ask(t, peers.Request{Do: "acquire", Key: "k", Wait: 10 * time.Minute, Slots: c.slots})
 				if err != nil {
-					t.Errorf("%s, process %d, had %d turns and no more: %v", d.Peer.Name, i, counts[i], err)
+					t.Errorf("%s, process %d, failed after %d grants: %v", d.Peer.Name, i, counts[i], err)
 					return
 				}
 				file := filepath.Join(dir, c.slotOf(held))
 				f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
 				if err != nil {
-					t.Errorf("two hold the same slot: %s is in, and so is another: %v", d.Peer.Name, err)
+					t.Errorf("%s was granted a slot that another client holds: %v", d.Peer.Name, err)
 					return
 				}
 				if n := inside.Add(1); n > int64(max(c.slots, 1)) {
-					t.Errorf("%d are in, one of them %s", n, d.Peer.Name)
+					t.Errorf("%d clients hold a slot, one of them %s", n, d.Peer.Name)
 				}
 				entered.Add(1)
 				if counts[i]++; counts[i] == c.turns {
@@ -151,7 +152,7 @@ func (c contest) run(t *testing.T, m match) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d turns in %v; each %v (theirs and ours in turns)", entered.Load(), time.Since(begun).Round(time.Millisecond), counts)
+	t.Logf("%d grants in %v; of each client: %v (peer and leasehold alternate)", entered.Load(), time.Since(begun).Round(time.Millisecond), counts)
 }
 
 // slotOf returns the name of the slot that a client holds: "lock", or the name of a
@@ -166,10 +167,10 @@ func (c contest) slotOf(held peers.Reply) string {
 	return fmt.Sprint(held.Record.Slot)
 }
 
-func TestLeaseholdAndOtherLibrariesNeverHoldSameLockAtOnce(t *testing.T) {
+func TestLockLibrariesNeverHoldSameLockAtOnce(t *testing.T) {
 	matches(t, 2*time.Minute, contest{each: 4, turns: 1, total: 200}.run)
 }
 
-func TestDynamoDLMAndLeaseholdShareSemaphoreOfThreePermits(t *testing.T) {
+func TestDynamoDLMAndLeaseholdShareSemaphore(t *testing.T) {
 	with(t, peers.DynamoDLM, 2*time.Minute, contest{each: 3, slots: 3, turns: 10}.run)
 }

@@ -32,9 +32,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 }
 
 // dyndb-mutex reports a lock as acquired after every error except a failed condition. Its
-// caller may then work at the same time as the real holder. The record still names the
-// real holder, so if that is a leasehold client, its commits are still applied.
-func TestDyndbMutexReportsAcquiredLockThoughWriteWasDenied(t *testing.T) {
+// caller may then work at the same time as the real holder. The record still names the real
+// holder. If that is a leasehold client, its commits are still applied.
+func TestDyndbMutexReportsLockDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -45,7 +45,7 @@ func TestDyndbMutexReportsAcquiredLockThoughWriteWasDenied(t *testing.T) {
 			t.Errorf("error %v: the fault is gone", err)
 		}
 		if !ours.Held(t, held) {
-			t.Error("ours lost the lock")
+			t.Error("leasehold lost the lock")
 		}
 		if got, want := text(m.item(t, "k"), "holder"), text(before, "holder"); got != want {
 			t.Errorf("the holder is %q, want %q", got, want)
@@ -55,20 +55,20 @@ func TestDyndbMutexReportsAcquiredLockThoughWriteWasDenied(t *testing.T) {
 
 // The Python statement "with lock:" of python_dynamodb_lock swallows exceptions that are
 // raised inside its block.
-func TestPythonDynamoDBLockSwallowsExceptionsOfItsWithBlock(t *testing.T) {
+func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := peer.Acquire(t, "k")
 		if reply := peer.Must(t, peers.Request{Do: "with", Lock: held}); reply.Raised {
-			t.Error("the exception came out: the fault is gone")
+			t.Error("the exception left the block: the fault is gone")
 		}
 		ours.Acquire(t, "k") // succeeds, because the end of the Python block has released the key
 	})
 }
 
-// If a dynamo-dlm lock object has found its key held and did not wait, it is useless: it can
-// never acquire this key again.
-func TestDynamoDLMCannotReuseLockObjectAfterKeyWasHeld(t *testing.T) {
+// If a dynamo-dlm lock object finds its key held and does not wait, it can never acquire this
+// key again.
+func TestDynamoDLMCannotReuseRefusedLockObject(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -85,8 +85,8 @@ func TestDynamoDLMCannotReuseLockObjectAfterKeyWasHeld(t *testing.T) {
 }
 
 // A dyndb-mutex object can release any lock whose owner equals the object's name. So two
-// objects with the same name can release each other's locks. No object can release a lock
-// of leasehold, because leasehold writes an owner that is no object's name.
+// objects with the same name can release each other's locks. No object can release a lock of
+// leasehold, because the owner that leasehold writes is not the name of any object.
 func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -96,14 +96,14 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 		other.Must(t, byName)
 		held := ours.Acquire(t, "k")
 
-		lab.WantErr(t, "release of ours by a name", lab.ErrorOf(other.Ask(t, byName)), peers.ErrLost)
+		lab.WantErr(t, "release of leasehold's lock by an owner name", lab.ErrorOf(other.Ask(t, byName)), peers.ErrLost)
 		one.Refused(t, "k")
 		ours.Release(t, held)
 	})
 }
 
 // DynamoDB reads TTL values as seconds, so a value in milliseconds is far in the future.
-func TestDyndbMutexWritesTTLInMillisecondsButLeaseholdInSeconds(t *testing.T) {
+func TestLeaseholdTTLIsInSecondsUnlikeDyndbMutex(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()
@@ -126,7 +126,7 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 		before := time.Now()
 		ours.Acquire(t, "k")
 		if end := expiry(t, m, "k"); end.Before(before.Add(m.settings.Lease)) {
-			t.Errorf("the lock ends at %v, %v after it was asked for", end, end.Sub(before))
+			t.Errorf("the lock expires at %v, %v after the request", end, end.Sub(before))
 		}
 	})
 }
@@ -134,12 +134,12 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 // A release by leasehold must delete the record. If the record remained with its lease,
 // python_dynamodb_lock would wait for this lease. If the record remained without one of
 // its attributes, such as its lease, python_dynamodb_lock would return an error.
-func TestLeaseholdReleaseInPythonLayoutDeletesRecord(t *testing.T) {
+func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
 		collected := integer(t, m.item(t, "k"), "expiry_time")
-		tick(t, "a renewal moves the TTL", func() bool {
+		tick(t, "a renewal that changes the TTL", func() bool {
 			return integer(t, m.item(t, "k"), "expiry_time") > collected
 		})
 		peer.Refused(t, "k")
@@ -167,7 +167,7 @@ func TestLeaseholdReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 // If the Java client acquires a key with an update, leasehold's attributes remain in the
 // record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
 // token must be higher than all earlier ones.
-func TestGetIgnoresLeaseholdTokenLeftInRecordOfJavaClient(t *testing.T) {
+func TestGetIgnoresOldTokenInRecordOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})
@@ -176,7 +176,7 @@ func TestGetIgnoresLeaseholdTokenLeftInRecordOfJavaClient(t *testing.T) {
 		lab.Want(t, "token in the record", integer(t, m.item(t, "k"), "fencingToken"), first.Record.Token)
 		now := ours.Must(t, peers.Request{Do: "get", Key: "k"}).Record
 		if now.Token != 0 || now.Owner != theirs.Record.Owner {
-			t.Errorf("read as token %d of %s, want none, of %s", now.Token, now.Owner, theirs.Record.Owner)
+			t.Errorf("read token %d and owner %s, want no token and owner %s", now.Token, now.Owner, theirs.Record.Owner)
 		}
 		peer.Release(t, theirs.ID) // this release by the Java client deletes the record
 		second := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

@@ -58,7 +58,7 @@ func expiry(t *testing.T, m match, key string) time.Time {
 	return time.Time{}
 }
 
-func TestNoTakeoverBetweenLibrariesBeforeLeaseExpires(t *testing.T) {
+func TestLibrariesTakeOverOnlyAfterLeaseExpires(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder, waiter := m.run(t, first), m.run(t, second)
@@ -75,7 +75,7 @@ func TestNoTakeoverBetweenLibrariesBeforeLeaseExpires(t *testing.T) {
 
 			reply := granted(t, wait)
 			if reply.At.Before(earliest) {
-				t.Errorf("taken over %v before the lease was over", earliest.Sub(reply.At))
+				t.Errorf("taken over %v before the lease expired", earliest.Sub(reply.At))
 			}
 			t.Logf("taken over %v after the earliest moment", reply.At.Sub(earliest).Round(time.Millisecond))
 			waiter.Release(t, reply.ID)
@@ -97,7 +97,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 
 // Leases last an hour in this test, so none expires: only the holder's release can end the
 // wait.
-func TestWaiterAcquiresOnFirstPollAfterOtherLibraryReleases(t *testing.T) {
+func TestWaiterAcquiresOnFirstPollAfterRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder := m.run(t, first)
@@ -108,14 +108,14 @@ func TestWaiterAcquiresOnFirstPollAfterOtherLibraryReleases(t *testing.T) {
 			front.Reset()
 			operation, perLook := looks(second)
 			wait := waiter.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
-			tick(t, "the waiter looks three times", func() bool { return front.Asked(operation) >= 3*perLook })
+			tick(t, "three polls of the waiter", func() bool { return front.Asked(operation) >= 3*perLook })
 			waiting(t, wait)
 
 			released := holder.Release(t, held)
 			front.Reset()
 			reply := granted(t, wait)
 			if n := front.Asked(operation); n > perLook {
-				t.Errorf("the waiter took %d looks after the release, want at most one", n/perLook)
+				t.Errorf("the waiter polled %d times after the release, want at most once", n/perLook)
 			}
 			holder.Refused(t, key)
 			t.Logf("granted %v after the release", reply.At.Sub(released.At).Round(time.Millisecond))
@@ -124,7 +124,7 @@ func TestWaiterAcquiresOnFirstPollAfterOtherLibraryReleases(t *testing.T) {
 	})
 }
 
-func TestRenewedLockIsNotTakenOverByWaiterOfOtherLibrary(t *testing.T) {
+func TestOtherLibraryDoesNotTakeOverRenewedLock(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {
@@ -136,7 +136,7 @@ func TestRenewedLockIsNotTakenOverByWaiterOfOtherLibrary(t *testing.T) {
 			elapse(t, 3*m.settings.Lease)
 			waiting(t, wait)
 			if !holder.Held(t, held) {
-				t.Errorf("%s says that it lost the lock", first.Name)
+				t.Errorf("%s reports the lock as lost", first.Name)
 			}
 			holder.Release(t, held)
 			waiter.Release(t, granted(t, wait).ID)
@@ -144,7 +144,7 @@ func TestRenewedLockIsNotTakenOverByWaiterOfOtherLibrary(t *testing.T) {
 	})
 }
 
-func TestPausedHolderOfOtherLibraryCannotChangeNewGrant(t *testing.T) {
+func TestPausedHolderCannotChangeNextGrant(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		const key = "paused"
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -154,11 +154,11 @@ func TestPausedHolderOfOtherLibraryCannotChangeNewGrant(t *testing.T) {
 		lab.OK(t, peer.Stop())
 		reply := granted(t, wait)
 		if early := sign.Add(m.settings.Lease).Sub(reply.At); versionName(m) != "" && early > 0 {
-			t.Errorf("taken over from a paused holder %v before the lease was over", early)
+			t.Errorf("taken over from a paused holder %v before the lease expired", early)
 		}
 		lab.OK(t, peer.Continue())
 		if m.peer.Heartbeats {
-			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
+			tick(t, "the peer reports the loss", func() bool { return !peer.Held(t, late) })
 		}
 		// The peer lost its lock while its process was paused. Depending on the library, its
 		// release reports the loss (ErrLost) or succeeds.
@@ -168,11 +168,11 @@ func TestPausedHolderOfOtherLibraryCannotChangeNewGrant(t *testing.T) {
 		}
 		peer.Refused(t, key)
 		if !ours.Held(t, reply.ID) {
-			t.Error("ours lost the lock to a peer that was late")
+			t.Error("leasehold lost the lock to the resumed peer")
 		}
 		now := ours.Must(t, peers.Request{Do: "get", Key: key}).Record
 		if now == nil || now.Token != reply.Record.Token || now.Owner != reply.Record.Owner {
-			t.Errorf("the record is %+v, want still that of the grant, %+v", now, reply.Record)
+			t.Errorf("the record is %+v, want the record of the grant, %+v", now, reply.Record)
 		}
 		ours.Release(t, reply.ID)
 	})

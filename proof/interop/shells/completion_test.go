@@ -57,8 +57,8 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store acquires and releases the keys as the given owner, so that their records remain in
-// the table. One "leasehold run" acquires all keys without a line break. Each key with a
+// store acquires and releases the keys as the given owner, so that their records remain in the
+// table. A single "leasehold run" acquires all keys that have no line break. Each key with a
 // line break has its own "leasehold run".
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
@@ -73,7 +73,7 @@ func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	s.leasehold(t, owner, append(together, "--", "true")...)
 }
 
-// leasehold runs the leasehold command as another owner.
+// leasehold runs the leasehold command as the given owner.
 func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "bin", "leasehold"), args...)
@@ -93,11 +93,11 @@ func (s *scene) write(t *testing.T, name string) {
 func (s *scene) calm(t *testing.T, line string) {
 	t.Helper()
 	if _, err := os.Stat(s.intruded); err == nil {
-		t.Fatalf("with %q on the line, what somebody else has named was run", line)
+		t.Fatalf("with %q on the line, the shell ran text that another user wrote", line)
 	}
 	for _, e := range lab.Must(os.ReadDir(s.dir))(t) {
 		if !strings.HasPrefix(e.Name(), "file") {
-			t.Fatalf("with %q on the line, there is a file %q", line, e.Name())
+			t.Fatalf("with %q on the line, the shell created the file %q", line, e.Name())
 		}
 	}
 }
@@ -120,10 +120,10 @@ func (s *scene) populate(t *testing.T) {
 	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // leaves this key held, because "leasehold break" completes only held keys
 }
 
-// TestTabCompletionExecutesNoTextOfKeysOrFileNames types command lines into each shell. Pressing
+// TestTabCompletionExecutesNoKeysOrFileNames types command lines into each shell. Pressing
 // TAB, TAB again, and Enter must execute no text of a key, an owner or a file name. TAB
 // must still complete plain names.
-func TestTabCompletionExecutesNoTextOfKeysOrFileNames(t *testing.T) {
+func TestTabCompletionExecutesNoKeysOrFileNames(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {

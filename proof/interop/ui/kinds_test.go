@@ -110,11 +110,11 @@ func TestPageShowsOwnerNamesAndReasonsInQuotes(t *testing.T) {
 	lab.Must(s.client(lib.Config{Owner: strings.Repeat("o", 255)}).Acquire(t.Context(), "job"))(t)
 	p.Wait(inLock(`"` + strings.Repeat("o", 100) + "…"))
 	if long := strings.Repeat("o", 201); browser.Eval[bool](p.Page, `[...document.querySelectorAll("#lock table, .who")].some((e) => e.innerText.includes(`+js(long)+`))`) {
-		t.Error("an owner is shown whole, however long")
+		t.Error("the page shows a long owner name in full")
 	}
 }
 
-func TestPageRemovesSecretTokenFromAddressAndSetsNoCookie(t *testing.T) {
+func TestPageRemovesSecretTokenFromAddress(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	if !strings.Contains(p.url, "#token=") {
@@ -124,7 +124,7 @@ func TestPageRemovesSecretTokenFromAddressAndSetsNoCookie(t *testing.T) {
 	lab.Want(t, "cookies", browser.Eval[string](p.Page, "document.cookie"), "")
 	elsewhere := browser.Eval[[]string](p.Page, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/"))`)
 	if len(elsewhere) > 0 {
-		t.Errorf("asked others for %q", elsewhere)
+		t.Errorf("the page requested %q from other servers", elsewhere)
 	}
 	if complaints := p.Problems(); len(complaints) > 0 {
 		t.Errorf("the policy blocks %q", complaints)

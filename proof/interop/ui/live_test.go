@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is the interval at which the page reads the table, in tests whose time limits are
-// numbers of reads. polls is the time of two reads: on a busy machine, the page may need
-// one more interval to show what it has read.
+// every is the interval at which the page reads the table. polls is the time limit of tests
+// that wait for the page: two intervals. On a busy machine, the page may need one more
+// interval to show the result of a read.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second
@@ -50,7 +50,7 @@ func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 		[r.querySelector("a").textContent, r.querySelector(".c-state").textContent + " " + r.querySelector(".c-token").textContent]))`)
 	lab.Want(t, "the page shows", js(got), js(want))
 	if browser.Eval[string](p.Page, `getComputedStyle(document.querySelector(".c-layout")).display`) != "none" {
-		t.Error("there is a column of layouts, and all have the same")
+		t.Error("the page has a column of layouts, although all layouts are equal")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestPageShowsKilledHolderAsDeadAfterItsLease(t *testing.T) {
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
 	h.kill()
-	lived := time.Since(began).Seconds() // seconds that the holder lived, which are many if a busy machine shows it late
+	lived := time.Since(began).Seconds() // lifetime of the holder; long on a busy machine, which shows the lock late
 	p.WaitFor(2*time.Second+polls, says("job", "dead"))
 	p.to("?lock=job")
 	p.Wait(`document.querySelector("#lock .pill.dead") && document.querySelector(".died")`)
@@ -81,7 +81,7 @@ func TestPageShowsKilledHolderAsDeadAfterItsLease(t *testing.T) {
 		return died - lived;
 	})()`)
 	if stood <= 0 {
-		t.Errorf("it died %v pixels after it was granted", stood)
+		t.Errorf("the timeline shows the death %v pixels after the grant", stood)
 	}
 	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 5000`) // wait for more than two leases
 	const held = `Number(/^(\d+)s$/.exec(document.querySelector("[aria-label=Grants] tbody td:nth-child(5)").innerText)[1])`
@@ -120,7 +120,7 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 		`.every((w) => document.querySelector("#dialog dl").innerText.includes(w)) && !document.querySelector("#dialog pre")`)
 	p.Type("import/")
 	if !browser.Eval[bool](p.Page, `document.querySelector("#dialog button[type=submit]").disabled`) {
-		t.Error("half of the key is enough")
+		t.Error("the break button is enabled after half of the key")
 	}
 	p.Type("7\tstuck since noon\r")
 	p.Wait(`document.querySelector(".result.broken")`)
@@ -130,14 +130,14 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 	select {
 	case <-h.process.Ended():
 	case <-time.After(patience):
-		t.Error("its holder works on")
+		t.Error("the holder's process did not end")
 	}
 	me := lab.Must(user.Current())(t)
 	if out := s.run("get", "import/7", "--json"); !strings.Contains(out, `"broken":{"by":"`+me.Username+"@") {
 		t.Errorf("the record does not say that this user broke it: %s", out)
 	}
 	if said := p.server.stderr.String(); !strings.Contains(said, "broke the grant of import/7") || !strings.Contains(said, "stuck since noon") {
-		t.Errorf("the server says %q", said)
+		t.Errorf("the server printed %q", said)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
 	p.to("?lock=job")
 	p.Wait(`document.querySelector(".card")`)
 	if !browser.Eval[bool](p.Page, `document.querySelector("#lock button.danger").hidden`) {
-		t.Error("there is a button")
+		t.Error("the page shows the break button")
 	}
 }
 
@@ -186,7 +186,7 @@ func TestPageReconnectsAfterItsServerIsRestarted(t *testing.T) {
 	p.server.kill()
 	p.Wait(`/stale since \d\d:\d\d:\d\d/.test(document.getElementById("banner").textContent) && document.getElementById("live").textContent === "stale"`)
 	if !browser.Eval[bool](p.Page, says("job", h.token)) {
-		t.Error("what was known is not shown any more")
+		t.Error("the stale page no longer shows the lock")
 	}
 	again := s.start(append([]string{"ui"}, flags...)...)
 	again.line()
@@ -195,7 +195,7 @@ func TestPageReconnectsAfterItsServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageShowsHoldersAsUnknownIfTableDoesNotAnswer(t *testing.T) {
+func TestPageShowsHoldersAsUnknownDuringOutage(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")
@@ -216,13 +216,13 @@ func TestPageShowsHoldersAsUnknownIfTableDoesNotAnswer(t *testing.T) {
 	p.Wait(unknown + `.test(document.querySelector("#lock .pill").textContent) && ` + unknown + `.test(document.querySelector(".card").innerText)`)
 	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 6000`) // wait until the lease has expired
 	if browser.Eval[bool](p.Page, "amber") {
-		t.Error("a holder that nobody could look at is said to be expiring or dead")
+		t.Error("during the outage, the page showed a holder as expiring or dead")
 	}
 	lab.OK(t, s.local.process.Continue())
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 
-func TestPageAsksForNewURLIfRestartedServerHasNewSecretToken(t *testing.T) {
+func TestPageAsksForNewURLIfSecretTokenChanged(t *testing.T) {
 	s := newScene(t)
 	flags := []string{"--addr", freePort(t)}
 	p := s.ui(flags...)
@@ -245,7 +245,7 @@ func TestPageCanStopAndResumeReadingTable(t *testing.T) {
 	h := s.hold("job")
 	p.Wait(`document.getElementById("reading").textContent === "0.0 read units/s"`)
 	if browser.Eval[bool](p.Page, `Boolean(`+rowOf("job")+`)`) {
-		t.Error("it was read all the same")
+		t.Error("the page read the table although reading was stopped")
 	}
 	p.Run(`(` + set + `)("100")`)
 	p.Wait(says("job", "held", h.token))

@@ -162,7 +162,7 @@ func (r *running) line() string {
 		}
 		r.t.Fatalf("leasehold %s ended: %v\n%s", r.args, r.process.Err(), r.stderr)
 	case <-time.After(patience):
-		r.t.Fatalf("leasehold %s prints nothing\n%s", r.args, r.stderr)
+		r.t.Fatalf("leasehold %s printed nothing\n%s", r.args, r.stderr)
 	}
 	return ""
 }
@@ -183,7 +183,7 @@ func (r *running) interrupt() {
 	select {
 	case <-r.process.Ended():
 	case <-ctx.Done():
-		r.t.Fatalf("leasehold %s goes on after Ctrl-C\n%s", r.args, r.stderr)
+		r.t.Fatalf("leasehold %s still runs after Ctrl-C\n%s", r.args, r.stderr)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
-func TestArrowKeysAndEnterOpenLockOfListAndOfSearch(t *testing.T) {
+func TestArrowKeysAndEnterOpenLock(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
@@ -152,7 +152,7 @@ func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 // screenshots is the folder to which "make screenshots" writes an image of each view.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
-func TestRemainingLeaseTextFitsItsColumnAt1280By800Pixels(t *testing.T) {
+func TestRemainingLeaseTextFitsItsColumn(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("living")
@@ -181,7 +181,7 @@ func TestRemainingLeaseTextFitsItsColumnAt1280By800Pixels(t *testing.T) {
 		return cut;
 	})`)
 	for _, words := range cut {
-		t.Errorf("%q is cut", words)
+		t.Errorf("%q does not fit its column", words)
 	}
 }
 
@@ -248,6 +248,6 @@ func TestEveryViewOfPageFitsScreenAndLogsNoErrors(t *testing.T) {
 		}
 	}
 	if complaints := p.Problems(); len(complaints) > 0 {
-		t.Errorf("the page complains: %q", complaints)
+		t.Errorf("problems of the page: %q", complaints)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// eachHolder runs a test for each way to renew a lock and for each simulated failure, such
-// as an error of AWS. The failure begins one and a half renewal periods after the grant.
-// The test begins after that. seek acquires the same key with another client.
+// eachHolder runs a test for each way to renew a lock and for each simulated failure, such as
+// an error of AWS. The failure begins one and a half renewal periods after the grant, and
+// before the test. The function seek acquires the same key with another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
@@ -38,7 +38,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 	}
 }
 
-func TestHolderWithFailingRenewalsKeepsLockUntilTrustEnds(t *testing.T) {
+func TestHolderKeepsLockDuringFaultUntilTrustEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		until := lock.TrustedUntil()
 		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {
@@ -47,33 +47,33 @@ func TestHolderWithFailingRenewalsKeepsLockUntilTrustEnds(t *testing.T) {
 		lab.Elapse(time.Until(until) - time.Millisecond)
 		lab.OK(t, lock.Err())
 		if !lock.TrustedUntil().Equal(until) {
-			t.Errorf("trusted until %v, and no renewal can have succeeded since %v", lock.TrustedUntil(), until)
+			t.Errorf("trusted until %v, but no renewal can have extended %v", lock.TrustedUntil(), until)
 		}
 		lab.Elapse(2 * time.Millisecond)
 		var lost *leasehold.LostError
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Err == nil {
-			t.Fatalf("after its trust: %v", err)
+			t.Fatalf("after the end of trust: %v", err)
 		}
 		for _, part := range []string{"job", "in table locks", x.advice} {
 			if !strings.Contains(lost.Error(), part) {
-				t.Errorf("%q is missing in: %v", part, lost)
+				t.Errorf("the error lacks %q: %v", part, lost)
 			}
 		}
 		for _, target := range x.is {
 			if !errors.Is(lost.Err, target) && !errors.Is(target, leasehold.ErrTableNotFound) {
-				t.Errorf("it does not match %v: %v", target, lost.Err)
+				t.Errorf("the error does not match %v: %v", target, lost.Err)
 			}
 		}
 	})
 }
 
-func TestKeyIsNotGrantedWhileHolderWithFailingRenewalsTrustsLock(t *testing.T) {
+func TestKeyIsNotGrantedWhileHolderTrustsLock(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		granted := make(chan error, 1)
 		go func() {
 			theirs, err := seek(t.Context())
 			if lock.Err() == nil {
-				t.Error("another was granted the key while its holder trusted it")
+				t.Error("another client was granted the key while the holder trusted its lock")
 			}
 			if err == nil && theirs.Err() != nil {
 				t.Error(theirs.Err())
@@ -83,7 +83,7 @@ func TestKeyIsNotGrantedWhileHolderWithFailingRenewalsTrustsLock(t *testing.T) {
 		began := time.Now()
 		lab.OK(t, <-granted)
 		if took := time.Since(began); took > 25*time.Second {
-			t.Errorf("after %v", took)
+			t.Errorf("granted only after %v", took)
 		}
 	})
 }
@@ -100,12 +100,12 @@ func TestHolderRenewsAgainAfterFaultEnds(t *testing.T) {
 		lab.OK(t, lock.Err())
 		lab.OK(t, lock.Release(t.Context()))
 		if theirs, err := seek(t.Context()); err != nil || theirs.Token() <= lock.Token() {
-			t.Errorf("then: %v", err)
+			t.Errorf("acquire after the release: %v", err)
 		}
 	})
 }
 
-func TestWaiterKeepsWaitingOnlyIfFaultMayBeTemporary(t *testing.T) {
+func TestWaitContinuesOnlyIfFaultMayBeTemporary(t *testing.T) {
 	for kind, config := range configs {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {
@@ -119,14 +119,14 @@ func TestWaiterKeepsWaitingOnlyIfFaultMayBeTemporary(t *testing.T) {
 					select {
 					case err := <-ended:
 						if x.passes || x.denies || x.writes {
-							t.Errorf("it ended: %v", err)
+							t.Errorf("the wait ended: %v", err)
 						}
 						if op := (*leasehold.OpError)(nil); !errors.As(err, &op) {
-							t.Errorf("it ended with %v", err)
+							t.Errorf("the wait ended with %v", err)
 						}
 					default:
 						if !x.passes && !x.denies && !x.writes {
-							t.Error("it goes on, though it cannot succeed")
+							t.Error("the wait continues, although it cannot succeed")
 						}
 						s.end()
 						w.Release(s.theirs)
@@ -137,7 +137,7 @@ func TestWaiterKeepsWaitingOnlyIfFaultMayBeTemporary(t *testing.T) {
 								t.Error(err)
 							}
 						default:
-							t.Error("the key is free, and the wait goes on")
+							t.Error("the wait continues, although the key is free")
 						}
 					}
 					s.end()

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs are configurations for the two ways to renew locks.
+// configs contains a configuration for each of the two ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
 // patience is the time limit of a call while AWS, the network or the credentials fail.
@@ -24,7 +24,7 @@ func (op operation) meets(x trouble) bool {
 	return !x.writes || !op.reads || op.transacts
 }
 
-func TestCallsDuringFaultGrantNothingAndReturnErrorWithAdvice(t *testing.T) {
+func TestCallsDuringFaultReturnErrorWithAdvice(t *testing.T) {
 	var seen results
 	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
 		s.begin(x)
@@ -35,7 +35,7 @@ func TestCallsDuringFaultGrantNothingAndReturnErrorWithAdvice(t *testing.T) {
 		took := time.Since(began)
 		if !op.meets(x) {
 			if err != nil {
-				t.Errorf("it meets no trouble: %v", err)
+				t.Errorf("the failure does not affect this call: %v", err)
 			}
 			return
 		}
@@ -49,10 +49,10 @@ func TestCallsDuringFaultGrantNothingAndReturnErrorWithAdvice(t *testing.T) {
 		case err == nil:
 			t.Fatal("no error")
 		case !x.passes && took > time.Second, x.passes && took < patience, took > patience+op.grace:
-			t.Errorf("it took %v", took)
+			t.Errorf("the call took %v", took)
 		case op.watches && x.passes:
 			if !errors.Is(err, errNothing) {
-				t.Errorf("it yielded %v", err)
+				t.Errorf("the call yielded %v", err)
 			}
 			return
 		}
@@ -79,15 +79,15 @@ func cells() (n int) {
 	return n
 }
 
-// check fails the test unless err is as the documentation promises for this operation
-// during the simulated failure x.
+// check fails the test unless err is the error that the documentation promises for this
+// operation during the simulated failure x.
 func (x trouble) check(t *testing.T, op operation, err error) {
 	t.Helper()
 	var failed *leasehold.OpError
 	var commit *leasehold.CommitError
 	own := x.cancels && op.commits
 	if own && !errors.As(err, &commit) || !own && !errors.As(err, &failed) {
-		t.Errorf("of type %T: %v", err, err)
+		t.Errorf("error of type %T: %v", err, err)
 	}
 	if failed != nil && failed.Op != op.op {
 		t.Errorf("operation %q, want %q", failed.Op, op.op)
@@ -98,11 +98,11 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 		t.Errorf("unknown outcome %v: %v", unknown, err)
 	}
 	if x.passes && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it does not match the end of its context: %v", err)
+		t.Errorf("the error does not match the end of the context: %v", err)
 	}
 	for _, target := range x.is {
 		if !errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("it does not match %v: %v", target, err)
+			t.Errorf("the error does not match %v: %v", target, err)
 		}
 	}
 	advice := x.advice
@@ -118,15 +118,15 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q is missing in: %v", part, err)
+			t.Errorf("the error lacks %q: %v", part, err)
 		}
 	}
 	if strings.Contains(err.Error(), "\n") && !op.joins {
-		t.Errorf("of several lines: %q", err)
+		t.Errorf("the error has several lines: %q", err)
 	}
 	var api smithy.APIError
 	if !x.passes && !own && !errors.As(err, &api) {
-		t.Errorf("it does not keep the SDK's error: %v", err)
+		t.Errorf("the error does not wrap the SDK's error: %v", err)
 	}
 }
 
@@ -143,10 +143,10 @@ func (s *scene) recover(t *testing.T, op operation) {
 	lab.OK(t, again(t.Context(), s))
 	lab.Elapse(25 * time.Second) // wait longer than a lease
 	if !strings.Contains(op.ends, "job") && s.lock.Err() != nil {
-		t.Errorf("a lease later a lock is lost that was held: %v", s.lock.Err())
+		t.Errorf("one lease later, a held lock is lost: %v", s.lock.Err())
 	}
 	if !strings.Contains(op.ends, "left") && s.group.Err() != nil {
-		t.Errorf("a lease later locks are lost that were held: %v", s.group.Err())
+		t.Errorf("one lease later, held locks are lost: %v", s.group.Err())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		if took := time.Since(began); took < lasts || took > lasts+5*time.Second {
-			t.Errorf("it took %v, the trouble %v", took, lasts)
+			t.Errorf("the call took %v, the failure %v", took, lasts)
 		}
 		lab.Elapse(25 * time.Second) // wait longer than a lease
 		for _, held := range s.c.Held() {

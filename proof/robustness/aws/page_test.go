@@ -153,6 +153,6 @@ func (r *results) compare(t *testing.T) {
 	case *rewrite:
 		lab.OK(t, os.WriteFile(pagePath, []byte(head+begin+now+end+tail), 0o644))
 	case was != now:
-		t.Errorf("%s is not what was seen: look at the difference that -rewrite makes. Now:\n%s", pagePath, now)
+		t.Errorf("%s differs from the results: run the test with -rewrite, and read the diff. Results:\n%s", pagePath, now)
 	}
 }

@@ -33,7 +33,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 
 // The test deletes the lock table and creates it again, as an operator could do with a
 // tool.
-func TestHolderKeepsLockOfDeletedTableUntilTrustEnds(t *testing.T) {
+func TestLockOfDeletedTableIsHeldUntilTrustEnds(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)
@@ -41,12 +41,12 @@ func TestHolderKeepsLockOfDeletedTableUntilTrustEnds(t *testing.T) {
 		lab.WantErr(t, "without a table", lab.ErrorOf(s.other.Acquire(t.Context(), "job")), leasehold.ErrTableNotFound)
 		lab.Elapse(time.Until(until) - time.Millisecond)
 		if lock.Err() != nil || !lock.TrustedUntil().Equal(until) {
-			t.Errorf("before its trust was over: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
+			t.Errorf("before the end of trust: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
 		}
 		lab.Elapse(2 * time.Millisecond)
 		wantLost(t, lock, leasehold.LostExpired)
 		if err := lock.Err(); !errors.As(err, new(*types.ResourceNotFoundException)) || !strings.Contains(err.Error(), "leasehold table create") {
-			t.Errorf("it does not say what to do about the table: %v", err)
+			t.Errorf("the error gives no advice about the table: %v", err)
 		}
 		create(t, s)
 		for _, c := range []*leasehold.Client{s.c, s.other} {
@@ -147,7 +147,7 @@ func TestCallsSucceedDespiteWrongSystemClock(t *testing.T) {
 	}
 }
 
-func TestFirstAcquireSucceedsDespiteWrongSystemClock(t *testing.T) {
+func TestFirstAcquireSucceedsDespiteWrongClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		server := &clocked{wire: w.Wire()}
 		server.ahead.Store(int64(time.Hour))

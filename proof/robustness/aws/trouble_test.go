@@ -45,7 +45,7 @@ func reply(status int, kind, message string) *http.Response {
 
 // cancels returns a fault that cancels transactions of writes, with the given reason code for
 // their first item. If the code is in ofReads, the fault also cancels transactions of reads.
-// All other requests get the given other fault.
+// All other requests get the fault single.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -63,8 +63,8 @@ func cancels(code string, single lab.Fault) lab.Fault {
 // ofReads are the reasons for which DynamoDB may cancel a transaction of reads.
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
-// leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all
-// keys as unprocessed. All other requests get the given other fault.
+// leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all keys
+// as unprocessed. All other requests get the fault rest.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {
@@ -97,8 +97,7 @@ func broken(err error) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) { return nil, err }
 }
 
-// page returns a fault: an HTTP proxy answers with a page of its own, and DynamoDB does not
-// answer.
+// page returns a fault: an HTTP proxy answers with its own page instead of DynamoDB's answer.
 func page(kind, body string) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) {
 		res := lab.Refusal(http.StatusForbidden, "")

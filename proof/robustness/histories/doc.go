@@ -23,17 +23,17 @@
 //	look              at the end of the history
 //
 // A process trusts its lock from the grant until the context of the lock ends. A commit adds
-// one to a counter in DynamoDB, and a read reads it. A write goes to a target that compares
-// fencing tokens. A look reads the counter after all processes have ended.
+// one to a counter in DynamoDB, and a read returns the counter. A write goes to a target that
+// compares fencing tokens. A look reads the counter after all processes have ended.
 //
-// An acquire that failed is not in the history: it may have taken effect or not, but the
-// process never trusts a lock from it. A failed release is not in the history either. A
-// commit with an unknown outcome takes effect once, at any time after its call, or never.
+// The history omits failed acquires. A failed acquire may have taken effect, but the process
+// never trusts a lock from it. The history also omits failed releases. A commit with an
+// unknown outcome takes effect once, at any time after its call, or never.
 //
 // # What the model requires
 //
-// There must be an instant for each operation, between its beginning and its end, so that
-// the following holds if the operations take effect at these instants:
+// Each operation must have an instant between its beginning and its end. If the operations
+// take effect at these instants, the following must hold:
 //
 //	acquire   no process trusts a lock on the key; the token is higher than all earlier tokens
 //	end       the process no longer trusts its lock

@@ -99,7 +99,7 @@ func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wa
 	t.Logf("%d histories, seeds %d to %d: %v", count, first, first+count-1, tally)
 	for _, w := range wanted {
 		if tally[w] == 0 && count >= 1000 && !t.Failed() {
-			t.Errorf("no history shows any %q", w)
+			t.Errorf("no history contains %q", w)
 		}
 	}
 }

@@ -56,8 +56,8 @@ type key struct {
 // this state, and returns the state afterwards.
 //
 // A commit of unknown outcome is always possible. If its grant is no longer current, the
-// commit changes nothing. A commit of unknown outcome may also never be applied. It has no
-// end time, so the checker can place it after all other operations.
+// commit changes nothing. A commit of unknown outcome may also never be applied. Such a commit
+// has no end time, so the checker can place it after all other operations.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:
@@ -211,7 +211,7 @@ func problem(model porcupine.Model, ops []porcupine.Operation) string {
 		return ""
 	}
 	result, info := porcupine.CheckOperationsVerbose(model, ops, undecided)
-	return fmt.Sprintf("no lock could have said this (%s)\n\t%s\nto look at it: %s", result, strings.Join(lines(ops), "\n\t"), visualized(model, info))
+	return fmt.Sprintf("no correct lock returns these results (%s)\n\t%s\nvisualized in %s", result, strings.Join(lines(ops), "\n\t"), visualized(model, info))
 }
 
 func visualized(model porcupine.Model, info porcupine.LinearizationInfo) string {

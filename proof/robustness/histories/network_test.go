@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// drawn returns a random source for one random decision, which the arguments what describe.
-// The source depends only on seed and what, not on the order of goroutines.
+// drawn returns a random source for one random decision. The arguments what identify the
+// decision. The source depends only on seed and what, not on the order of goroutines.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)

@@ -24,8 +24,8 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// throttles returns a fault that throttles all requests except one of every oneIn. If oneIn
-// is zero, it throttles all requests.
+// throttles returns a fault that throttles requests. Of every oneIn requests, one succeeds. If
+// oneIn is zero, the fault throttles all requests.
 func throttles(oneIn int64) lab.Fault {
 	var n atomic.Int64
 	return func(r *lab.Request) (*http.Response, error) {
@@ -37,11 +37,11 @@ func throttles(oneIn int64) lab.Fault {
 	}
 }
 
-func TestCloseReturnsWhenContextEndsDespiteThrottledTable(t *testing.T) {
+func TestCloseOnThrottledTableEndsWithItsContext(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	const within = 5 * time.Second
 	for kind, config := range configs {
-		for name, oneIn := range map[string]int64{"all is throttled": 0, "one in 20 comes through": 20} {
+		for name, oneIn := range map[string]int64{"all requests throttled": 0, "one request in 20 succeeds": 20} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					c, wire := w.Client(config())
@@ -52,13 +52,13 @@ func TestCloseReturnsWhenContextEndsDespiteThrottledTable(t *testing.T) {
 					began := time.Now()
 					err := c.Close(ctx)
 					if took := time.Since(began); took > within {
-						t.Errorf("it took %v", took)
+						t.Errorf("Close took %v", took)
 					}
 					if err == nil && (oneIn == 0 || kind == "a lease each") {
-						t.Error("no error, though locks are left to their leases")
+						t.Error("no error, although Close did not release all locks")
 					}
 					if text := fmt.Sprint(err); err != nil && (len(text) > 500 || strings.Contains(text, "\n") || !strings.Contains(text, "throttled: raise")) {
-						t.Errorf("it says %q", text)
+						t.Errorf("the error is %q", text)
 					}
 					if left := len(c.Held()); left > 0 {
 						t.Errorf("%d locks are held by a closed client", left)
@@ -68,7 +68,7 @@ func TestCloseReturnsWhenContextEndsDespiteThrottledTable(t *testing.T) {
 					sent := len(wire.Sent())
 					lab.Elapse(time.Minute)
 					if more := len(wire.Sent()); more > 0 {
-						t.Errorf("%d requests by a closed client, %d before", more, sent)
+						t.Errorf("the closed client sent %d requests, after %d before", more, sent)
 					}
 				})
 			})

@@ -68,7 +68,7 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
+func TestAcquireReleaseCyclesDoNotLeakSockets(t *testing.T) {
 	n := max(count(t, "LEASEHOLD_CYCLES", 100_000, 50)/50, 200)
 	s := listen(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}

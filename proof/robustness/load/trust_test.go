@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs are configurations for the two ways to renew locks.
+// configs contains a configuration for each of the two ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
 // held contains locks by their keys. It is safe for concurrent use.
@@ -38,7 +38,7 @@ func (h *held) look(keys []string) {
 	h.seen++
 	for _, key := range keys {
 		lock := h.locks[key]
-		if lock == nil { // key is the row of a shared lease, so the renewal affects all locks equally: any lock will do
+		if lock == nil { // key is the row of a shared lease, so any lock of the client shows the remaining trust
 			for _, any := range h.locks {
 				lock = any
 				break
@@ -83,7 +83,7 @@ func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock
 	wg.Wait()
 }
 
-func TestThousandsOfLocksAreRenewedInFirstHalfOfTrustedTime(t *testing.T) {
+func TestLocksAreRenewedInFirstHalfOfTrustedTime(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	for kind, config := range configs {
 		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
@@ -106,7 +106,7 @@ func TestThousandsOfLocksAreRenewedInFirstHalfOfTrustedTime(t *testing.T) {
 						t.Errorf("%d locks, %d renewals", len(h.locks), h.seen)
 					}
 					if h.least < trust/2 {
-						t.Errorf("a lock had %v of its trust left, of %v", h.least, trust)
+						t.Errorf("a lock had only %v of %v of trust left", h.least, trust)
 					}
 					seen, least := h.seen, h.least
 					h.mu.Unlock()
@@ -114,14 +114,14 @@ func TestThousandsOfLocksAreRenewedInFirstHalfOfTrustedTime(t *testing.T) {
 					lab.OK(t, c.Close(t.Context()))
 					took := time.Since(began)
 					if took > 5*time.Second {
-						t.Errorf("it took %v to close", took)
+						t.Errorf("Close took %v", took)
 					}
 					t.Logf("%d locks for three leases, a round trip of %v: %d renewals, 0 lost, never less than %v of %v of trust left; closed in %v",
 						n, roundTrip, seen, least.Round(time.Millisecond), trust, took.Round(time.Millisecond))
 					other, _ := w.Client(lab.Config())
 					for _, i := range []int{0, n / 2, n - 1} {
 						if _, err := other.TryAcquire(t.Context(), fmt.Sprint("job/", i)); err != nil && kind == "a lease each" {
-							t.Errorf("after Close: %v", err)
+							t.Errorf("acquire after Close: %v", err)
 						}
 					}
 					_ = other.Close(t.Context())

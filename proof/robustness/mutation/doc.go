@@ -15,10 +15,11 @@
 //
 // # Which tests run
 //
-// For each mutant, only the tests that run through the changed place are run. A first run
-// measures this, test by test. The tests of the mutant's own package run first, then those
-// of the lock, the recipes and the simulation, each time the quick ones first. A test that
-// fails or does not end detects (kills) the mutant, and no further tests are run for it.
+// A mutant is tested only by the tests that execute the changed code. A first run measures the
+// coverage of each test to find them. The tests of the mutant's own package run first, then
+// the tests of other packages: of the lock, the recipes and the simulation. Within a package,
+// quick tests run first. A test that fails or does not end detects (kills) the mutant, and no
+// further tests run for it.
 //
 // # What survives
 //

@@ -65,12 +65,12 @@ func TestEveryMutationRuleGeneratesExpectedMutants(t *testing.T) {
 	}
 	for _, name := range names {
 		if !slices.Contains(want, name) {
-			t.Errorf("not asked for: %q", name)
+			t.Errorf("unexpected mutant %q", name)
 		}
 	}
 }
 
-func TestMutantOfCaseExpressionCountsAsCoveredWithItsSwitch(t *testing.T) {
+func TestCaseExpressionIsCoveredWithItsSwitch(t *testing.T) {
 	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	i := slices.IndexFunc(found, func(m Mutant) bool { return strings.HasPrefix(m.Name, "p.go f: case a == b") })
 	if i < 0 || found[i].Line != 14 || found[i].At != 13 {
@@ -84,7 +84,7 @@ func TestMutantsDifferFromSourceAndFromEachOther(t *testing.T) {
 	for _, m := range found {
 		text := string(m.mutated([]byte(example)))
 		if text == example || seen[text] {
-			t.Errorf("%s: no change, or one of another", m.Name)
+			t.Errorf("%s: no change, or the change of another mutant", m.Name)
 		}
 		seen[text] = true
 	}
@@ -107,7 +107,7 @@ func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 	lab.Must(readHarmless(harmlessList, real))(t)
 }
 
-func TestMutationScoreCountsUntestedMutantsAsNotKilled(t *testing.T) {
+func TestMutationScoreIncludesUntestedMutants(t *testing.T) {
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}), 80)
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 3, known: 1}), 75)
 }

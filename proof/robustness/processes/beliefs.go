@@ -21,7 +21,7 @@ type grant struct {
 	handed bool          // the previous holder handed the key over with a longer lease, which stays in force until the worker's first renewal
 	from   time.Duration // start of the worker's belief; 0 if the worker never believed that it held the key
 	last   time.Duration // time of the last event in which the worker still believed that it held the key
-	until  time.Duration // end of trust in the worker's latest event; if handed is true, not later than the worker's own lease after that event
+	until  time.Duration // end of trust in the worker's latest event; if handed is true, at most lease after that event
 	over   time.Duration // when the worker decided to release; 0 if it did not
 	lost   time.Duration // when the worker learned of the loss; 0 if it did not
 }
@@ -73,7 +73,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 				continue
 			}
 			if g.over != 0 {
-				bad(e, "belief after it was over")
+				bad(e, "belief after its end")
 			}
 			g.last, g.until = max(g.last, e.At), e.Until
 			if g.handed {
@@ -107,7 +107,7 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 			tokens[g.key] = map[int64]*grant{}
 		}
 		if other := tokens[g.key][g.token]; other != nil {
-			found = append(found, Violation{TokenBack, g.key, fmt.Sprintf("%v and %v have one token", other, g)})
+			found = append(found, Violation{TokenBack, g.key, fmt.Sprintf("%v and %v have the same token", other, g)})
 		}
 		tokens[g.key][g.token] = g
 		if g.from == 0 {
@@ -143,7 +143,7 @@ func verifyStops(events []Event, grants []*grant) (found []Violation) {
 			stills[e.Who] = append(all, still{e.At, forever})
 		case Continued:
 			if len(all) == 0 || all[len(all)-1].to != forever {
-				found = append(found, Violation{BadJournal, "", e.Who + " went on without having stopped"})
+				found = append(found, Violation{BadJournal, "", e.Who + " continued without having been suspended"})
 				continue
 			}
 			all[len(all)-1].to = e.At
@@ -156,7 +156,7 @@ func verifyStops(events []Event, grants []*grant) (found []Violation) {
 			longEnough := s.to == forever || s.to-s.from >= g.lease
 			if g.from != 0 && g.from < s.from && longEnough && g.last > s.from+g.lease {
 				found = append(found, Violation{Outlived, g.key, fmt.Sprintf(
-					"%s stood still from %v to %v and believed at %v with a lease of %v (token %d)", g.who, s.from, s.to, g.last, g.lease, g.token)})
+					"%s was suspended or dead from %v to %v, and believed at %v with a lease of %v (token %d)", g.who, s.from, s.to, g.last, g.lease, g.token)})
 			}
 		}
 	}

@@ -29,8 +29,8 @@ type errand struct {
 	Hold    time.Duration // how long CMD lasts; 0 for a random time
 }
 
-// BeCommand does what the errand in commandVariable says, and exits. If the variable is not
-// set, BeCommand returns.
+// BeCommand runs the errand in commandVariable, and exits. If the variable is not set,
+// BeCommand returns.
 func BeCommand() {
 	text := os.Getenv(commandVariable)
 	if text == "" {
@@ -48,8 +48,8 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. A CMD cannot check the lock, so for some time run simply
-// records that it believes the lock to be held. A signal ends it at once.
+// run does the work of CMD. A CMD cannot check the lock. So run only records, for some time,
+// that it believes that it holds the lock. A signal ends CMD at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)
@@ -122,8 +122,8 @@ type commandRun struct {
 // aChild is a shell script that runs CMD as a background process of the shell.
 const aChild = `"$0" & wait`
 
-// command adds a slot to the crew in which leasehold run is started again and again: a new
-// process each time the previous one has ended.
+// command adds a slot for leasehold run to the crew. Each time the process in the slot has
+// ended, the crew starts a new one.
 func (c *crew) command(r commandRun) {
 	home := c.t.TempDir()
 	c.add(true, func(who string) *exec.Cmd {

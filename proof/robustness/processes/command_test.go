@@ -42,7 +42,7 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 // Two processes run "leasehold run" for the same key, each with a command CMD. The test
 // kills or stops the process that holds the key, its watchdog or its CMD. Then the other
 // process must start its CMD, and the two CMDs must never run at the same time.
-func TestCommandsUnderLockNeverOverlapDespiteKilledProcesses(t *testing.T) {
+func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	const ownSession = `setsid "$0" & wait`
@@ -63,21 +63,21 @@ func TestCommandsUnderLockNeverOverlapDespiteKilledProcesses(t *testing.T) {
 		fault fault
 		at    time.Duration // time limit for the next grant; 0 if the next grant requires that the lease expires
 	}{
-		{"leasehold", "", kill, 0},
-		{"leasehold, and CMD is a child's child", aChild, kill, 0},
-		{"leasehold, and CMD has a session of its own", ownSession, kill, 0},
-		{"leasehold and its watchdog", "", func(t *testing.T, leasehold, _ int) {
+		{"leasehold killed", "", kill, 0},
+		{"leasehold killed, CMD is a grandchild", aChild, kill, 0},
+		{"leasehold killed, CMD has its own session", ownSession, kill, 0},
+		{"leasehold and watchdog killed", "", func(t *testing.T, leasehold, _ int) {
 			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"), leasehold)
 		}, 0},
-		{"leasehold and CMD", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, 0},
-		{"leasehold is stopped", "", stop, 0},
-		{"leasehold is stopped, and CMD has a session of its own", ownSession, stop, 0},
-		{"leasehold and CMD are stopped", "", func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGSTOP, leasehold, cmd) }, 0},
-		{"the watchdog, and then leasehold", "", watchdogFirst(syscall.SIGKILL, kill), 0},
-		{"the watchdog, and then leasehold, and CMD is a child's child", aChild, watchdogFirst(syscall.SIGKILL, kill), 0},
-		{"the watchdog is stopped, and then leasehold killed, and CMD is a child's child", aChild, watchdogFirst(syscall.SIGSTOP, kill), 0},
-		{"the watchdog, and then leasehold is stopped", "", watchdogFirst(syscall.SIGKILL, stop), 0},
-		{"CMD", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 2 * lease / 3},
+		{"leasehold and CMD killed", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, 0},
+		{"leasehold stopped", "", stop, 0},
+		{"leasehold stopped, CMD has its own session", ownSession, stop, 0},
+		{"leasehold and CMD stopped", "", func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGSTOP, leasehold, cmd) }, 0},
+		{"watchdog killed, then leasehold killed", "", watchdogFirst(syscall.SIGKILL, kill), 0},
+		{"watchdog killed, then leasehold killed, CMD is a grandchild", aChild, watchdogFirst(syscall.SIGKILL, kill), 0},
+		{"watchdog stopped, then leasehold killed, CMD is a grandchild", aChild, watchdogFirst(syscall.SIGSTOP, kill), 0},
+		{"watchdog killed, then leasehold stopped", "", watchdogFirst(syscall.SIGKILL, stop), 0},
+		{"CMD killed", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 2 * lease / 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKilledProcesses(t *testing.T) {
 			}
 			first, ok := c.watcher.await(bound, granted)
 			if !ok {
-				t.Fatal("nobody was granted the key")
+				t.Fatal("no process was granted the key")
 			}
 			cmd := lab.Must(strconv.Atoi(first.Text))(t)
 			i := 0
@@ -104,7 +104,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKilledProcesses(t *testing.T) {
 			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // tells Verify that the first run is paused from now on
 			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
 			if !ok {
-				t.Fatal("nobody else was granted the key")
+				t.Fatal("no other process was granted the key")
 			}
 			if took := next.At - since; tc.at != 0 && took > tc.at {
 				t.Errorf("the next CMD began after %v, want it at once", took)
@@ -112,7 +112,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKilledProcesses(t *testing.T) {
 			_ = leasehold.Continue() // leasehold may continue, but its CMD must do nothing
 			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
 			if got := broken(c.end()); got != nil {
-				t.Errorf("broken: %q", got)
+				t.Errorf("violated rules: %q", got)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestLocksInFileStayExclusiveDespiteFullDisk(t *testing.T) {
 		d.free()
 	}
 	if seen == 0 {
-		t.Error("nobody noticed")
+		t.Error("no worker reported the full disk")
 	}
 	verify(t, c.finish())
 }

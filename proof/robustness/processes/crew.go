@@ -31,7 +31,7 @@ type crew struct {
 	path      string // path of the journal
 	journal   *journal
 	watcher   *watcher
-	tables    *tables // the test's access to the tables, which network faults of the workers do not affect
+	tables    *tables // the test's own access to the tables; network faults of the workers do not affect it
 	locks     *leasehold.Client
 	contended []string // keys with wait queues; the test also kills and suspends the heads of these queues
 
@@ -152,8 +152,8 @@ func (s *slot) run() {
 			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
-		// the crew has asked the process to end; SIGTERM kills a process that has not yet
-		// installed its signal handler
+		// The crew has asked the process to end. SIGTERM also kills a process that has not yet
+		// installed its signal handler.
 		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM)
 		if !killed && !s.ends && !asked {
 			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
@@ -375,7 +375,7 @@ func (c *crew) stop() {
 	select {
 	case <-gone:
 	case <-time.After(time.Minute):
-		c.t.Error("a worker did not end within a minute after it was asked to")
+		c.t.Error("a worker did not end within a minute of SIGTERM")
 		c.kill()
 	}
 }

@@ -62,7 +62,7 @@ func mountDisk(t testing.TB) *disk {
 		}
 	})
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "mounted\n" {
-		t.Fatalf("the keeper of the disk said %q, %v: %s", line, err, said)
+		t.Fatalf("the process that mounts the disk printed %q, %v: %s", line, err, said)
 	}
 	return &disk{t, filepath.Join("/proc", strconv.Itoa(keeper.PID()), "root", at)}
 }
@@ -104,7 +104,7 @@ func (d *disk) fill() {
 		}
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
-		d.t.Errorf("the disk took more than it has room for, and then: %v", err)
+		d.t.Errorf("the disk is not full: %v", err)
 	}
 }
 

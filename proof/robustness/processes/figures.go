@@ -90,8 +90,8 @@ func figuresOf(events []Event) (f figures) {
 
 func (f figures) String() string {
 	return fmt.Sprintf("killed %d (%d while they held), paused %d (%d while they held), %d of these as the head of a queue, %d other faults; "+
-		"%d grants, %d of them from the dead, %d looks at a lock that was held, %d losses told, %d calls that failed; "+
-		"commits: %d landed, %d refused, %d without an answer; writes with a token: %d landed, %d refused, %d without an answer; each key was granted again within %v",
+		"%d grants, %d of them takeovers from dead holders, %d checks that found a lock held, %d losses, %d failed calls; "+
+		"commits: %d applied, %d refused, %d without an answer; writes with a token: %d applied, %d refused, %d without an answer; each key was granted again within %v",
 		f.kills, f.killedHolders, f.pauses, f.pausedHolders, f.heads, f.broken, f.grants, f.takeovers, f.beliefs, f.losses, f.denied,
 		f.landed, f.refused, f.unanswered, f.added, f.stale, f.unheard, f.again.Round(time.Millisecond))
 }

@@ -24,8 +24,8 @@ func broken(events []Event) []Rule {
 	return slices.Compact(rules)
 }
 
-// must waits for an event of the worker named who for which match returns true. It fails
-// the test if the event does not come.
+// must waits for an event of the worker who that satisfies match. It fails the test if no such
+// event comes.
 func (c *crew) must(who string, match func(Event) bool, what string) Event {
 	c.t.Helper()
 	e, ok := c.watcher.await(2*bound, func(e Event) bool { return e.Who == who && match(e) })
@@ -66,7 +66,7 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 			t.Parallel()
 			c := scene(t, flaw)
 			if got := broken(c.end()); !slices.Equal(got, want) {
-				t.Errorf("broken: %q, want %q", got, want)
+				t.Errorf("violated rules: %q, want %q", got, want)
 			}
 		})
 	}
@@ -75,7 +75,7 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 // The first worker's network fails, and the second worker takes the key over. A sound
 // worker checks its lock and stops writing. A worker that does not check continues, but a
 // target that compares tokens refuses its writes.
-func TestVerifyDetectsWritesOfWorkerThatIgnoresLostLock(t *testing.T) {
+func TestVerifyDetectsWritesAfterLostLock(t *testing.T) {
 	// next is the result of the first worker's writes after its network is restored. A sound
 	// worker writes only under a new grant.
 	next := map[Flaw]Kind{Sound: Landed, DeafToLoss: Refused, NoComparison: Landed}
@@ -91,17 +91,17 @@ func TestVerifyDetectsWritesOfWorkerThatIgnoresLostLock(t *testing.T) {
 		c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
 		n.down()
 		took := c.must(c.second(), func(e Event) bool { return e.Kind == Granted && e.Dead != "" }, "a takeover")
-		c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second")
+		c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second worker")
 		n.up()
 		up := now()
 		c.must(c.first(), func(e Event) bool {
 			return e.Kind == next[flaw] && e.Plain && e.At > up && (e.Token > took.Token) == (flaw == Sound)
-		}, "an answer to a write of the first")
+		}, "an answer to a write of the first worker")
 		return c
 	})
 }
 
-func TestVerifyDetectsWorkerThatIgnoresLostLockAfterPause(t *testing.T) {
+func TestVerifyDetectsTrustInLostLockAfterPause(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, DeafToLoss: {Outlived}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease = time.Second
 		at := place{File: t.TempDir() + "/locks.db"}
@@ -123,7 +123,7 @@ func TestVerifyDetectsWorkerThatIgnoresLostLockAfterPause(t *testing.T) {
 
 // Replies arrive late here. A worker that counts its lease from the arrival of the reply
 // trusts its lock too long: the lease in the record begins earlier.
-func TestVerifyDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
+func TestVerifyDetectsLeaseCountedFromReply(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2 * time.Second
 		server := engines.Run(t, engines.Dynoxide)
@@ -142,13 +142,13 @@ func TestVerifyDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 		}
 		c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
 		c.must(c.second(), granted, "granted")
-		c.must(c.second(), func(e Event) bool { return e.Kind == Over }, "its end")
+		c.must(c.second(), func(e Event) bool { return e.Kind == Over }, "the end of the second worker's belief")
 		return c
 	})
 }
 
 // The test pauses a worker between its read and its write of a counter.
-func TestVerifyDetectsWorkerThatWritesCounterWithoutCommit(t *testing.T) {
+func TestVerifyDetectsWriteWithoutCommit(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}
@@ -163,11 +163,11 @@ func TestVerifyDetectsWorkerThatWritesCounterWithoutCommit(t *testing.T) {
 			commits++
 		}
 		return commits == 2
-	}, "two commits of the second")
+	}, "two commits of the second worker")
 	went := now()
 	goOn()
-	c.must(c.first(), func(e Event) bool { return e.Kind == Landed && !e.Plain && e.At > went }, "the write of the first")
+	c.must(c.first(), func(e Event) bool { return e.Kind == Landed && !e.Plain && e.At > went }, "the write of the first worker")
 	if got := broken(c.end()); !slices.Contains(got, WrittenOver) {
-		t.Errorf("broken: %q, want %q", got, WrittenOver)
+		t.Errorf("violated rules: %q, want %q", got, WrittenOver)
 	}
 }

@@ -46,9 +46,8 @@ func (j *journal) write(e Event) {
 
 func (j *journal) close() { _ = j.file.Close() }
 
-// parse returns the events in text, and the number of incomplete lines. A line is
-// incomplete if its writer was killed during the write. The event of such a line counts as
-// not having happened.
+// parse returns the events in text, and the number of incomplete lines. A line is incomplete
+// if its writer was killed during the write. parse ignores such a line.
 func parse(text []byte) (events []Event, torn int) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -70,13 +70,13 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 			}
 			f := verify(t, c.finish())
 			if f.unanswered+f.unheard == 0 || f.losses == 0 || f.takeovers == 0 {
-				t.Error("nothing went unanswered, nobody lost a lock or nobody took one over: nothing was broken")
+				t.Error("the faults caused no unanswered request, no lost lock or no takeover")
 			}
 		})
 	}
 }
 
-// The test does not run on DynamoDB Local. When killed, that server has lost a write that
+// The test does not run on DynamoDB Local. When that server was killed, it lost a write that
 // it had acknowledged 5 ms earlier. No lock is safe on such a server.
 func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 	for range 4 {
 		up := now()
 		if _, ok := c.watcher.await(2*bound, func(e Event) bool { return e.Kind == Granted && e.At > up }); !ok {
-			t.Error("nothing is granted by the new server")
+			t.Error("the new server granted no key")
 		}
 		wait(time.Duration(chance.Int64N(int64(lease))))
 		c.journal.write(Event{Kind: Broke, Text: "kill -9 of the server"})
@@ -104,11 +104,11 @@ func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 		n.lead(server.Endpoint)
 	}
 	if f := verify(t, c.finish()); f.denied+f.unanswered+f.unheard == 0 {
-		t.Error("nobody noticed")
+		t.Error("no worker noticed a restart")
 	}
 }
 
-func TestNothingIsGrantedIfRestartedServerHasLostTables(t *testing.T) {
+func TestNothingIsGrantedAfterServerLosesTables(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 4
 	server := engines.Run(t, engines.Dynoxide)
@@ -134,7 +134,7 @@ func TestNothingIsGrantedIfRestartedServerHasLostTables(t *testing.T) {
 		}
 		return len(said) == workers
 	}); !ok {
-		t.Errorf("%d of %d workers said that there is no such table", len(said), workers)
+		t.Errorf("%d of %d workers reported a missing table", len(said), workers)
 	}
 	wait(lease) // wait until no holder trusts its lock
 	asked := map[string]time.Duration{}

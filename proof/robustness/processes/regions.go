@@ -35,12 +35,12 @@ const (
 	serves      way = ""
 	refused     way = "connections refused"
 	noAddress   way = "no address"
-	blackHole   way = "requests let go of"
-	stopped     way = "requests held up until the end"
+	blackHole   way = "requests dropped"
+	stopped     way = "requests delayed until the fault ends"
 	serverError way = "500"
 	unavailable way = "503"
 	slow        way = "answers after 2 s"
-	isolated    way = "writes and strong reads let go of"
+	isolated    way = "writes and strong reads dropped"
 	sluggish    way = "answers after 1.2 s" // answers slowly, but does not count as dark
 )
 
@@ -266,5 +266,5 @@ func (r *region) described(table string) string {
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"said by the test"}`, code)
+	_, _ = fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"simulated by the test"}`, code)
 }

@@ -54,7 +54,7 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 			}
 			f := c.endRegions()
 			if f.lost > 0 || f.failed > 0 || f.release > longestRelease {
-				t.Errorf("%d lost, %d releases failed, one took %v", f.lost, f.failed, f.release)
+				t.Errorf("%d locks lost, %d releases failed, the longest release took %v", f.lost, f.failed, f.release)
 			}
 			if f.moves < f.broken/3 {
 				t.Errorf("only %d moves while Regions were dark %d times", f.moves, f.broken)
@@ -63,13 +63,13 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestLocksSurviveFaultOfHomeRegionIfClientKnowsOtherRegion is not parallel to other tests: it
+// TestLocksInSeveralRegionsSurviveHomeOutage does not run in parallel with other tests. It
 // counts how often processes leave a Region, and on a busy machine they leave more often.
-func TestLocksSurviveFaultOfHomeRegionIfClientKnowsOtherRegion(t *testing.T) {
+func TestLocksInSeveralRegionsSurviveHomeOutage(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
-	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
-	t.Run("home flaps", regionThatFlapsIsLeftOnce)
-	t.Run("all are slow", regionsThatAreAllSlowAreLeftOnce)
+	t.Run("process starts in outage", processThatStartsInOutageOfHomeIsGranted)
+	t.Run("home fails repeatedly", regionThatFlapsIsLeftOnce)
+	t.Run("all Regions are slow", regionsThatAreAllSlowAreLeftOnce)
 }
 
 // The host name of the home Region does not resolve for longer than a lease. Processes that
@@ -122,9 +122,9 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 		}
 		asked := first(Asked)
 		took := first(Granted) - asked
-		t.Logf("%s: granted %v after a start", w, took.Round(time.Millisecond))
+		t.Logf("%s: granted %v after the process started", w, took.Round(time.Millisecond))
 		if took > 5*time.Second {
-			t.Errorf("%s: granted %v after a start", w, took)
+			t.Errorf("%s: granted %v after the process started", w, took)
 		}
 		home.lighten()
 	}
@@ -220,7 +220,7 @@ type regionFigures struct {
 	release time.Duration // duration of the longest release
 	trust   time.Duration // shortest remaining trust of a lock after its first renewal, in a process that was not killed
 	first   time.Duration // shortest remaining trust of a lock before its first renewal; separate, because the lease of a hand-over is shorter
-	moves   int           // number of moves between Regions, without the first of each process
+	moves   int           // number of moves between Regions; the first event of each process does not count
 }
 
 func (f regionFigures) String() string {

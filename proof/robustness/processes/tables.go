@@ -140,8 +140,8 @@ func itemKey(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{keyName: text(name)}
 }
 
-// readCount reads the counter of a key with lock.Read, which returns what all earlier
-// holders and this holder have committed.
+// readCount reads the counter of a key with lock.Read. The result includes all commits of
+// earlier holders and of this holder.
 func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 // keysOf returns the first n of the keys that the workers of a crew use.
 func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
 
-// share splits n into the number of parts given by of, and returns part i.
+// share divides n into parts whose number is of, and returns the size of part i.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
-// Some of the killed or paused waiters are at the head of the queue: the holder hands the key
-// to a process that is paused, or that is about to die.
-func TestLocksStayExclusiveDespiteKilledAndPausedWaiters(t *testing.T) {
+// The test kills and pauses waiters too. Some of them are at the head of a queue. So a holder
+// hands the key to a process that is paused, or that is about to die.
+func TestLocksStayExclusiveDespiteFaultsOfWaiters(t *testing.T) {
 	t.Parallel()
-	// TestLocksStayExclusiveDespiteKilledAndPausedProcesses has five scenes, too. Each test
-	// divides the configured numbers of kills and pauses evenly between its scenes.
+	// As in TestLocksStayExclusiveDespiteKillsAndPauses, each scene gets a fifth of the
+	// configured numbers of kills and pauses.
 	const scenes, workers, atATime = 5, 8, 4
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
@@ -40,10 +40,10 @@ func TestLocksStayExclusiveDespiteKilledAndPausedWaiters(t *testing.T) {
 				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
 			}
 			if f.heads < (k+p)/5 {
-				t.Errorf("only %d of %d faults met the head of a queue", f.heads, k+p)
+				t.Errorf("only %d of %d faults hit the head of a queue", f.heads, k+p)
 			}
 			if holders := f.killedHolders + f.pausedHolders; holders < (k+p)/5 {
-				t.Errorf("only %d of %d faults met a holder", holders, k+p)
+				t.Errorf("only %d of %d faults hit a holder", holders, k+p)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestLocksStayExclusiveDespiteKilledAndPausedWaiters(t *testing.T) {
 	})
 }
 
-func TestLocksStayExclusiveDespiteKilledAndPausedProcesses(t *testing.T) {
+func TestLocksStayExclusiveDespiteKillsAndPauses(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
@@ -79,7 +79,7 @@ func TestLocksStayExclusiveDespiteKilledAndPausedProcesses(t *testing.T) {
 				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
 			}
 			if f.killedHolders < k/4 || f.pausedHolders < p/4 {
-				t.Errorf("only %d kills and %d pauses of holders: too few to say anything", f.killedHolders, f.pausedHolders)
+				t.Errorf("too few faults of holders: %d kills and %d pauses", f.killedHolders, f.pausedHolders)
 			}
 		})
 	}

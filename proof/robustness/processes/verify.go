@@ -14,13 +14,13 @@ type Rule string
 
 // Values of Rule.
 const (
-	TwoBelieve      Rule = "two believe in one key"
-	TokenBack       Rule = "a token is not above the one before"
-	Outlived        Rule = "a belief outlives the lease of one that stood still or died"
-	WriteLost       Rule = "an acknowledged write is not there"
-	RefusedLanded   Rule = "a refused write is there"
-	WrittenOver     Rule = "a commit was written over"
-	WrittenTwice    Rule = "a write is there more often than it was sent"
+	TwoBelieve      Rule = "two workers believe that they hold one key"
+	TokenBack       Rule = "a token is not higher than the previous one"
+	Outlived        Rule = "a belief outlives the lease of a suspended or dead process"
+	WriteLost       Rule = "an acknowledged write is lost"
+	RefusedLanded   Rule = "a refused write was applied"
+	WrittenOver     Rule = "a commit was overwritten"
+	WrittenTwice    Rule = "a write was applied more often than it was sent"
 	StaleLanded     Rule = "a stale token was accepted"
 	CountWrong      Rule = "the count differs from the writes"
 	NotGrantedAgain Rule = "a key was not granted again"

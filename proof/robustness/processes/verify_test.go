@@ -59,8 +59,8 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // Worker a was handed the key with a longer lease than its own. Its first renewal sets its
 // own lease. Even if a was killed before it recorded that renewal, Verify must allow the
 // next grant once a's own lease has passed.
-func TestVerifyLimitsTrustToWorkersLeaseIfHandOverLeaseIsLonger(t *testing.T) {
-	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
+func TestVerifyLimitsTrustToWorkersOwnLease(t *testing.T) {
+	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()
 			if died {
@@ -106,56 +106,56 @@ func TestVerifyReportsWhichRuleJournalViolates(t *testing.T) {
 		rule  Rule
 		spoil func(j *spoiled)
 	}{
-		{"granted while the dead one's trust lasted", TwoBelieve, func(j *spoiled) { j.at("b", Granted, "").At = 959 * ms }}, // worker a trusts its lock until 960 ms
-		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(j *spoiled) {
+		{"granted while a dead holder's trust lasts", TwoBelieve, func(j *spoiled) { j.at("b", Granted, "").At = 959 * ms }}, // worker a trusts its lock until 960 ms
+		{"granted during the own lease of a holder after a hand-over", TwoBelieve, func(j *spoiled) {
 			j.remove("a", Believes, "")
 			j.at("a", Granted, "").Until = 1500 * ms // after the end of the lease, which lasts one second
 			j.at("b", Granted, "").At = 1009 * ms
 		}},
-		{"believed on after another was granted", TwoBelieve, func(j *spoiled) {
+		{"a belief after another worker's grant", TwoBelieve, func(j *spoiled) {
 			j.add(Event{At: 1105 * ms, Who: "a", Kind: Believes, Grant: 1, Token: 11, Until: 1105 * ms})
 		}},
-		{"believed on in the shadow of a shorter belief", TwoBelieve, func(j *spoiled) {
+		{"a belief without an end that overlaps the next grant", TwoBelieve, func(j *spoiled) {
 			j.add(Event{At: 2420 * ms, Who: "c", Kind: Believes, Grant: 1, Token: 13, Until: 2600 * ms})
 			j.remove("c", Over, "")
 		}},
-		{"a trust that is said to last longer than it does", TwoBelieve, func(j *spoiled) { j.at("a", Believes, "").Until = 1101 * ms }},
-		{"no belief ends with a pause", TwoBelieve, func(j *spoiled) { j.at("b", Believes, "").Until = 2201 * ms }},
+		{"a reported trust that overlaps the next grant", TwoBelieve, func(j *spoiled) { j.at("a", Believes, "").Until = 1101 * ms }},
+		{"a belief that continues during a pause", TwoBelieve, func(j *spoiled) { j.at("b", Believes, "").Until = 2201 * ms }},
 		{"a smaller token", TokenBack, func(j *spoiled) { j.at("c", Granted, "").Token = 10 }},
-		{"a token twice", TokenBack, func(j *spoiled) { j.at("c", Granted, "").Token = 12 }},
-		{"a token of a grant that was lost before the first look", TokenBack, func(j *spoiled) {
+		{"two grants with one token", TokenBack, func(j *spoiled) { j.at("c", Granted, "").Token = 12 }},
+		{"the token of a grant lost before its first check", TokenBack, func(j *spoiled) {
 			j.add(Event{At: 2405 * ms, Who: "d", Kind: Lost, Grant: 1, Token: 13})
 		}},
-		{"believes after a pause past the lease", Outlived, func(j *spoiled) {
+		{"a belief after a pause longer than the lease", Outlived, func(j *spoiled) {
 			e := j.at("b", Lost, "")
 			e.Kind, e.Until = Believes, e.At
 		}},
-		{"lives on after the death of the one who held for it", Outlived, func(j *spoiled) {
+		{"a belief after the process was killed", Outlived, func(j *spoiled) {
 			j.events = slices.DeleteFunc(j.events, func(e Event) bool { return e.Who != "a" })
 			j.add(Event{At: 1081 * ms, Who: "a", Kind: Believes, Grant: 1, Token: 11})
 		}},
 		{"an acknowledged commit is lost", WriteLost, func(j *spoiled) { j.remove("b", Receipt, "b/1") }},
 		{"an acknowledged write with a token is lost", WriteLost, func(j *spoiled) { j.at("c", Share, "").N = 0 }},
-		{"a write with a token is there twice", WrittenTwice, func(j *spoiled) { j.at("a", Share, "").N = 2 }},
-		{"a refused write with a token is there", WrittenTwice, func(j *spoiled) {
+		{"a write with a token is counted twice", WrittenTwice, func(j *spoiled) { j.at("a", Share, "").N = 2 }},
+		{"a refused write with a token is counted", WrittenTwice, func(j *spoiled) {
 			j.add(Event{At: 2402 * ms, Who: "b", Kind: Share, Plain: true, N: 1})
 		}},
-		{"a refused commit is there", RefusedLanded, func(j *spoiled) {
+		{"a refused commit is applied", RefusedLanded, func(j *spoiled) {
 			j.add(Event{At: 2402 * ms, Kind: Receipt, Write: "b/3", N: 4, Token: 13})
 		}},
-		{"two commits counted one number", WrittenOver, func(j *spoiled) { j.at("b", Receipt, "b/1").N = 2 }},
-		{"the counter went back", CountWrong, func(j *spoiled) { j.at("", Count, "").N = 2 }},
-		{"the counter left out a number", CountWrong, func(j *spoiled) { j.at("b", Receipt, "b/1").N, j.at("", Count, "").N = 4, 4 }},
-		{"the sum is not that of its parts", CountWrong, func(j *spoiled) { j.at("", Sum, "").N = 4 }},
-		{"a commit of an earlier grant after one of a later", StaleLanded, func(j *spoiled) {
+		{"two commits wrote the same count", WrittenOver, func(j *spoiled) { j.at("b", Receipt, "b/1").N = 2 }},
+		{"the counter is too low", CountWrong, func(j *spoiled) { j.at("", Count, "").N = 2 }},
+		{"the counter skipped a number", CountWrong, func(j *spoiled) { j.at("b", Receipt, "b/1").N, j.at("", Count, "").N = 4, 4 }},
+		{"the sum differs from its parts", CountWrong, func(j *spoiled) { j.at("", Sum, "").N = 4 }},
+		{"a commit of an earlier grant after a commit of a later grant", StaleLanded, func(j *spoiled) {
 			j.at("a", Receipt, "a/3").N, j.at("b", Receipt, "b/1").N = 3, 2
 		}},
-		{"a write with an old token after one with a newer", StaleLanded, func(j *spoiled) {
+		{"a write with an old token after a write with a newer token", StaleLanded, func(j *spoiled) {
 			j.at("b", Refused, "b/2").Kind = Landed
 			j.add(Event{At: 2402 * ms, Who: "b", Kind: Share, Plain: true, N: 1})
 		}},
-		{"nobody had the key again", NotGrantedAgain, func(j *spoiled) { j.events = j.events[:len(j.events)-1] }},
-		{"the key was had again too late", NotGrantedAgain, func(j *spoiled) { j.events[len(j.events)-1].At = 2401*ms + 2*time.Second + 1 }},
+		{"the key is not granted again", NotGrantedAgain, func(j *spoiled) { j.events = j.events[:len(j.events)-1] }},
+		{"the key is granted again too late", NotGrantedAgain, func(j *spoiled) { j.events[len(j.events)-1].At = 2401*ms + 2*time.Second + 1 }},
 		{"an answer without a request", BadJournal, func(j *spoiled) { j.remove("a", Sent, "a/1") }},
 		{"a belief without a grant", BadJournal, func(j *spoiled) { j.remove("a", Granted, "") }},
 		{"a belief after its end", BadJournal, func(j *spoiled) {

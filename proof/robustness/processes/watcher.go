@@ -81,7 +81,7 @@ func (w *watcher) take(appended []byte) {
 	}
 }
 
-// holders returns a map from each worker that believes it holds a key to that key.
+// holders returns the keys that workers believe that they hold, by the worker's name.
 func (w *watcher) holders() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,16 +26,16 @@ type Flaw string
 
 // Values of Flaw. Verify must detect the violations that each flaw causes.
 const (
-	Sound           Flaw = ""                       // the worker has no flaw
-	DeafToLoss      Flaw = "deaf to loss"           // the worker continues to work after it has learned that its lock is lost
-	TrustsFromReply Flaw = "trusts from the reply"  // the worker counts its lease from the reply, instead of from the request, and without a margin
-	Unfenced        Flaw = "writes without a fence" // the worker writes the counter without Commit
-	NoComparison    Flaw = "has no tokens compared" // the worker's writes are not conditional on the token, and it continues to work after a loss
+	Sound           Flaw = ""                                // the worker has no flaw
+	DeafToLoss      Flaw = "ignores a lost lock"             // the worker continues to work after it has learned that its lock is lost
+	TrustsFromReply Flaw = "counts its lease from the reply" // the worker counts its lease from the reply, instead of from the request, and without a margin
+	Unfenced        Flaw = "writes without a fence"          // the worker writes the counter without Commit
+	NoComparison    Flaw = "writes without a token check"    // the worker's writes are not conditional on the token, and it continues to work after a loss
 )
 
 func (f Flaw) String() string {
 	if f == Sound {
-		return "does nothing wrong"
+		return "no flaw"
 	}
 	return string(f)
 }
@@ -187,9 +187,9 @@ type held struct {
 	unsure  bool // the last commit got no reply; DynamoDB may still apply it while the grant is current
 }
 
-// believes checks whether the lock is held, and records an event of the given kind or, if
-// the lock is lost, of kind Lost. Successive calls check by Err, Context and Bind of the
-// lock in turn: each must be right even just after the process was suspended.
+// believes checks whether the lock is held, and records an event of the given kind or, if the
+// lock is lost, of kind Lost. Successive calls use the lock's methods Err, Context and Bind in
+// turn. Each must report a loss even just after the process was suspended.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error
@@ -285,8 +285,8 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 const hasRead = "has read, and is about to write"
 
 // answer returns the kind of event for the error of a write. promised is true for a commit:
-// then any error but ErrUnknownOutcome means that nothing was written. For any other write,
-// only errStale proves that.
+// any error of a commit except ErrUnknownOutcome proves that nothing was written. For another
+// write, only errStale proves it.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:

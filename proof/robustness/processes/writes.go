@@ -63,7 +63,7 @@ func verifyCommits(events []Event) []Violation {
 			}
 			counted[e.Key][e.N] = e.Write
 			if writes[e.Write] == nil {
-				found = append(found, Violation{BadJournal, e.Key, e.Write + " has a receipt and was never sent"})
+				found = append(found, Violation{BadJournal, e.Key, e.Write + " has a receipt but was never sent"})
 			}
 		case Count:
 			if !e.Plain {
@@ -87,7 +87,7 @@ func verifyCommits(events []Event) []Violation {
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		last := counts[key]
 		if n := int64(len(counted[key])); n != last.N {
-			found = append(found, Violation{CountWrong, key, fmt.Sprintf("%d commits, and the counter says %d", n, last.N)})
+			found = append(found, Violation{CountWrong, key, fmt.Sprintf("%d commits, but the counter is %d", n, last.N)})
 		}
 		var token int64
 		for n := int64(1); n <= last.N; n++ {

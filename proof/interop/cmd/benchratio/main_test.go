@@ -26,7 +26,7 @@ PASS
 	lab.OK(t, compare(strings.NewReader(in), &out))
 	got := out.String()
 	if !strings.HasPrefix(got, in) {
-		t.Errorf("the output does not begin with what was read:\n%s", got)
+		t.Errorf("the output does not begin with the input:\n%s", got)
 	}
 	want := []string{"1", "3", "50000", "16667", "3.0"}
 	var row []string
@@ -37,11 +37,11 @@ PASS
 	}
 	lab.Want(t, "row", strings.Join(row, " "), strings.Join(want, " "))
 	if strings.Contains(got[len(in):], "\n32 ") {
-		t.Errorf("compares what ran over one server only:\n%s", got)
+		t.Errorf("the output compares a benchmark that ran on only one server:\n%s", got)
 	}
 }
 
-func TestBenchratioReturnsErrorForInputWithoutBenchmarks(t *testing.T) {
+func TestBenchratioRejectsInputWithoutBenchmarks(t *testing.T) {
 	if err := compare(strings.NewReader("PASS\n"), &strings.Builder{}); err == nil {
 		t.Error("no error")
 	}

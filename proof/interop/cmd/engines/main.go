@@ -29,7 +29,7 @@ func main() {
 	stop()
 	var exit *exec.ExitError
 	switch {
-	case errors.As(err, &exit): // the program that engines run has started has printed its error itself
+	case errors.As(err, &exit): // the started program has already printed its own error
 		os.Exit(exit.ExitCode())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)

@@ -33,7 +33,7 @@ func TestSharingtablePrintsOneRowPerScenario(t *testing.T) {
 	lab.Want(t, "rows", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
-func TestSharingtablePrintsFailedTestAndReturnsError(t *testing.T) {
+func TestSharingtableReportsFailedTest(t *testing.T) {
 	var out strings.Builder
 	err := show(lines(
 		`{"Action":"output","Test":"TestBoth/dynoxide/awslabs","Output":"what went wrong\n"}`,
@@ -44,7 +44,7 @@ func TestSharingtablePrintsFailedTestAndReturnsError(t *testing.T) {
 	}
 }
 
-func TestSharingtableReturnsErrorForInputWithoutTests(t *testing.T) {
+func TestSharingtableRejectsInputWithoutTests(t *testing.T) {
 	for _, in := range []string{"", `{"Action":"build-fail"}`} {
 		if err := show(lines(in), new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", in)

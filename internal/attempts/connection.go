@@ -24,9 +24,8 @@ import (
 // The SDK closes the body of a request once the reply has arrived. From then on, the body's
 // method WriteTo returns io.EOF. If net/http reaches the end of the body only after that, it
 // takes io.EOF for a failure, and closes a connection that is still usable. So Bounded gives
-// net/http another body, which the SDK cannot close. That body is an io.NopCloser around a
-// bytes.Buffer: net/http knows that this type is in memory. Before a body of another type,
-// net/http sends the header separately.
+// net/http another body, which the SDK cannot close: an io.NopCloser around a bytes.Buffer.
+// net/http sends a body of this type in one write with the header.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -50,7 +49,7 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if err := check(response); err != nil {
-		_ = response.Body.Close() // the body is not read first, as the reply is not from DynamoDB
+		_ = response.Body.Close() // close without reading: the reply is not from DynamoDB
 		return nil, &ForeignError{endpointOf(r), err}
 	}
 	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}
@@ -155,7 +154,7 @@ func check(r *http.Response) error {
 	switch {
 	case r.Request != nil && r.Request.Response != nil:
 		return errors.New("it redirects requests")
-	case r.StatusCode < 200 || r.StatusCode >= 300: // no check of error replies: the SDK classifies them, and proxies send them, too
+	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK classifies error replies; they may come from a proxy
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") &&
 		r.Header.Get("X-Amzn-Requestid") == "" && r.Header.Get("X-Amz-Crc32") == "":
 		return fmt.Errorf("a reply of type %q has none of its headers", r.Header.Get("Content-Type"))

@@ -96,8 +96,8 @@ func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, clie
 	})
 }
 
-// readsAll runs fn with a function read that reads keys in one batch over a network of
-// pipes. The server answers that no item exists.
+// readsAll runs fn on a network of pipes. The argument read of fn reads keys in one batch. The
+// server answers that no item exists.
 func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), network *Pipes)) {
 	overPipes(t, answering(`{"Responses":{}}`), func(t *testing.T, client *http.Client, network *Pipes) {
 		s := senderOf(t, "http://dynamodb.example", client)
@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedEvenIfReplyArrivesBeforeWriteReturns(t *testing.T) {
+func TestConnectionIsReusedAfterEarlyReply(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -135,8 +135,8 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 	})
 }
 
-// AWS STS, a credential provider, sends its reply in two parts. Like the tests above, this
-// one uses a network on which each Write returns late.
+// AWS STS, a credential provider, sends its reply in two parts. On the network of this test,
+// each Write returns late.
 func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	overPipes(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)
@@ -151,7 +151,7 @@ func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	})
 }
 
-func TestNoteRegionDoesNotAllocateIfSenderHasOneRegion(t *testing.T) {
+func TestNoteRegionDoesNotAllocateForOneRegion(t *testing.T) {
 	s, ctx := &Sender{Table: "locks"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
 		t.Errorf("%v allocations after each request", n)
@@ -167,7 +167,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestAwaitReturnsResultThatArrivesAtDeadline(t *testing.T) {
+func TestAwaitReturnsNilIfWriteEndsAtDeadline(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestAwaitReturnsResultThatArrivesAtDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitReturnsNilOnceWriteEndsIfAllRequestsWereAnswered(t *testing.T) {
+func TestAwaitWaitsForWriteIfRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -192,7 +192,7 @@ func TestAwaitReturnsNilOnceWriteEndsIfAllRequestsWereAnswered(t *testing.T) {
 	})
 }
 
-func TestAwaitReturnsErrorAtContextEndIfRequestIsUnanswered(t *testing.T) {
+func TestAwaitEndsWithContextIfRequestIsUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

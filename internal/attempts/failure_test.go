@@ -97,7 +97,7 @@ func TestCallsSucceedDespiteBriefLackOfCredentials(t *testing.T) {
 					return err
 				}
 			}
-			return errors.New("nothing was seen")
+			return errors.New("no leader was observed")
 		},
 	}, func(t *testing.T, w *lab.World, do call) {
 		w.Work()
@@ -110,13 +110,13 @@ func TestCallsSucceedDespiteBriefLackOfCredentials(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if time.Since(began) < 1500*time.Millisecond {
-			t.Error("it was done without credentials")
+			t.Error("the call succeeded without credentials")
 		}
 		lab.OK(t, c.Close(t.Context()))
 	})
 }
 
-func TestMissingCredentialsErrorIncludesProviderMessage(t *testing.T) {
+func TestCredentialErrorIncludesProviderMessage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.Config())
@@ -132,7 +132,7 @@ func TestMissingCredentialsErrorIncludesProviderMessage(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "no credentials") || strings.Contains(err.Error(), "AWS_PROFILE")) {
-			t.Errorf("it had some before: %v", err)
+			t.Errorf("the client had credentials before: %v", err)
 		}
 		p.set(nil)
 		w.Release(lock)
@@ -155,14 +155,14 @@ func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestErrorOfCredentialServerDoesNotCountAsDynamoDBOutage(t *testing.T) {
+func TestCredentialServerErrorIsNotDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())
 		lock := w.Acquire(c, "job")
 		p.set(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRole", Err: &types.InternalServerError{}})
 		lab.Elapse(time.Minute)
-		lab.WantErr(t, "trust through an outage that DynamoDB has not told of", lock.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "lock after a minute without credentials", lock.Err(), leasehold.ErrLost)
 		p.set(nil)
 		if err := c.Close(t.Context()); err != nil && !errors.Is(err, leasehold.ErrLost) {
 			t.Error(err)
@@ -170,7 +170,7 @@ func TestErrorOfCredentialServerDoesNotCountAsDynamoDBOutage(t *testing.T) {
 	})
 }
 
-func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
+func TestCauseDistinguishesCancelFromDeadline(t *testing.T) {
 	why := errors.New("why")
 	deadline := func(cause error) context.Context {
 		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)
@@ -186,13 +186,13 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 		ctx                context.Context
 		deadline, canceled bool
 	}{
-		"deadline":                   {deadline(nil), true, false},
-		"deadline with a cause":      {deadline(why), true, false},
-		"cancelled":                  {canceled(nil), false, true},
-		"cancelled with a cause":     {canceled(why), false, true},
-		"deadline that is passed on": {canceled(attempts.Cause(deadline(why))), true, false},
-		"client closed":              {canceled(attempts.ErrClosed), false, false},
-		"not ended":                  {t.Context(), false, false},
+		"deadline":               {deadline(nil), true, false},
+		"deadline with a cause":  {deadline(why), true, false},
+		"cancelled":              {canceled(nil), false, true},
+		"cancelled with a cause": {canceled(why), false, true},
+		"cancelled by Cause":     {canceled(attempts.Cause(deadline(why))), true, false},
+		"client closed":          {canceled(attempts.ErrClosed), false, false},
+		"not ended":              {t.Context(), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := attempts.Cause(tc.ctx)
@@ -203,13 +203,13 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 				t.Errorf("%v matches DeadlineExceeded: %t, Canceled: %t", err, !tc.deadline, !tc.canceled)
 			}
 			if err != nil && err.Error() != context.Cause(tc.ctx).Error() {
-				t.Errorf("it reads %q", err)
+				t.Errorf("the error text is %q", err)
 			}
 		})
 	}
 }
 
-func TestFunctionPatientlyCallsSendAtMostThreeTimes(t *testing.T) {
+func TestFunctionPatientlySendsAtMostThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

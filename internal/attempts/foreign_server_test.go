@@ -24,19 +24,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// lies are HTTP handlers of servers that are not DynamoDB. Some of these
-// servers are hostile.
+// lies are HTTP handlers of servers that are not DynamoDB.
 var lies = map[string]http.HandlerFunc{
-	"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
+	"HTML page":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
 	"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"search"}`) },
-	"nothing":      func(http.ResponseWriter, *http.Request) {},
-	"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+	"empty reply":  func(http.ResponseWriter, *http.Request) {},
+	"redirect": func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/there", http.StatusTemporaryRedirect)
 	},
 }
 
-// foreignCalls are calls that must return a ForeignError if the server that answers is not
-// DynamoDB.
+// foreignCalls are calls that must fail with a ForeignError if the server is not DynamoDB.
 var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.TryAcquire(ctx, "job")) },
 	"Get":        func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Get(ctx, "job")) },
@@ -70,7 +68,7 @@ func isForeign(t *testing.T, name string, err error) {
 	}
 }
 
-func TestCallReturnsForeignErrorIfReplyIsNotFromDynamoDB(t *testing.T) {
+func TestCallFailsIfServerIsNotDynamoDB(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {
@@ -86,7 +84,7 @@ func TestCallReturnsForeignErrorIfReplyIsNotFromDynamoDB(t *testing.T) {
 	}
 }
 
-func TestGetReturnsForeignErrorIfServerSpeaksSSH(t *testing.T) {
+func TestGetFailsIfServerSpeaksSSH(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := attempts.NewPipes()
 		defer network.Close()
@@ -116,10 +114,10 @@ func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	return server
 }
 
-func TestListReturnsForeignErrorIfServerRepeatsPages(t *testing.T) {
+func TestListFailsIfServerRepeatsPages(t *testing.T) {
 	for round := 1; round < 5; round++ {
 		server := pagesEndingAt(t, func(page int) int { return page % round })
-		isForeign(t, fmt.Sprintf("a circle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
+		isForeign(t, fmt.Sprintf("a cycle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
 	}
 }
 
@@ -139,7 +137,7 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 
 // Old DynamoDB-compatible engines return no item with a failed condition. Errors of some
 // other tools, such as Terraform's, then show an empty holder.
-func TestClientReadsHolderIfFailedConditionReturnsNoItem(t *testing.T) {
+func TestClientReadsRecordIfReplyLacksItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -168,7 +166,7 @@ func TestClientReadsHolderIfFailedConditionReturnsNoItem(t *testing.T) {
 	})
 }
 
-func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
+func TestCancelledCallReturnsEarlierRequestErrors(t *testing.T) {
 	type op = func(context.Context, *leasehold.Client, *leasehold.Lock) error
 	closing := func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }
 	type row struct {
@@ -196,8 +194,8 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// A background renewal could be sent in place of the request of Renew. Only locks
-		// under a shared lease have none, so for other locks they are turned off.
+		// The client could send a background renewal in place of the request of Renew. Locks
+		// under a shared lease have no background renewals. For other locks, turn them off.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}
@@ -220,8 +218,8 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	})
 }
 
-// endedUnseen is a context that has ended, but whose first call of Err returns
-// nil. So the code under test notices the end only at its second call.
+// endedUnseen is a context that has ended. Its first call of Err still returns nil, so the code
+// under test notices the end only at its second call.
 type endedUnseen struct {
 	context.Context
 	asked bool
@@ -257,7 +255,7 @@ func TestCancelledCallReturnsBeforeFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsNoForeignErrorIfConnectionIsLost(t *testing.T) {
+func TestLostConnectionCausesNoForeignError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

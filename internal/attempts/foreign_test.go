@@ -47,8 +47,8 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-// writeWithoutEnd writes begins, and then the rest of a string that does not
-// end until the reader closes the connection.
+// writeWithoutEnd writes begins, and then more and more letters, until the reader closes the
+// connection.
 func writeWithoutEnd(w io.Writer, begins string) {
 	_, err := io.WriteString(w, begins)
 	for chunk := strings.Repeat("a", 1<<20); err == nil; {
@@ -64,11 +64,11 @@ func TestReplySizeIsLimited(t *testing.T) {
 	}
 	deep := strings.Repeat(`{"M":{"a":`, 1_500_000)
 	if err := answerTo(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Item":{"a":`+deep) }); err == nil {
-		t.Error("what fills the stack was read")
+		t.Error("a very deeply nested reply was accepted")
 	}
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.Sys > 1<<30 {
-		t.Errorf("it took %d MB", m.Sys>>20)
+		t.Errorf("the process uses %d MB", m.Sys>>20)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(packed.Bytes())
 	}); err == nil {
-		t.Error("it was unpacked")
+		t.Error("the reply was decompressed")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
 	defer server.Close()
 	bounded := []func(*middleware.Stack) error{BoundedReplies}
 	for name, ask := range map[string]func() error{
-		"a container's": func() error {
+		"container credentials": func() error {
 			_, err := endpointcreds.New(server.URL, func(o *endpointcreds.Options) {
 				o.HTTPClient, o.APIOptions, o.Retryer = server.Client(), bounded, aws.NopRetryer{}
 			}).Retrieve(t.Context())
@@ -102,7 +102,7 @@ func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
 			_, err := stsOf(server.URL, server.Client()).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 			return err
 		},
-		"an instance's": func() error {
+		"instance metadata": func() error {
 			_, err := imds.New(imds.Options{Endpoint: server.URL, HTTPClient: server.Client(), APIOptions: bounded, Retryer: aws.NopRetryer{}}).
 				GetInstanceIdentityDocument(t.Context(), &imds.GetInstanceIdentityDocumentInput{})
 			return err
@@ -155,7 +155,7 @@ func stsOf(url string, client *http.Client) *sts.Client {
 
 // The server returns one item of a batch read, but reports all keys of the
 // batch as unprocessed.
-func TestBatchReadFailsIfServerReportsAllKeysUnprocessed(t *testing.T) {
+func TestBatchReadFailsIfServerContradictsItself(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError
@@ -164,7 +164,7 @@ func TestBatchReadFailsIfServerReportsAllKeysUnprocessed(t *testing.T) {
 	}
 }
 
-func TestSenderReturnsForeignErrorIfReplyLacksMandatoryFields(t *testing.T) {
+func TestSenderFailsIfReplyLacksMandatoryFields(t *testing.T) {
 	s := senderTo(t, `{}`)
 	for name, ask := range map[string]func() error{
 		"a write": func() error { return s.Write(t.Context(), protocol.NewUpdate(keyItem), Limit).Err },
@@ -187,11 +187,11 @@ func TestSenderReturnsForeignErrorIfReplyLacksMandatoryFields(t *testing.T) {
 		}
 	}
 	if err := missing(middleware.Metadata{}, "items"); err != nil {
-		t.Errorf("of a wrapper's reply, which no server sent: %v", err)
+		t.Errorf("reply of a wrapper, without a server: %v", err)
 	}
 }
 
-func TestTransactionalReadReturnsNilForMissingItems(t *testing.T) {
+func TestTransactionReadReturnsNilForMissingItem(t *testing.T) {
 	s := senderTo(t, `{"Responses":[{"Item":{"key":{"S":"a"}}},{},{"Item":{}}]}`)
 	get := types.TransactGetItem{Get: &types.Get{TableName: aws.String("locks"), Key: keyItem}}
 	items, err := s.ReadTogether(t.Context(), []types.TransactGetItem{get, get, get})
@@ -213,9 +213,9 @@ func FuzzReplyLimits(f *testing.F) {
 	})
 }
 
-// A reply that arrives before its request was sent cannot be DynamoDB's. For such a reply
-// net/http returns an error of its own.
-func TestForeignErrorIsReturnedIfReplyPrecedesRequest(t *testing.T) {
+// A reply that arrives before the client has sent its request cannot come from DynamoDB. For
+// such a reply net/http returns an error of its own.
+func TestReplyBeforeRequestIsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
@@ -261,7 +261,7 @@ func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 			}
 			var foreign *ForeignError
 			if !errors.As(err, &foreign) || pages > 1+3*(first+round) {
-				t.Errorf("%d pages, then a circle of %d: it ended after %d with %v", first, round, pages, err)
+				t.Errorf("%d pages, then a cycle of %d: the listing ended after %d pages with %v", first, round, pages, err)
 			}
 		}
 	}
@@ -270,7 +270,7 @@ func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 func TestListingStopsIfNextPageStartsAtSameKey(t *testing.T) {
 	w := Walk{Start: endsAt(1)}
 	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
-		t.Error("it goes on")
+		t.Error("the listing continues")
 	}
 }
 

@@ -61,8 +61,8 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 }
 
 // Latest implements Sent for a write that consists of several parts, which the client sends
-// one after the other. Before the first part begins, Answered returns true, as no request is
-// unanswered: no part may begin after the caller's context has ended.
+// one after the other. Before the first part begins, no request is unanswered, so Answered
+// returns true. No part may begin after the caller's context has ended.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes part the current part.

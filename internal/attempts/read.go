@@ -174,9 +174,9 @@ func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.
 // A listing may have any number of pages: a table may be of any size, and a filter makes
 // pages empty. But each page of DynamoDB ends at a later key than all pages before it. If a
 // broken server ended pages at the same keys again and again, the listing would never end.
-// To find a repeated key, Walk keeps the end of one earlier page. Walk replaces the kept
-// key by a newer key after 1, 2, 4 and 8 more pages, and so on, after twice as many pages
-// each time (Brent, "An improved Monte Carlo factorization algorithm", 1980).
+// To find a repeated key, Walk keeps the end of one earlier page. It replaces the kept key
+// after 1 page, then after 2 more pages, then after 4, 8 and so on (Brent, "An improved
+// Monte Carlo factorization algorithm", 1980).
 type Walk struct {
 	Start protocol.Item // key at which the next page starts; empty at the beginning and at the end of the table
 

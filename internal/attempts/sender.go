@@ -53,8 +53,8 @@ type Sender struct {
 	Log    *slog.Logger
 
 	Regions Regions // the same value as DB if DB sends requests to several Regions; otherwise nil
-	// RegionNews is called after a request if RegionState.Changes has increased. It must not
-	// be nil if Regions is set.
+	// The Sender calls RegionNews after a request if RegionState.Changes has increased.
+	// RegionNews must not be nil if Regions is set.
 	RegionNews func(context.Context, RegionState)
 
 	changes  atomic.Int64 // value of RegionState.Changes at the last call of RegionNews
@@ -72,7 +72,7 @@ type Regions interface {
 // reasons for it.
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
-	Changes int    // number of times that Region has changed; 1 once the client knows that Region never changes
+	Changes int    // number of times that Region has changed; 1 if the client has found out that Region never changes
 	Left    error  // reason why the client has left the previous Region; nil if Region is the home Region
 	Stays   string // reason why all requests go to the home Region; empty if they may go to another Region
 }

@@ -76,8 +76,8 @@ type Operation[A Attempt] struct {
 	// an error, which ends the sequence. BeforeSend may be nil.
 	BeforeSend func() (leave func(), err error)
 
-	// Throttled is called after each attempt that was throttled, or in conflict with a
-	// transaction. It may be nil.
+	// Try and Send call Throttled after each attempt that was throttled, or in conflict with
+	// a transaction. Throttled may be nil.
 	Throttled func(error)
 
 	// Pauses determines how long Run pauses between attempts.

@@ -31,14 +31,14 @@ type fate string
 
 const (
 	answered  fate = "applied and answered"
-	lost      fate = "applied and lost"
-	dropped   fate = "lost before applying"
-	late      fate = "lost, and delivered after the next"
+	lost      fate = "applied, reply lost"
+	dropped   fate = "request lost"
+	late      fate = "delivered after the next request"
 	doubled   fate = "delivered twice"
 	refused   fate = "refused"
 	throttled fate = "throttled"
 	conflict  fate = "in conflict"
-	overtaken fate = "answered, after another's write"
+	overtaken fate = "answered, after a write of another client"
 )
 
 var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, conflict, overtaken}
@@ -176,8 +176,8 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 	})
 }
 
-// tries runs a sequence of attempts to replace the version "base". The sequence's first
-// requests have the given fates.
+// tries runs a sequence of attempts to replace the version "base". fates are the fates of
+// the first requests.
 func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*Sequence[numbered], Result[numbered]) {
 	n.put("base")
 	n.fates = fates
@@ -187,7 +187,7 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 
 // This test runs a sequence for every combination of fates of its first three attempts.
 // Later attempts are answered.
-func TestSequenceReportsTrueOutcomeForUpToThreeAttempts(t *testing.T) {
+func TestSequenceReportsTrueOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
 			n.blind = blind
@@ -226,25 +226,25 @@ func play(n *network, s *Sender, course []fate) string {
 	switch r.Outcome {
 	case Applied:
 		if string(r.Attempt) != shown || after != shown {
-			return "applied, and something else is there: " + ended
+			return "applied, but the record shows another version: " + ended
 		}
 	case Rejected:
 		if versionOf(r.Item) != shown || after != shown || !has(overtaken) {
-			return "rejected, and not by another's write: " + ended
+			return "rejected, but no other client has written: " + ended
 		}
 	case Refused:
 		if !has(refused) || silent || after != "base" {
-			return "refused, and something may have been applied: " + ended
+			return "refused, but an attempt may have been applied: " + ended
 		}
 	case Unanswered:
 		if !has(refused) || !silent {
-			return "unanswered, though all was answered: " + ended
+			return "unanswered, but every attempt was answered: " + ended
 		}
 	default:
-		return "no end: " + ended
+		return "unexpected outcome: " + ended
 	}
 	if r.Outcome != Applied && r.Outcome != Rejected && course[len(course)-1] != refused {
-		return "given up early: " + ended
+		return "the sequence ended too early: " + ended
 	}
 	return ""
 }
@@ -284,9 +284,9 @@ func TestSequenceEndsIfBeforeSendReturnsError(t *testing.T) {
 		fates []fate // fates of the requests that are sent before BeforeSend returns an error
 		want  Outcome
 	}{
-		"after requests without an answer":       {[]fate{dropped, dropped}, Unanswered},
-		"after throttled requests":               {[]fate{throttled, throttled}, NotApplied},
-		"at once, and returns it without a word": {nil, NotApplied},
+		"after requests without an answer": {[]fate{dropped, dropped}, Unanswered},
+		"after throttled requests":         {[]fate{throttled, throttled}, NotApplied},
+		"before the first request":         {nil, NotApplied},
 	} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.put("base")
@@ -302,13 +302,13 @@ func TestSequenceEndsIfBeforeSendReturnsError(t *testing.T) {
 			}
 			r := q.Run(t.Context(), t.Context(), s, op)
 			if r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != n.sent || n.sent == 0 && r.Err.Error() != "over" {
-				t.Errorf("%s: outcome %d, %v, %d turns were left after %d requests", name, r.Outcome, r.Err, left, n.sent)
+				t.Errorf("%s: outcome %d, %v, %d calls of leave after %d requests", name, r.Outcome, r.Err, left, n.sent)
 			}
 		})
 	}
 }
 
-func TestSequenceErrorOmitsEarlierErrorsIfLastAttemptIsRefused(t *testing.T) {
+func TestRefusalErrorOmitsEarlierErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		if _, r := n.tries(t.Context(), t.Context(), s, dropped, throttled, refused); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
@@ -330,7 +330,7 @@ func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 			var q Sequence[numbered]
 			q.Try(t.Context(), s, replacing(&q))
 			if got := strings.Count(log.String(), "request failed"); got != tc.logged {
-				t.Errorf("%s, on %s: %d lines: %s", tc.fate, tc.base, got, &log)
+				t.Errorf("%s, record at version %s: %d lines: %s", tc.fate, tc.base, got, &log)
 			}
 		})
 	}
@@ -345,12 +345,12 @@ func TestSequenceReportsThrottlingAndConflicts(t *testing.T) {
 		var told []error
 		op.Throttled = func(err error) { told = append(told, err) }
 		if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != Applied || len(told) != 2 {
-			t.Errorf("outcome %d, told of %v", r.Outcome, told)
+			t.Errorf("outcome %d, Throttled was called with %v", r.Outcome, told)
 		}
 	})
 }
 
-func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
+func TestSequenceReadsRecordIfReplyLacksItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
@@ -363,7 +363,7 @@ func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	}
 }
 
-func TestOutcomeIsUnknownIfRecordIsUnreadableAfterFailedCondition(t *testing.T) {
+func TestOutcomeIsUnknownIfRecordCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}
@@ -373,7 +373,7 @@ func TestOutcomeIsUnknownIfRecordIsUnreadableAfterFailedCondition(t *testing.T) 
 			t.Errorf("outcome %d, unanswered %v: %v", r.Outcome, q.Versions(), r.Err)
 		}
 		if r := q.Try(t.Context(), s, op); r.Outcome != Applied {
-			t.Errorf("then: outcome %d", r.Outcome)
+			t.Errorf("second attempt: outcome %d", r.Outcome)
 		}
 	})
 }
@@ -388,7 +388,7 @@ func TestRejectedAttemptCountsAsAnswered(t *testing.T) {
 	})
 }
 
-func TestAttemptInFlightCountsAsUnanswered(t *testing.T) {
+func TestAttemptWithoutReplyStaysUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		var q Sequence[numbered]
@@ -408,13 +408,13 @@ func TestAttemptInFlightCountsAsUnanswered(t *testing.T) {
 	})
 }
 
-func TestCredentialErrorIsTemporaryOnlyIfCredentialsWorkedBefore(t *testing.T) {
+func TestAcceptedClientRetriesCredentialError(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
-		"missing":   &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
-		"expired":   api("ExpiredTokenException"),
-		"unknown":   api("UnrecognizedClientException"),
-		"bad proof": api("InvalidSignatureException"),
+		"missing":       &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
+		"expired":       api("ExpiredTokenException"),
+		"unknown":       api("UnrecognizedClientException"),
+		"bad signature": api("InvalidSignatureException"),
 	}
 	fails := func(code string) func(context.Context, *network, *Sender) {
 		return func(ctx context.Context, _ *network, s *Sender) { _ = s.classify(ctx, api(code)) }
@@ -423,7 +423,7 @@ func TestCredentialErrorIsTemporaryOnlyIfCredentialsWorkedBefore(t *testing.T) {
 		answers func(ctx context.Context, n *network, s *Sender)
 		want    decide.Cause
 	}{
-		"never": {func(context.Context, *network, *Sender) {}, decide.Refused},
+		"no request": {func(context.Context, *network, *Sender) {}, decide.Refused},
 		"without an answer": {func(ctx context.Context, n *network, s *Sender) {
 			n.mute = true
 			_, _ = s.Read(ctx, protocol.Key{Partition: "a"})
@@ -456,7 +456,7 @@ func TestCredentialErrorIsTemporaryOnlyIfCredentialsWorkedBefore(t *testing.T) {
 	}
 }
 
-func TestAccessDenialIsTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
+func TestAccessDenialIsTemporaryAfterAnswer(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {
@@ -474,11 +474,11 @@ func TestAccessDenialIsTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
 		}
 	}
 	if (*Failure)(nil).After(true) != nil {
-		t.Error("no failure is one")
+		t.Error("After of a nil Failure returned a Failure")
 	}
 }
 
-func TestFunctionRepeatRetriesReadUntilItIsAnsweredOrRefused(t *testing.T) {
+func TestFunctionRepeatRetriesUntilAnswerOrRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0
@@ -491,7 +491,7 @@ func TestFunctionRepeatRetriesReadUntilItIsAnsweredOrRefused(t *testing.T) {
 			return err
 		}, func(*Failure) error { return nil })
 		if err != nil || asked != 4 {
-			t.Errorf("asked %d times: %v", asked, err)
+			t.Errorf("%d calls of do: %v", asked, err)
 		}
 		err = s.Repeat(t.Context(), func() error {
 			return s.classify(t.Context(), &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})

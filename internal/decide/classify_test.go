@@ -29,7 +29,7 @@ type wrongTimeError struct{ error }
 func (wrongTimeError) RetryableError() bool { return true }
 func (e wrongTimeError) Unwrap() error      { return e.error }
 
-func TestThrottlingIsDistinguishedFromTransactionConflicts(t *testing.T) {
+func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err                   error
 		throttled, inConflict bool
@@ -55,7 +55,7 @@ func operation(err error) error { return &smithy.OperationError{OperationName: "
 func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
 func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
 
-// mark is a property that the classification of an error has besides its cause.
+// mark is a property of an error, in addition to its cause.
 type mark int
 
 const (
@@ -85,8 +85,8 @@ var results = []struct {
 	{"an incomplete signature", response(400, api("IncompleteSignatureException")), NotApplied, Unidentified, 0},
 	{"no signature", response(400, api("MissingAuthenticationTokenException")), NotApplied, Unidentified, 0},
 	{"an unknown key id", response(400, api("InvalidClientTokenId")), NotApplied, Unidentified, 0},
-	{"a signature of a wrong time, now that the SDK knows the right one", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable, 0},
-	{"a server error that a wrapper around the SDK calls retryable", wrongTimeError{response(500, api("InternalServerError"))}, Unknown, Unreachable, outage},
+	{"a signature with a wrong time that the SDK corrects", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable, 0},
+	{"a server error that a wrapper marks as retryable", wrongTimeError{response(500, api("InternalServerError"))}, Unknown, Unreachable, outage},
 	{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Unidentified, 0},
 	{"no credentials", provider(errors.New("none")), NotApplied, Unidentified, 0},
 	{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused, 0},
@@ -100,7 +100,7 @@ var results = []struct {
 	{"a container's agent that refuses", provider(agentError{404}), NotApplied, Unidentified, 0},
 	{"a provider that is throttled", provider(response(400, api("Throttling"))), NotApplied, Unidentified, 0},
 	{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), NotApplied, Unreachable, 0},
-	{"none, down to the machine's service, which is not there", operation(fmt.Errorf("get identity: no EC2 IMDS role found: %w", &smithyhttp.RequestSendError{Err: errors.New("no route")})), NotApplied, Unidentified, 0},
+	{"no credentials, metadata service unreachable", operation(fmt.Errorf("get identity: no EC2 IMDS role found: %w", &smithyhttp.RequestSendError{Err: errors.New("no route")})), NotApplied, Unidentified, 0},
 	{"a wrapper's refusal, without a response", &types.ResourceNotFoundException{}, NotApplied, Refused, accepted},
 	{"conflict with another region", response(400, &types.ReplicatedWriteConflictException{}), NotApplied, Busy, accepted},
 	{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable, outage},
@@ -125,7 +125,7 @@ func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
 	}
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Old == nil {
-		t.Error("the old item of a failed condition is lost")
+		t.Error("the old item of a failed condition is missing")
 	}
 }
 
@@ -144,33 +144,33 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestOnlyAnswersThatProveCredentialsCountAsAccepted(t *testing.T) {
+func TestFunctionAcceptedDetectsValidCredentials(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 
-func TestClassifyDistinguishesMissingFromUnavailableCredentials(t *testing.T) {
+func TestProviderFailureIsNotMissingCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error
 		want bool
 	}{
-		{"none", provider(errors.New("static credentials are empty")), true},
-		{"none, until a deadline ended the wait", errors.Join(context.DeadlineExceeded, provider(errors.New("static credentials are empty"))), true},
-		{"none, down to the machine's service, which did not answer", provider(fmt.Errorf("no EC2 IMDS role found: %w", context.DeadlineExceeded)), true},
+		{"no credentials", provider(errors.New("static credentials are empty")), true},
+		{"no credentials, wait ended by deadline", errors.Join(context.DeadlineExceeded, provider(errors.New("static credentials are empty"))), true},
+		{"no credentials, metadata service silent", provider(fmt.Errorf("no EC2 IMDS role found: %w", context.DeadlineExceeded)), true},
 		{"a provider that refuses", provider(response(403, &smithy.GenericAPIError{Code: "AccessDenied"})), false},
 		{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), false},
 		{"a provider that hung", provider(context.DeadlineExceeded), false},
-		{"a caller who did not wait for the provider", provider(&aws.RequestCanceledError{Err: context.Canceled}), false},
+		{"call cancelled before the provider answered", provider(&aws.RequestCanceledError{Err: context.Canceled}), false},
 		{"credentials that cannot be used", &smithy.OperationError{Err: errors.New("sign request: no key")}, false},
 		{"a request that was sent", response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false},
 	} {
 		if NoCredentials(tc.err) != tc.want {
-			t.Errorf("%s: no credentials: %v", tc.name, !tc.want)
+			t.Errorf("%s: NoCredentials returned %v", tc.name, !tc.want)
 		}
 	}
 }
 
-func TestMissingCredentialsAreTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
+func TestCredentialErrorIsTemporaryAfterAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool

@@ -42,7 +42,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // the cause stays Refused, as it is not known which item each reason belongs to
+		return t // the cause stays Refused, as the reasons cannot be matched with the items
 	}
 	worst := None
 	for i, r := range reasons {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestFailedCommitIsClassifiedByMostSevereReason(t *testing.T) {
+func TestFailedCommitIsClassifiedByWorstReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name string
@@ -30,17 +30,17 @@ func TestFailedCommitIsClassifiedByMostSevereReason(t *testing.T) {
 		{"a write conflicts, the guard fails", cancelled(conflict, "None", failed), NotApplied, GuardFailed},
 		{"the guard conflicts, a write fails", cancelled("None", failed, conflict), NotApplied, WriteFailed},
 		{"a write is throttled", cancelled("ThrottlingError", "None", "None"), NotApplied, Busy},
-		{"a table has no units left", cancelled("None", "ProvisionedThroughputExceeded", "None"), NotApplied, Busy},
+		{"throughput exceeded", cancelled("None", "ProvisionedThroughputExceeded", "None"), NotApplied, Busy},
 		{"an item collection is full", cancelled("ItemCollectionSizeLimitExceeded", "None", "None"), NotApplied, WriteFailed},
 		{"a write is invalid", cancelled("None", "ValidationError", conflict), NotApplied, WriteFailed},
-		{"a reason to come", cancelled("SomethingNew", "None", "None"), NotApplied, WriteFailed},
+		{"an unknown reason", cancelled("SomethingNew", "None", "None"), NotApplied, WriteFailed},
 		{"the guard is invalid", cancelled("None", "None", "ValidationError"), NotApplied, Refused},
 		{"the guard is invalid, a write fails", cancelled(failed, "None", "ValidationError"), NotApplied, Refused},
 		{"cancelled for no reason", cancelled("None", "None", "None"), NotApplied, Refused},
-		{"reasons of who knows what", cancelled(failed), NotApplied, Refused},
+		{"fewer reasons than items", cancelled(failed), NotApplied, Refused},
 		{"no reasons", cancelled(), NotApplied, Refused},
-		{"an earlier attempt is under way", response(400, &types.TransactionInProgressException{}), Unknown, Busy},
-		{"the token is another's", response(400, &types.IdempotentParameterMismatchException{}), NotApplied, TokenTaken},
+		{"an earlier attempt in flight", response(400, &types.TransactionInProgressException{}), Unknown, Busy},
+		{"the token is used already", response(400, &types.IdempotentParameterMismatchException{}), NotApplied, TokenTaken},
 		{"throttling", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), NotApplied, Busy},
 		{"validation", response(400, &smithy.GenericAPIError{Code: "ValidationException"}), NotApplied, Refused},
 		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable},
@@ -56,7 +56,7 @@ func TestFailedCommitIsClassifiedByMostSevereReason(t *testing.T) {
 	}
 }
 
-func TestFailedGuardTakesPrecedenceOverOtherCancelReasons(t *testing.T) {
+func TestFailedGuardOutranksOtherReasons(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
 			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
@@ -73,7 +73,7 @@ func TestTransactionErrorNamesEveryFailedGuard(t *testing.T) {
 	}
 }
 
-func TestCommitThatMayStillBeAppliedIsNotReportedAsFailed(t *testing.T) {
+func TestCommitFailsOnlyIfItCannotBeApplied(t *testing.T) {
 	answers := map[string]CommitReply{
 		"applied":     {Effect: Applied},
 		"guard":       {Effect: NotApplied, Cause: GuardFailed},
@@ -87,7 +87,7 @@ func TestCommitThatMayStillBeAppliedIsNotReportedAsFailed(t *testing.T) {
 	trusted, open := Course{Trusted: true}, Course{Trusted: true, Unanswered: true}
 	untrusted, stopped, left := Course{}, Course{Trusted: true, Stopped: true}, Course{Trusted: true, Unanswered: true, Stopped: true}
 	at := func(s Stage, c Course) Course { c.Stage = s; return c }
-	late := Course{Unanswered: true} // in this course the lock is no longer trusted, and a request has had no answer
+	late := Course{Unanswered: true} // the lock is no longer trusted, and a request has had no answer
 	for _, tc := range []struct {
 		name   string
 		course Course
@@ -134,7 +134,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestCancelledTransactionIsClassifiedByMostSevereReason(t *testing.T) {
+func TestTransactionIsClassifiedByWorstReason(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -149,13 +149,13 @@ func TestCancelledTransactionIsClassifiedByMostSevereReason(t *testing.T) {
 		{"provisioned throughput", cancelled("None", "ProvisionedThroughputExceeded"), NotApplied, Busy, []Cause{None, Busy}},
 		{"a failed condition beside a conflict", cancelled("TransactionConflict", "ConditionalCheckFailed"), NotApplied, ConditionFailed, []Cause{Conflict, ConditionFailed}},
 		{"a conflict beside throttling", cancelled("ThrottlingError", "TransactionConflict"), NotApplied, Conflict, []Cause{Busy, Conflict}},
-		{"what never fits", cancelled("ConditionalCheckFailed", "ValidationError"), NotApplied, Refused, []Cause{ConditionFailed, Refused}},
-		{"a collection that is full", cancelled("ItemCollectionSizeLimitExceeded"), NotApplied, Refused, []Cause{Refused}},
-		{"a code of later years", cancelled("SomethingNew"), NotApplied, Refused, []Cause{Refused}},
-		{"no reason named", cancelled(), NotApplied, Busy, nil},
-		{"no reason but None", cancelled("None"), NotApplied, Busy, []Cause{None}},
-		{"a copy of the request is under way", response(400, &types.TransactionInProgressException{}), Unknown, Unreachable, nil},
-		{"another request with its token", response(400, &types.IdempotentParameterMismatchException{}), NotApplied, Refused, nil},
+		{"a failed validation", cancelled("ConditionalCheckFailed", "ValidationError"), NotApplied, Refused, []Cause{ConditionFailed, Refused}},
+		{"a full item collection", cancelled("ItemCollectionSizeLimitExceeded"), NotApplied, Refused, []Cause{Refused}},
+		{"an unknown code", cancelled("SomethingNew"), NotApplied, Refused, []Cause{Refused}},
+		{"no reasons", cancelled(), NotApplied, Busy, nil},
+		{"only the reason None", cancelled("None"), NotApplied, Busy, []Cause{None}},
+		{"a copy of the request in flight", response(400, &types.TransactionInProgressException{}), Unknown, Unreachable, nil},
+		{"the token is used already", response(400, &types.IdempotentParameterMismatchException{}), NotApplied, Refused, nil},
 		{"throttled as a whole", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), NotApplied, Busy, nil},
 		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable, nil},
 		{"no reply", errors.New("reset"), Unknown, Unreachable, nil},
@@ -171,7 +171,7 @@ func TestCancelledTransactionIsClassifiedByMostSevereReason(t *testing.T) {
 	}
 }
 
-func TestTransactionErrorShowsItemOfFailedCondition(t *testing.T) {
+func TestFailedTransactionReturnsOldItem(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	got := ClassifyTransaction(response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
 		{Code: aws.String("None")}, {Code: aws.String("ConditionalCheckFailed"), Item: old},
@@ -181,12 +181,12 @@ func TestTransactionErrorShowsItemOfFailedCondition(t *testing.T) {
 	}
 }
 
-func TestRenewalDeadlineIsQuarterOfTrustedTimeWithinLimits(t *testing.T) {
+func TestRenewalDeadlineDependsOnTrustedTimeLeft(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
 		{600 * time.Millisecond, 250 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt never takes longer than the lock is still trusted
+		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt must end while the lock is still trusted
 	} {
 		if got := RenewalDeadline(tc.left); got != tc.want {
 			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
@@ -194,7 +194,7 @@ func TestRenewalDeadlineIsQuarterOfTrustedTimeWithinLimits(t *testing.T) {
 	}
 }
 
-func TestRenewalIsDueOnePeriodAfterPreviousRenewalWasSent(t *testing.T) {
+func TestRenewalIsDueOnePeriodAfterLastRenewal(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct {
 		name      string
@@ -204,12 +204,12 @@ func TestRenewalIsDueOnePeriodAfterPreviousRenewalWasSent(t *testing.T) {
 		u         float64
 		want      time.Duration
 	}{
-		{"after a period", 0, 18 * second, false, 0.5, 5 * second},
-		{"which counts from the sending", 2 * second, 16 * second, false, 0.5, 3 * second},
-		{"by the trust left, if that is little", 0, 3 * second, false, 0.5, second},
-		{"never before now", 0, -second, false, 0.5, 0},
-		{"anywhere in the period, if it was not in its place", 0, 18 * second, true, 0.25, 1250 * time.Millisecond},
-		{"or if its reply took half of it", 3 * second, 15 * second, false, 0.5, 2500 * time.Millisecond},
+		{"one period", 0, 18 * second, false, 0.5, 5 * second},
+		{"period counted from the request", 2 * second, 16 * second, false, 0.5, 3 * second},
+		{"little trust left", 0, 3 * second, false, 0.5, second},
+		{"no trust left", 0, -second, false, 0.5, 0},
+		{"displaced renewal", 0, 18 * second, true, 0.25, 1250 * time.Millisecond},
+		{"reply after half a period", 3 * second, 15 * second, false, 0.5, 2500 * time.Millisecond},
 	} {
 		if got := NextRenewal(5*second, tc.took, tc.left, tc.displaced, tc.u); got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
@@ -217,7 +217,7 @@ func TestRenewalIsDueOnePeriodAfterPreviousRenewalWasSent(t *testing.T) {
 	}
 }
 
-func TestFirstRenewalIsSentInSecondHalfOfRenewalPeriod(t *testing.T) {
+func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
 	for _, tc := range []struct {
 		left     time.Duration
 		from, to time.Duration
@@ -232,7 +232,7 @@ func TestFirstRenewalIsSentInSecondHalfOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestPauseBeforeRenewalRetryIsLimitedByTrustedTimeLeft(t *testing.T) {
+func TestTrustedTimeLimitsPauseBeforeRetry(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration
@@ -250,7 +250,7 @@ func TestPauseBeforeRenewalRetryIsLimitedByTrustedTimeLeft(t *testing.T) {
 	}
 }
 
-func TestRenewalRateFallsDuringThrottlingAndRecoversAfterwards(t *testing.T) {
+func TestRenewalRateFallsDuringThrottling(t *testing.T) {
 	var d Demand
 	for range 1000 {
 		d = d.Add(5*time.Second, 18*time.Second)
@@ -263,13 +263,13 @@ func TestRenewalRateFallsDuringThrottlingAndRecoversAfterwards(t *testing.T) {
 		sent, now time.Duration
 		want      float64
 	}{
-		{"nothing is paced that is not throttled", false, 0, 0, 0},
-		{"the first time, from what is usual", true, 0, 0, 160},
-		{"once for the replies of a short time", true, 100 * ms, 300 * ms, 160},
-		{"then again", true, 250 * ms, 300 * ms, 128},
-		{"it grows with time", false, 800 * ms, 800 * ms, 133},
-		{"not by what came before a lull", false, 60 * s, 60 * s, 143},
-		{"never below what keeps all trusted", true, 61 * s, 61 * s, 114.4},
+		{"no limit before throttling", false, 0, 0, 0},
+		{"first throttling lowers the usual rate", true, 0, 0, 160},
+		{"throttled again at once", true, 100 * ms, 300 * ms, 160},
+		{"throttled again later", true, 250 * ms, 300 * ms, 128},
+		{"success raises the rate", false, 800 * ms, 800 * ms, 133},
+		{"a lull counts as one second", false, 60 * s, 60 * s, 143},
+		{"throttled down to the lowest rate", true, 61 * s, 61 * s, 114.4},
 		{"", true, 62 * s, 62 * s, 91.52},
 		{"", true, 63 * s, 63 * s, 1000. / 18 * 1.5},
 		{"", true, 64 * s, 64 * s, 1000. / 18 * 1.5},
@@ -280,17 +280,17 @@ func TestRenewalRateFallsDuringThrottlingAndRecoversAfterwards(t *testing.T) {
 			p = p.Succeeded(d, step.now)
 		}
 		if diff := p.PerSecond - step.want; diff > 1e-6 || diff < -1e-6 {
-			t.Fatalf("step %d, %s: %v a second, want %v", i, step.what, p.PerSecond, step.want)
+			t.Fatalf("step %d, %s: %v renewals a second, want %v", i, step.what, p.PerSecond, step.want)
 		}
 	}
 	for now := 65 * s; p != (Pace{}); now += s {
 		if p = p.Succeeded(d, now); now > 100*s {
-			t.Fatalf("not over after 35 s: %v a second", p.PerSecond)
+			t.Fatalf("still limited after 35 s: %v renewals a second", p.PerSecond)
 		}
 	}
 }
 
-func TestThrottledRenewalRateStillKeepsAllLeasesTrusted(t *testing.T) {
+func TestThrottledRenewalRateKeepsLeasesTrusted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Demand
 		least := 0.0
@@ -309,13 +309,13 @@ func TestThrottledRenewalRateStillKeepsAllLeasesTrusted(t *testing.T) {
 				p = p.Succeeded(d, now)
 			}
 			if p != (Pace{}) && p.PerSecond < least {
-				t.Fatalf("%v a second, %v keep all trusted", p.PerSecond, least)
+				t.Fatalf("%v renewals a second, the leases need %v", p.PerSecond, least)
 			}
 		}
 	})
 }
 
-func TestFirstRenewalAfterHandOverIsSentWithinTenthOfLease(t *testing.T) {
+func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
@@ -326,7 +326,7 @@ func TestFirstRenewalAfterHandOverIsSentWithinTenthOfLease(t *testing.T) {
 		{time.Second, -time.Second, 1},
 	} {
 		if got := FirstRenewalOfHandOver(tc.lease, tc.left); got != tc.want {
-			t.Errorf("of %v, %v left: %v, want %v", tc.lease, tc.left, got, tc.want)
+			t.Errorf("lease %v, %v left: %v, want %v", tc.lease, tc.left, got, tc.want)
 		}
 	}
 }

@@ -86,9 +86,9 @@ func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 // NextRenewal returns the pause between the answer to a renewal and the next renewal. took is
 // the time from the request of the renewal to its answer. The period begins with the request,
 // so that slow answers do not delay the next renewal. If displaced is true, the renewal was
-// not sent at its regular time. In that case the pause is a random part of the period:
-// renewals that have come to be sent together are spread out again. left is the time for which
-// the lock is still trusted.
+// not sent at its regular time. In that case the pause is a random part of the period, so that
+// renewals that were sent together are spread out again. left is the time for which the lock
+// is still trusted.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(every, took)
 	if displaced || pause < every/2 {

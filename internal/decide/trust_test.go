@@ -15,24 +15,24 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustedUntilIsSendTimePlusLeaseMinusMargin(t *testing.T) {
+func TestTrustedUntilIsSentPlusLeaseMinusMargin(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
 	}
 }
 
-func TestTrustEndsWhenMonotonicOrBootClockReachesTrustedUntil(t *testing.T) {
+func TestTrustEndsWhenEitherClockReachesDeadline(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
 		now  Instant
 		past bool
 	}{
-		{"neither has come", at(117*time.Second, 517*time.Second), false},
-		{"monotonic has come", at(118*time.Second, 517*time.Second), true},
-		{"boot clock has come: suspended", at(100*time.Second, 518*time.Second), true},
-		{"both have come", at(130*time.Second, 600*time.Second), true},
+		{"neither clock", at(117*time.Second, 517*time.Second), false},
+		{"monotonic clock", at(118*time.Second, 517*time.Second), true},
+		{"boot clock, after a suspend", at(100*time.Second, 518*time.Second), true},
+		{"both clocks", at(130*time.Second, 600*time.Second), true},
 	} {
 		if got := tc.now.Past(until); got != tc.past {
 			t.Errorf("%s: past %v, want %v", tc.name, got, tc.past)
@@ -40,15 +40,15 @@ func TestTrustEndsWhenMonotonicOrBootClockReachesTrustedUntil(t *testing.T) {
 	}
 }
 
-func TestTrustedUntilDoesNotOverflowForLongestLease(t *testing.T) {
+func TestLongestLeaseDoesNotOverflowTrustedUntil(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
-		t.Fatalf("a lease of 292 years ended at once: until %v", until)
+		t.Fatalf("a lease of 292 years has ended at once: trusted until %v", until)
 	}
 }
 
-func TestHolderStopsTrustingLockBeforeWaiterTakesItOver(t *testing.T) {
+func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	// A waiter cannot read a version before the holder has sent it. After the waiter has seen
 	// the version, it waits for a whole lease. The rates of the waiter's and the holder's
 	// clocks differ by less than margin/lease, so the holder's trust ends first.
@@ -73,7 +73,7 @@ func TestInstantEarlierReturnsMinimumOfEachClock(t *testing.T) {
 	}
 }
 
-func TestStillToNameKeepsVersionShownAndNewestAttempts(t *testing.T) {
+func TestFunctionStillToNameKeepsNewestVersions(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string
@@ -98,7 +98,7 @@ func TestStillToNameKeepsVersionShownAndNewestAttempts(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontReturnsMedianOfTimesWhenQueuedWaitersBegan(t *testing.T) {
+func TestFrontReturnsMedianOfWaitersStartTimes(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -138,23 +138,23 @@ func TestWaiterOutsideQueuePausesForHalfOfExpectedWait(t *testing.T) {
 		u    float64
 		want time.Duration
 	}{
-		{"half of the way that is left", Outside{Ahead: 4 * time.Second, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, 2 * time.Second},
-		{"as slowly as the front moves", Outside{Ahead: time.Second, Moved: 500 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"a tenth of the wait if it stands", Outside{Waited: 10 * time.Second, Ahead: far, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"or moves an eighth as fast as time", Outside{Waited: 10 * time.Second, Ahead: far, Moved: 125 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"and not if it moves faster", Outside{Waited: 10 * time.Second, Ahead: 400 * ms, Moved: 160 * ms, Seen: time.Second, Last: time.Minute}, 0, 0.5, 1250 * ms},
-		{"and if it moves back", Outside{Waited: 10 * time.Second, Ahead: far, Moved: -1, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"after the first look as fast as time", Outside{Ahead: 400 * ms}, 0, 0.5, 200 * ms},
-		{"a quarter of a second at most then", Outside{Ahead: far}, 0, 0.5, 250 * ms},
-		{"and as the eighth at least", Outside{Ahead: 100 * ms, RoundTrip: 10 * ms}, 0, 0.5, 160 * ms},
-		{"twice the last pause at most", Outside{Ahead: far, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, 2 * time.Second},
-		{"as the eighth at least", Outside{Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second, RoundTrip: 10 * ms}, 0, 0.5, 160 * ms},
-		{"which an old grant makes longer", Outside{Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second}, 2 * time.Second, 0.5, 4 * time.Second},
-		{"a 32nd of the wait at least", Outside{Waited: 32 * time.Second, Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"who is overdue no less", Outside{Waited: 32 * time.Second, Ahead: -far, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"twelve seconds at most", Outside{Waited: far, Ahead: far, Moved: 1, Seen: far, Last: far}, far, 0.5, 12 * time.Second},
-		{"a quarter less by chance", Outside{Waited: far}, far, 0, 9 * time.Second},
-		{"or more", Outside{Waited: far}, far, 1, 15 * time.Second},
+		{"half of the estimated wait", Outside{Ahead: 4 * time.Second, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, 2 * time.Second},
+		{"front at half speed", Outside{Ahead: time.Second, Moved: 500 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"front does not move", Outside{Waited: 10 * time.Second, Ahead: far, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"front at an eighth of full speed", Outside{Waited: 10 * time.Second, Ahead: far, Moved: 125 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"front a little faster", Outside{Waited: 10 * time.Second, Ahead: 400 * ms, Moved: 160 * ms, Seen: time.Second, Last: time.Minute}, 0, 0.5, 1250 * ms},
+		{"front moves back", Outside{Waited: 10 * time.Second, Ahead: far, Moved: -1, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"after one read", Outside{Ahead: 400 * ms}, 0, 0.5, 200 * ms},
+		{"after one read, upper limit", Outside{Ahead: far}, 0, 0.5, 250 * ms},
+		{"after one read, lower limit", Outside{Ahead: 100 * ms, RoundTrip: 10 * ms}, 0, 0.5, 160 * ms},
+		{"at most twice the last pause", Outside{Ahead: far, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, 2 * time.Second},
+		{"lower limit by the round trip", Outside{Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second, RoundTrip: 10 * ms}, 0, 0.5, 160 * ms},
+		{"lower limit by the grant's age", Outside{Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second}, 2 * time.Second, 0.5, 4 * time.Second},
+		{"at least a 32nd of the wait", Outside{Waited: 32 * time.Second, Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"overdue waiter", Outside{Waited: 32 * time.Second, Ahead: -far, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"at most twelve seconds", Outside{Waited: far, Ahead: far, Moved: 1, Seen: far, Last: far}, far, 0.5, 12 * time.Second},
+		{"random: a quarter less", Outside{Waited: far}, far, 0, 9 * time.Second},
+		{"random: a quarter more", Outside{Waited: far}, far, 1, 15 * time.Second},
 	} {
 		if got := tc.o.pause(tc.age, tc.u); got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
@@ -162,7 +162,7 @@ func TestWaiterOutsideQueuePausesForHalfOfExpectedWait(t *testing.T) {
 	}
 }
 
-func TestWaiterOutsideQueueIgnoresPollMinAndPollMax(t *testing.T) {
+func TestWaiterOutsideQueueIgnoresPollLimits(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)
@@ -186,7 +186,7 @@ func exactly(n *big.Int) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-func TestDurationScaleSaturatesInsteadOfOverflowing(t *testing.T) {
+func TestDurationScaleSaturatesAtOverflow(t *testing.T) {
 	for _, tc := range []struct {
 		d    time.Duration
 		by   float64
@@ -243,12 +243,12 @@ func FuzzDurations(f *testing.F) {
 			t.Errorf("a holder with a lease of %d, trusted until %d, is dead at %d", lease, until.Mono, dead)
 		}
 		if dead := DeadByVersion(now, durations.Times(lease, 2)); dead < DeadByVersion(now, lease) {
-			t.Errorf("after two leases of %d a holder is dead at %d", lease, dead)
+			t.Errorf("with twice the lease %d a holder is dead earlier, at %d", lease, dead)
 		}
 		expires, wall := time.Unix(a/1e9, 0), time.Unix(0, c)
 		over := !wall.Before(expires.Add(durations.Sum(lease, long)))
 		if dead := DeadByClock(expires, lease, long, wall, now); dead <= now && !over && now < longest || dead > now && over {
-			t.Errorf("dead at %d, and it is %d; expired by every clock: %t", dead, now, over)
+			t.Errorf("dead at %d, now %d; expired by every clock: %t", dead, now, over)
 		}
 		view := View{Known: true, Grant: time.Duration(c), Dead: DeadByVersion(now, lease), PollMin: 1, PollMax: lease}
 		if move, wait := Next(view, now, u); wait < 0 || move == TakeOver && durations.Sum(now, wait) < view.Dead {

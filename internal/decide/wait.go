@@ -12,7 +12,7 @@ import (
 type View struct {
 	Known    bool          // a reply has shown the record
 	Free     bool          // the table contains no record of the key, or the record is marked as released
-	Ours     bool          // the record shows an attempt of this client, but none of the client's callers holds the key by that attempt
+	Ours     bool          // the record shows an attempt of this client, but no caller of the client holds the key by it
 	Grant    time.Duration // monotonic time when the client first saw the current grant
 	Dead     time.Duration // monotonic time when the holder will be dead if it does not renew
 	PollMin  time.Duration
@@ -83,8 +83,8 @@ func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 
 // IsSuspended reports whether a queue that a client has suspended up to the time until is
 // still suspended. wall is the time on the wall clock of the client that calls IsSuspended,
-// and lease is its lease. If until is later than SuspendedUntil returns now, it comes from
-// a wrong clock, and IsSuspended returns false.
+// and lease is its lease. If until is later than SuspendedUntil(wall, lease), it comes from a
+// wrong clock, and IsSuspended returns false.
 func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
 }
@@ -96,9 +96,9 @@ const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. own is
 // the lease of the waiter, and held is the lease of the holder. The holder may hand the key to
-// the waiter during the pause. The result is a quarter of the hand-over lease or of own,
-// whichever is shorter. So at least three quarters of that time are left when the waiter reads
-// the record after its pause.
+// the waiter during the pause. The result is at most LongestQueuePause, and at most a quarter
+// of the hand-over lease and of own. So at least three quarters of the shorter lease are left
+// when the waiter reads the record after its pause.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -316,10 +316,10 @@ func Front(began []time.Time) time.Time {
 // assumes one second per second, as in a queue of constant length where all waiters wait
 // equally long.
 //
-// If the front has hardly moved, there is no estimate. While all waiters in the queue have
-// begun to wait at nearly the same time, the front does not move. Later it moves by a long
-// time at once. A waiter that has waited for a long time, or is far from the front, reads
-// rarely, because there may be thousands of such waiters.
+// If the front has hardly moved, there is no estimate: the front does not move while all
+// waiters in the queue have begun to wait at nearly the same time, and jumps later. A waiter
+// that has waited for a long time, or is far from the front, reads rarely, because there may
+// be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

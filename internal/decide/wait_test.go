@@ -26,16 +26,16 @@ func TestWaiterPollsUntilLeaseEndsAndThenTakesOver(t *testing.T) {
 	}{
 		{"nothing known: write, do not read", View{}, 0, 0.5, Take, 0},
 		{"free", with(func(v *View) { v.Free = true }), 11 * second, 0.5, Take, 0},
-		{"an own dead attempt", with(func(v *View) { v.Ours = true }), 11 * second, 0.5, TakeOver, 0},
-		{"a young grant is followed closely", held, 10 * second, 0.5, Look, 25 * time.Millisecond},
-		{"an old grant cheaply", with(func(v *View) { v.Grant = 0 }), 11 * second, 0.5, Look, 500 * time.Millisecond},
+		{"own attempt that nobody holds", with(func(v *View) { v.Ours = true }), 11 * second, 0.5, TakeOver, 0},
+		{"young grant: short pause", held, 10 * second, 0.5, Look, 25 * time.Millisecond},
+		{"old grant: long pause", with(func(v *View) { v.Grant = 0 }), 11 * second, 0.5, Look, 500 * time.Millisecond},
 		{"a moment before the lease ends", held, 30*second - 10*time.Millisecond, 0.9, TakeOver, 10 * time.Millisecond},
 		{"a pause that ends with the lease", held, 29*second + second/2, 0.5, TakeOver, second / 2},
 		{"the lease has ended", held, 30 * second, 0.5, TakeOver, 0},
-		{"the lease ends now, long after the last look", with(func(v *View) { v.Looked = 28 * second }), 30 * second, 0.5, Look, 0},
-		{"the lease has ended, a second after the last look", held, 30*second + second/2, 0.5, TakeOver, 0},
-		{"later, when others may have taken over", held, 30*second + second/2 + 1, 0.5, Look, 0},
-		{"a lease for ever", with(func(v *View) { v.Dead = DeadByVersion(10*second, 1<<63-1) }), 1000 * time.Hour, 0.5, Look, 500 * time.Millisecond},
+		{"the lease ends now, long after the last read", with(func(v *View) { v.Looked = 28 * second }), 30 * second, 0.5, Look, 0},
+		{"the lease has ended, a second after the last read", held, 30*second + second/2, 0.5, TakeOver, 0},
+		{"the lease has ended, more than a second after the last read", held, 30*second + second/2 + 1, 0.5, Look, 0},
+		{"an endless lease", with(func(v *View) { v.Dead = DeadByVersion(10*second, 1<<63-1) }), 1000 * time.Hour, 0.5, Look, 500 * time.Millisecond},
 	} {
 		move, wait := Next(tc.view, tc.now, tc.u)
 		if move != tc.move || wait != tc.wait {
@@ -57,8 +57,8 @@ func TestHolderAppearsDeadOneLeaseAfterLastWrite(t *testing.T) {
 		{"less than a lease ago", now.Add(-20*time.Second + 1), 20 * time.Second, false},
 		{"just now", now, 20 * time.Second, false},
 		{"by a clock that is ahead", now.Add(time.Hour), 20 * time.Second, false},
-		{"not known when", time.Time{}, 20 * time.Second, false},
-		{"with a lease for ever", now.Add(-24 * time.Hour), 1<<63 - 1, false},
+		{"at an unknown time", time.Time{}, 20 * time.Second, false},
+		{"with an endless lease", now.Add(-24 * time.Hour), 1<<63 - 1, false},
 	} {
 		if got := LooksDead(tc.written, tc.lease, now); got != tc.want {
 			t.Errorf("written %s: %t", tc.what, got)
@@ -66,7 +66,7 @@ func TestHolderAppearsDeadOneLeaseAfterLastWrite(t *testing.T) {
 	}
 }
 
-func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
+func TestTakeoverRequiresVersionUnchangedForLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := View{
 			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
@@ -90,7 +90,7 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 	})
 }
 
-func TestTakeoverByWallClockWaitsForExpiryPlusSkewAndRounding(t *testing.T) {
+func TestTakeoverByWallClockWaitsForSkew(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		// expires is the record's expiry time minus the time of the wall clock.
@@ -112,15 +112,15 @@ func TestTakeoverByWallClockWaitsForExpiryPlusSkewAndRounding(t *testing.T) {
 func TestBackoffCeilingDoublesUpToLimit(t *testing.T) {
 	for n, want := range []time.Duration{50, 100, 200, 400, 800, 1000, 1000} {
 		if got := Backoff(n, 50*time.Millisecond, time.Second, 1); got != want*time.Millisecond {
-			t.Errorf("repetition %d: %v, want %vms", n, got, want)
+			t.Errorf("retry %d: %v, want %vms", n, got, want)
 		}
 	}
 	if got := Backoff(1000, 50*time.Millisecond, time.Second, 1); got != time.Second {
-		t.Errorf("repetition 1000: %v", got)
+		t.Errorf("retry 1000: %v", got)
 	}
 }
 
-func TestSlowRequestRaisesRoundTripEstimateByAtMostAnEighth(t *testing.T) {
+func TestSlowRequestBarelyRaisesRoundTripEstimate(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ known, took, want time.Duration }{
 		{8 * ms, 8 * ms, 8 * ms},
@@ -135,7 +135,7 @@ func TestSlowRequestRaisesRoundTripEstimateByAtMostAnEighth(t *testing.T) {
 	}
 }
 
-func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
+func TestWaiterFurtherBackInQueuePausesLonger(t *testing.T) {
 	const rt = 5 * time.Millisecond
 	for _, tc := range []struct {
 		ahead     int
@@ -154,11 +154,11 @@ func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
 		{30, math.MaxInt64, time.Second},
 	} {
 		if got := (Position{Ahead: tc.ahead, RoundTrip: rt, Most: LongestQueuePause}).pause(tc.age); got != tc.want {
-			t.Errorf("behind %d, of a grant of %v: %v, want %v", tc.ahead, tc.age, got, tc.want)
+			t.Errorf("%d ahead, grant of age %v: %v, want %v", tc.ahead, tc.age, got, tc.want)
 		}
 	}
 	if got := (Position{Most: LongestQueuePause}).pause(0); got < time.Millisecond {
-		t.Errorf("beside the table it looks every %v", got)
+		t.Errorf("without a round trip the pause is only %v", got)
 	}
 	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Position: &Position{RoundTrip: rt, Most: time.Second}}
 	for _, u := range []float64{0, 0.99} {
@@ -168,8 +168,8 @@ func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
 	}
 }
 
-// The longer a key is held, the more rarely a waiter reads. Still, the waiter notices a
-// release with a delay that is only a small part of the time that it has waited.
+// The longer a key is held, the more rarely a waiter reads. Its delay until it notices a
+// release is still only a small part of the time that it has waited.
 func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -184,7 +184,7 @@ func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 		{math.MaxInt64, 500 * ms},
 	} {
 		if got := Pause(tc.age, 25*ms, 500*ms, 0.5); got != tc.want {
-			t.Errorf("of a grant of %v: a mean of %v, want %v", tc.age, got, tc.want)
+			t.Errorf("grant of age %v: mean pause %v, want %v", tc.age, got, tc.want)
 		}
 	}
 	if got := Pause(time.Second, time.Minute, time.Hour, 0.5); got != time.Minute {
@@ -195,10 +195,10 @@ func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	}
 }
 
-// A release comes at a random moment. So it more likely comes during a long pause than during
-// a short pause. With the same number of reads, a waiter therefore notices the release later
-// on average if its pauses vary more.
-func TestWaiterNoticesReleaseAfterHalfAPauseOnAverage(t *testing.T) {
+// A release comes at a random moment, and so more often during a long pause than during a short
+// one. If pauses vary more, a waiter with the same number of reads therefore notices the
+// release later on average.
+func TestWaiterNoticesReleaseAfterHalfMeanPause(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -212,14 +212,14 @@ func TestWaiterNoticesReleaseAfterHalfAPauseOnAverage(t *testing.T) {
 		t.Errorf("pauses of %.3f s on average, want %v", got, mean)
 	}
 	if late := squares / sum / 2; late > 0.55*mean.Seconds() {
-		t.Errorf("late by %.3f s on average, of pauses of %v", late, mean)
+		t.Errorf("the release is noticed %.3f s late on average, with pauses of %v", late, mean)
 	}
 	if shortest, longest := pause(0), pause(1); longest < 2*shortest {
-		t.Errorf("from %.3f to %.3f s: waiters would stay in step", shortest, longest)
+		t.Errorf("pauses from %.3f to %.3f s vary too little", shortest, longest)
 	}
 }
 
-func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
+func TestHandOverLeaseIsHalfLeaseWithinLimits(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ lease, want time.Duration }{
 		{0, 0},
@@ -234,7 +234,7 @@ func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 		{math.MaxInt64, 10 * second},
 	} {
 		if got := HandOverLease(tc.lease); got != tc.want {
-			t.Errorf("of a lease of %v: %v, want %v", tc.lease, got, tc.want)
+			t.Errorf("lease %v: %v, want %v", tc.lease, got, tc.want)
 		}
 	}
 }
@@ -275,14 +275,14 @@ func TestQueueSuspensionLastsAtMostSixLeases(t *testing.T) {
 		}
 	}
 	if IsSuspended(time.Time{}, now, 20*time.Second) {
-		t.Error("by a record that does not say so")
+		t.Error("suspended, although no time is set")
 	}
 	if until := SuspendedUntil(now, 20*time.Second); !until.Equal(now.Add(2*time.Minute)) || !IsSuspended(until, now, 20*time.Second) {
-		t.Errorf("until %v", until)
+		t.Errorf("suspended until %v", until)
 	}
 }
 
-func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
+func TestQueueJoinsOfOneCallAreLimited(t *testing.T) {
 	var j Joins
 	take := func(from, to time.Duration) (n int) {
 		for now := from; now < to; now += 100 * time.Millisecond {
@@ -310,7 +310,7 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyJoinsOneMoreQueueEachTimeItsWaitDoubles(t *testing.T) {
+func TestAcquireAnyJoinsMoreQueuesAsItWaits(t *testing.T) {
 	for waited, want := range map[time.Duration]int{
 		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
 	} {

@@ -17,14 +17,14 @@ func TestLeaseholdOwnerIsRecognisedByClientID(t *testing.T) {
 		t.Errorf("owners %q and %q", a, b)
 	}
 	if short := ShortOwner(a); short != a[:len("web-7/812/")+4] {
-		t.Errorf("%q for short is %q", a, short)
+		t.Errorf("%q is shortened to %q", a, short)
 	}
 	for _, foreign := range []string{
 		"", "java-host", "host/812", "host/ABCDEFGHIJKLMNOPQRSTUVWXYZ", "host/abcdefghijklmnopqrstuvwxy",
 		"host/abcdefghijklmnopqrstuvwxy1", "abcdefghijklmnopqrstuvwxyz", "3f9c1d2e-0b1a-4c5d-8e9f-001122334455",
 	} {
 		if HasClientID(foreign) || ShortOwner(foreign) != foreign {
-			t.Errorf("%q is taken for ours, or shortened to %q", foreign, ShortOwner(foreign))
+			t.Errorf("%q counts as leasehold's, or is shortened to %q", foreign, ShortOwner(foreign))
 		}
 	}
 }
@@ -45,16 +45,16 @@ func TestVersionContainsTimeOfWrite(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
-		t.Errorf("%q was made at %v, which is not from %v until now", v, at, before)
+		t.Errorf("%q has the time %v, want a time from %v to now", v, at, before)
 	}
 	if at := VersionTime("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"); at.UTC().Format(time.RFC3339Nano) != "2022-02-22T19:22:22Z" { // this version and its time are the example in RFC 9562, appendix A.6
-		t.Errorf("that of the RFC was made at %v", at.UTC())
+		t.Errorf("the version of the RFC has the time %v", at.UTC())
 	}
 	for _, unknown := range []string{
 		"", "3f9c1d2e-0b1a-4c5d-8e9f-001122334455", "017f22e2-79b0-7cc3-c8c4-dc0c0c07398f", VersionHex(v), v[:35] + "x",
 	} {
 		if at := VersionTime(unknown); !at.IsZero() {
-			t.Errorf("%q is said to be of %v", unknown, at)
+			t.Errorf("%q has the time %v", unknown, at)
 		}
 	}
 }
@@ -62,14 +62,14 @@ func TestVersionContainsTimeOfWrite(t *testing.T) {
 func TestLeaseholdVersionIsRecognisedByFormat(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
-		t.Errorf("%q is none", v)
+		t.Errorf("%q is not a version", v)
 	}
 	for _, foreign := range []string{
 		"", "1795274561341567000:MZXW6YTBOI2DGNRVGQ3TQOJQGEZDGNBVGY3TQOLBMJRWIZLGM5UA", "q7RzM0aVdK2sYx9LwE4bTgN8uHcJ5oPf",
 		VersionHex(v), v + "0", v[:35], v[:35] + "x", v[:35] + "A", v[:8] + "0" + v[9:],
 	} {
 		if IsVersion(foreign) {
-			t.Errorf("%q is taken for one", foreign)
+			t.Errorf("%q counts as a version", foreign)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestLeaseholdVersionIsRecognisedByFormat(t *testing.T) {
 func TestHexOfVersionConvertsBackToSameVersion(t *testing.T) {
 	v := NewVersion()
 	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
-		t.Errorf("%q is %q, and back %q", v, h, VersionOfHex(h))
+		t.Errorf("%q becomes %q, and that becomes %q", v, h, VersionOfHex(h))
 	}
 	for _, none := range []string{"", "c0de", "q7RzM0aVdK2sYx9LwE4bTgN8uHcJ5oPf", v} {
 		if none != v && VersionHex(none) != none || VersionOfHex(none) != none {

@@ -107,7 +107,7 @@ type Grant struct {
 	Now          time.Time
 	IfExists     bool
 	Session      string      // id of the owner's session; empty if the grant has a lease of its own
-	Takeable     []string    // versions that earlier attempts of this client may have written, and by which no caller holds the key: the grant may overwrite a record with one of them
+	Takeable     []string    // versions that earlier attempts of this client may have written, without a caller that holds the key by them: the grant may overwrite a record at such a version
 	Dead         *Record     // the dead holder from which the client takes the key over; nil if the key is free
 	NoQueueUntil time.Time   // time until which the takeover suspends the queue; zero if it does not
 	Entry        *QueueEntry // queue entry of the waiter that acquires the key, which the grant removes; nil if the waiter has no entry
@@ -130,7 +130,7 @@ type Release struct {
 	Version string // version of the record after this write, new in each attempt
 	Now     time.Time
 	Expires time.Time // time from which TTL may delete the record; zero if TTL never deletes it
-	Done    *Done     // mark of the work that was done under the lock; nil keeps the mark in the record
+	Done    *Done     // mark of the work that was done under the lock; if nil, the record keeps its mark
 	Changes Changes
 }
 

@@ -21,7 +21,7 @@ type Write struct {
 	remove    strings.Builder
 	condition string
 	names     []string // attribute names; the index of a name is the number in its placeholder
-	values    Item     // values by placeholder; nil and not empty if the write has no values, because DynamoDB refuses an empty map
+	values    Item     // values by placeholder; nil if the write has no values, because DynamoDB refuses an empty map
 }
 
 type verb int
@@ -103,8 +103,8 @@ func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemb
 // Set makes the update set the attribute name to v.
 func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
 
-// SetTo makes the update set the attribute name to the value of operand, an operand in the
-// syntax of update expressions.
+// SetTo makes the update set the attribute name to operand. operand is in the syntax of update
+// expressions.
 func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 
 // Remove makes the update remove the attribute name.

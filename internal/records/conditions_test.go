@@ -112,7 +112,7 @@ func (b *bench) put(item protocol.Item) {
 	lab.OK(b, lab.ErrorOf(b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})))
 }
 
-// lands sends a write. It reports true if the write was applied, and false if its condition
+// lands sends a write. It returns true if the write was applied, and false if its condition
 // failed.
 func (b *bench) lands(w *protocol.Write) bool {
 	b.Helper()
@@ -221,13 +221,13 @@ func TestGrantForWorkMarkedDoneIsRejected(t *testing.T) {
 		if is := tc.wanted.IsDone(b.record().Done); is == tc.lands {
 			t.Errorf("%+v wanted, %+v marked: done %v", tc.wanted, tc.marked, is)
 		}
-		lab.Want(t, fmt.Sprintf("%+v wanted, %+v marked: lands", tc.wanted, tc.marked), b.lands(b.Grant(g)), tc.lands)
+		lab.Want(t, fmt.Sprintf("%+v wanted, %+v marked: granted", tc.wanted, tc.marked), b.lands(b.Grant(g)), tc.lands)
 	}
 }
 
-func TestUnreadableDoneMarkIsIgnoredByGrantAndReader(t *testing.T) {
+func TestGrantAndReaderAgreeOnDamagedDoneMark(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
-		"no map":               text("mon"),
+		"not a map":            text("mon"),
 		"empty":                &types.AttributeValueMemberM{},
 		"of other types":       &types.AttributeValueMemberM{Value: protocol.Item{"once": decimal("1"), "period": text("1")}},
 		"a fraction":           &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("1999.5")}},
@@ -235,7 +235,7 @@ func TestUnreadableDoneMarkIsIgnoredByGrantAndReader(t *testing.T) {
 		"out of range":         &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("1e30")}},
 		"out of range, below":  &types.AttributeValueMemberM{Value: protocol.Item{"period": decimal("-1e30")}},
 		"both":                 &types.AttributeValueMemberM{Value: protocol.Item{"once": text("mon"), "period": decimal("1000")}},
-		"damaged besides":      &types.AttributeValueMemberM{Value: protocol.Item{"once": text("mon"), "by": decimal("1"), "at": text("x"), "fencingToken": decimal("-1")}},
+		"damaged owner":        &types.AttributeValueMemberM{Value: protocol.Item{"once": text("mon"), "by": decimal("1"), "at": text("x"), "fencingToken": decimal("-1")}},
 	} {
 		for _, wanted := range []protocol.Once{monday, epoch, first, second} {
 			b := newBench(t, layout.Native{})
@@ -248,7 +248,7 @@ func TestUnreadableDoneMarkIsIgnoredByGrantAndReader(t *testing.T) {
 			g.Once = wanted
 			done := wanted.IsDone(b.record().Done)
 			if lands := b.lands(b.Grant(g)); lands == done {
-				t.Errorf("%s, %+v wanted: lands %v, and reads as done %v", name, wanted, lands, done)
+				t.Errorf("%s, %+v wanted: granted %v, reads as done %v", name, wanted, lands, done)
 			}
 		}
 	}
@@ -266,7 +266,7 @@ func TestProtocolUnmarkRemovesOnlyMatchingDoneMark(t *testing.T) {
 		"kind":  {Period: first.Period, Token: mark.Token},
 	} {
 		if b.lands(p.Unmark(b.lockKey(), other)) {
-			t.Errorf("another %s: forgotten", name)
+			t.Errorf("the mark with another %s was removed", name)
 		}
 	}
 	before := b.record()
@@ -289,15 +289,15 @@ func TestStepDownRequestAppliesToOneGrantOnly(t *testing.T) {
 	b.must(ask())
 	after := b.record()
 	if after.Asked != before.Grant || after.Version != before.Version || after.Lease != before.Lease || after.Attributes != nil {
-		t.Errorf("it made of %+v %+v", before, after)
+		t.Errorf("the request changed %+v to %+v", before, after)
 	}
 	if !b.lands(b.Renew(h, protocol.Renewal{Version: v3, Lease: lease, Now: granted})) {
-		t.Error("a renewal beside it fails")
+		t.Error("a renewal after the request fails")
 	}
 	h.Versions = []string{v3}
 	b.must(b.HandOver(h, b.grant(g2)))
 	if r := b.record(); r.Grant != g2 || r.Asked == g2 {
-		t.Errorf("the next grant is asked: %+v", r)
+		t.Errorf("the next grant counts as asked: %+v", r)
 	}
 }
 
@@ -305,10 +305,10 @@ func TestUnreadableStepDownRequestIsIgnored(t *testing.T) {
 	b := newBench(t, layout.Native{})
 	_, held := b.hold()
 	for name, v := range map[string]types.AttributeValue{
-		"no map":         text("me"),
-		"of no grant":    &types.AttributeValueMemberM{Value: protocol.Item{"by": text("me")}},
-		"of no such":     &types.AttributeValueMemberM{Value: protocol.Item{"grantId": decimal("1")}},
-		"an empty grant": &types.AttributeValueMemberM{Value: protocol.Item{"grantId": text("")}},
+		"not a map":      text("me"),
+		"without grant":  &types.AttributeValueMemberM{Value: protocol.Item{"by": text("me")}},
+		"grant a number": &types.AttributeValueMemberM{Value: protocol.Item{"grantId": decimal("1")}},
+		"empty grant":    &types.AttributeValueMemberM{Value: protocol.Item{"grantId": text("")}},
 	} {
 		held["stepDown"] = v
 		b.put(held)

@@ -254,8 +254,8 @@ func (d *decoder) hasGrant() bool {
 }
 
 // leastLease is the lease that leasehold assumes if another library has stored a lease of zero
-// or less. The clients of that library take a key with such a lease over as soon as two of
-// their reads show the same record.
+// or less. A client of that library takes over a key with such a lease as soon as two of its
+// reads show the same record.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or

@@ -14,7 +14,7 @@ import (
 
 var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
 
-func TestTakeoverIsRejectedUntilMaxSkewHasPassedSinceExpiry(t *testing.T) {
+func TestTakeoverIsRejectedUntilMaxSkewHasPassed(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -23,8 +23,7 @@ func TestTakeoverIsRejectedUntilMaxSkewHasPassedSinceExpiry(t *testing.T) {
 		b.hold()
 		r := b.record()
 		for _, tc := range []struct {
-			// after is the time since the record's expiry, by the clock of the client that takes
-			// over.
+			// after is the time since the record's expiry, by the waiter's clock.
 			after time.Duration
 			lands bool
 		}{
@@ -34,13 +33,12 @@ func TestTakeoverIsRejectedUntilMaxSkewHasPassedSinceExpiry(t *testing.T) {
 			b.hold()
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
-			lab.Want(t, fmt.Sprintf("%v after its expiry: lands", tc.after), b.lands(b.Grant(g)), tc.lands)
+			lab.Want(t, fmt.Sprintf("%v after its expiry: taken over", tc.after), b.lands(b.Grant(g)), tc.lands)
 		}
-		// The clocks of the holder and of the client that takes over agree, or differ by the
-		// skew in either direction. No takeover may succeed before the lease has expired by
-		// both clocks.
+		// The clocks of the holder and of the waiter agree, or differ by the skew. No takeover
+		// may succeed before the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // when it writes, the holder's clock shows the time granted
+			b.hold() // the holder writes at the time granted, by its own clock
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
@@ -50,7 +48,7 @@ func TestTakeoverIsRejectedUntilMaxSkewHasPassedSinceExpiry(t *testing.T) {
 	})
 }
 
-func TestTakeoverFromOtherLibraryIsRejectedIfRecordHasChanged(t *testing.T) {
+func TestTakeoverOfChangedRecordIsRejected(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		old := granted.Add(-time.Hour)
 		var peer protocol.Item
@@ -151,7 +149,7 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, _ := b.hold()
 		if until, has := b.collected(); has && until.Before(granted.Add(lease+time.Hour)) {
-			t.Errorf("held, it may be collected at %v", until)
+			t.Errorf("while the key is held, TTL may delete the record at %v", until)
 		}
 		if !b.Capabilities().KeepOnRelease {
 			return
@@ -159,20 +157,19 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 		retained := granted.Add(24 * time.Hour)
 		b.must(b.Release(h, protocol.Release{Version: v3, Expires: retained}))
 		if until, has := b.collected(); has != (b.Schema().TTL != "") || has && !until.Equal(retained) {
-			t.Errorf("released, it may be collected at %v, %v", until, has)
+			t.Errorf("after the release, TTL may delete the record at %v, %v", until, has)
 		}
 		b.must(b.Grant(b.grant(g9)))
 		if until, has := b.collected(); has && until.Before(granted.Add(lease+time.Hour)) {
-			t.Errorf("granted again, it may be collected at %v", until)
+			t.Errorf("after the next grant, TTL may delete the record at %v", until)
 		}
 	})
 }
 
-// TTL uses DynamoDB's clock, but a client computes the expiry in a record from its own clock.
-// Layouts that do not rely on wall clocks have no MaxSkew. So their clients' clocks may be
-// days behind. DynamoDB does not refuse the requests of such a client, because the SDK
-// corrects the time of its signatures.
-func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
+// TTL uses DynamoDB's clock. A client computes the TTL value of a record from its own clock,
+// which may be days behind if the layout has no MaxSkew. DynamoDB still accepts the requests
+// of such a client, because the SDK corrects the time of its signatures.
+func TestTTLKeepsHeldRecordIfClockIsDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
 			return // skipped: in this layout, clients' clocks are wrong by at most MaxSkew
@@ -182,17 +179,17 @@ func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 		g.Now = granted.Add(-slow)
 		b.must(b.Grant(g))
 		if until, has := b.collected(); has && until.Before(granted.Add(lease)) {
-			t.Errorf("granted, it may be collected at %v", until)
+			t.Errorf("after the grant, TTL may delete the record at %v", until)
 		}
 		h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{g1}, Token: b.record().Token, Versions: []string{g1}}
 		b.must(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted.Add(-slow)}))
 		if until, has := b.collected(); has && until.Before(granted.Add(lease)) {
-			t.Errorf("renewed, it may be collected at %v", until)
+			t.Errorf("after the renewal, TTL may delete the record at %v", until)
 		}
 	})
 }
 
-func TestGrantRemovesExpiresAtStoredByClientOfLayoutNative(t *testing.T) {
+func TestGrantRemovesAttributeExpiresAt(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {
@@ -204,7 +201,7 @@ func TestGrantRemovesExpiresAtStoredByClientOfLayoutNative(t *testing.T) {
 		b.put(item)
 		b.must(b.Grant(b.grant(g9)))
 		if v := b.item()["expiresAt"]; v != nil {
-			t.Errorf("a held record may be collected at %v", v)
+			t.Errorf("TTL may delete a held record at %v", v)
 		}
 	})
 }

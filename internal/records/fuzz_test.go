@@ -136,13 +136,12 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds lists the types to which the function edited can change an attribute. It
-// chooses the type by an index, and removes the attribute if the index is one past the end.
+// editedKinds lists the types that the function edited can give to an attribute. Its argument
+// kind is an index in this list. One past the end, it removes the attribute.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
-// edited returns a copy of the item in which one attribute has another value or is
-// missing. In the name of an attribute, slashes lead into maps, as in
-// readers/x/leaseDuration.
+// edited returns a copy of the item in which one attribute has another value or is missing. A
+// name with slashes is a path through maps, as in readers/x/leaseDuration.
 func edited(item protocol.Item, name string, kind uint8, value string) protocol.Item {
 	item = maps.Clone(item)
 	if name == "" {
@@ -273,7 +272,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			names(t, err)
 			if !reflect.DeepEqual(r, protocol.Record{Key: r.Key}) {
-				t.Errorf("of a damaged record more than its key is told: %+v", r)
+				t.Errorf("a damaged record decodes to more than its key: %+v", r)
 			}
 		} else {
 			b.isSound(r, item)
@@ -292,7 +291,7 @@ func (b *bench) isSound(r protocol.Record, item protocol.Item) {
 	case r.Key != b.Schema().KeyOf(item) && !b.Schema().SortNumber || r.Key.Partition == "":
 		b.Errorf("key %+v", r.Key)
 	case r.Released != b.marked(item):
-		b.Errorf("released %v, marked so %v", r.Released, b.marked(item))
+		b.Errorf("released %v, release mark %v", r.Released, b.marked(item))
 	case item["kind"] != nil:
 		b.Errorf("a row of kind %s is a lock", spelt(item["kind"]))
 	case r.Lease < 0 || !r.Released && !b.isByClock() && r.Lease == 0:
@@ -304,11 +303,11 @@ func (b *bench) isSound(r protocol.Record, item protocol.Item) {
 	case !r.Released && b.isByClock() && (r.ExpiresAt.Before(time.Unix(0, 0)) || r.ExpiresAt.Year() > 9999 || r.ExpiresAt.IsZero()):
 		b.Errorf("expires %v", r.ExpiresAt)
 	case !r.Released && r.Grant != "" && item["fencingToken"] == nil:
-		b.Error("a grant of ours without a token")
+		b.Error("a grant by leasehold without a token")
 	}
 	for name := range r.Attributes {
 		if b.Reserved(name) {
-			b.Errorf("%s is taken for the caller's", name)
+			b.Errorf("%s counts as an attribute of the caller", name)
 		}
 	}
 }
@@ -326,16 +325,16 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		case lands && !free && isFraction(stored["fencingToken"]):
 			// DynamoDB may accept this grant although the decoder finds the item damaged: no
 			// condition can detect that a token is a fraction. After the grant the token is
-			// still a fraction. The client reads it before it trusts its grant.
+			// still a fraction. The client checks the token before it trusts its grant.
 		case lands && !free:
-			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
+			b.Errorf("granted, although Decode returned released %v, error %v", r.Released, err)
 		// An item with the grant id g9 may have been written by an earlier copy of this grant.
 		// So the grant must be rejected.
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9:
-			b.Error("a free record is not granted")
+			b.Error("the grant of a free record was rejected")
 		case lands:
 			if now := b.record(); now.Released || now.Grant != g9 || b.Owned() && now.Owner != owner {
-				b.Errorf("granted, and reads as %+v", now)
+				b.Errorf("granted, but decoded as %+v", now)
 			}
 		}
 		if lands {
@@ -384,33 +383,33 @@ func FuzzWrites(f *testing.F) {
 			end := at.Add(min(g.Lease, 100*365*24*time.Hour))
 			switch {
 			case r.Key != g.Key, r.Released, r.Grant != g1, r.Version != version, b.Owned() && r.Owner != g.Owner:
-				t.Fatalf("%+v reads as %+v", g, r)
+				t.Fatalf("%+v was decoded as %+v", g, r)
 			case !b.isByClock() && r.Lease < g.Lease, b.isByClock() && r.ExpiresAt.Before(end) && r.ExpiresAt.Year() < 9999:
-				t.Errorf("a lease of %v from %v reads as %v until %v", g.Lease, at, r.Lease, r.ExpiresAt)
+				t.Errorf("a lease of %v from %v was decoded as %v until %v", g.Lease, at, r.Lease, r.ExpiresAt)
 			case string(r.Data) != string(g.Changes.Data):
-				t.Errorf("data %q reads as %q", g.Changes.Data, r.Data)
+				t.Errorf("data %q was decoded as %q", g.Changes.Data, r.Data)
 			}
 			return r
 		}
 		r := reads(g1)
 		h := protocol.Hold{Key: g.Key, Owner: g.Owner, Grants: []string{g1}, Token: r.Token, Versions: []string{g1}}
 		if !b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: g.Lease, Now: at})) || b.lands(b.Renew(h, protocol.Renewal{Version: v3, Lease: g.Lease, Now: at})) {
-			t.Fatal("not renewed, or twice from one version")
+			t.Fatal("not renewed, or renewed twice from one version")
 		}
 		if again := reads(v2); again.Token != r.Token {
-			t.Errorf("a renewal has made token %d of %d", again.Token, r.Token)
+			t.Errorf("token %d after the renewal, %d before", again.Token, r.Token)
 		}
 		h.Versions = []string{v2}
 		if !b.lands(b.Guard(h)) {
-			t.Error("the guard does not hold while the grant is current")
+			t.Error("the guard failed while the grant was current")
 		}
 		b.must(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)}))
 		if b.lands(b.Guard(h)) || b.lands(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at})) {
-			t.Error("a grant that was released is guarded or renewed")
+			t.Error("the guard or a renewal succeeded after the release")
 		}
 		if item := b.item(); item != nil {
 			if r, err := b.Decode(item); err != nil || !r.Released {
-				t.Errorf("released, and reads as %+v, %v", r, err)
+				t.Errorf("released, but decoded as %+v, %v", r, err)
 			}
 		}
 	})
@@ -465,8 +464,8 @@ func (b *bench) sessionIsSound(item protocol.Item) {
 	case err != nil:
 		names(b.T, err)
 	case spelt(item["kind"]) != "S session", r.Lease < 0, !r.Released && (r.Lease == 0 || r.Owner == "" && spelt(item["ownerName"]) != "S " || r.Version == "" || r.Grant == ""):
-		b.Errorf("a session reads as %+v", r)
+		b.Errorf("a session was decoded as %+v", r)
 	case r.Released != (spelt(item["dead"]) == "S 1"):
-		b.Errorf("dead %v, and the mark is %s", r.Released, spelt(item["dead"]))
+		b.Errorf("dead %v, but the mark is %s", r.Released, spelt(item["dead"]))
 	}
 }

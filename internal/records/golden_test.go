@@ -22,10 +22,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// golden is the content of a file in testdata/golden. It describes a request to a peer,
-// which is another lock library, and contains the items that the peer stored. Most files
-// were recorded from the peers themselves (proof/interop/cmd/record). Those of dynamolock
-// were written by hand after its source code.
+// golden is the content of a file in testdata/golden. A peer is another lock library. The file
+// describes a request to a peer, and contains the items that the peer stored. Most files were
+// recorded from the peers themselves (proof/interop/cmd/record). The files for dynamolock were
+// written by hand from its source code.
 type golden struct {
 	Peer     string
 	Recorded bool
@@ -71,7 +71,7 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 			t.Errorf("%s: %d items, but the state is %s", path, len(g.Items), g.State)
 		}
 		if !g.Recorded && g.folder != "dynamolock" {
-			t.Errorf("%s: not recorded, though the peer installs", path)
+			t.Errorf("%s: not recorded, although the peer can be installed", path)
 		}
 		items := append(slices.Clone(g.Items), nil)[:max(1, len(g.Items))]
 		for _, l := range g.layouts(t) {
@@ -139,12 +139,12 @@ func (r goldenRecord) clocked() time.Time {
 	return time.Time{}
 }
 
-// written describes attributes by name. Each is a regular expression for the letter of
-// the attribute's type, a space and the value, as a peer writes them.
+// written maps the name of an attribute to a regular expression. The expression matches the
+// letter of the attribute's type, a space and the value, as a peer writes them.
 type written map[string]string
 
-// peerWrites describes the attributes that each peer writes and needs, by the
-// folder of its golden files.
+// peerWrites describes the attributes that each peer writes and needs. The keys are the
+// folders of the golden files.
 var peerWrites = map[string]struct {
 	shows   written
 	version string // name of the version attribute
@@ -211,7 +211,7 @@ func (r goldenRecord) finds(what string, item protocol.Item) {
 		}
 	}
 	if marked := item["isReleased"] != nil; marked != (what == released || what == asStored && r.State == released) && r.Schema().Partition == "key" {
-		r.Errorf("%s: isReleased is there: %v", what, marked)
+		r.Errorf("%s: has isReleased: %v", what, marked)
 	}
 }
 
@@ -245,7 +245,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestGoldenRecordOfOtherLibraryDecodesCorrectly(t *testing.T) {
+func TestGoldenRecordDecodesCorrectly(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return
@@ -263,7 +263,7 @@ func TestGoldenRecordOfOtherLibraryDecodesCorrectly(t *testing.T) {
 		// The peer may have copied leasehold's token or grant id into its own grant. The decoder
 		// must not treat that grant as leasehold's.
 		if r.Token != 0 || r.Grant != "" || r.Session != "" || !r.GrantedAt.IsZero() {
-			t.Errorf("read as a grant of ours: %+v", r)
+			t.Errorf("decoded as a grant by leasehold: %+v", r)
 		}
 		if g.folder == "dyndb-mutex" && r.Released {
 			return // a free record of this layout has no owner, version or lease
@@ -279,7 +279,7 @@ func TestGoldenRecordOfOtherLibraryDecodesCorrectly(t *testing.T) {
 		if g.Name() == "native" && g.stored["expiresAt"] != nil {
 			expires = r.ExpiresAt // in layout native, this expiry only tells TTL when it may delete the record
 			if expires.IsZero() {
-				t.Error("what TTL may collect is not shown")
+				t.Error("the record has no expiry")
 			}
 		}
 		if !r.ExpiresAt.Equal(expires) {
@@ -314,7 +314,7 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGrantOnGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
+func TestGoldenRecordAllowsGrantOnlyIfFreeOrDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
@@ -328,7 +328,7 @@ func TestGrantOnGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
 		case held:
 			for _, g := range []protocol.Grant{plain, existing} {
 				if r.lands(r.Grant(g)) {
-					t.Fatalf("a held record is granted; it had to exist: %v", g.IfExists)
+					t.Fatalf("a held record was granted; IfExists: %v", g.IfExists)
 				}
 			}
 			seen := r.record()
@@ -337,23 +337,23 @@ func TestGrantOnGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
 			if r.isByClock() {
 				g.Now = r.clocked().Add(r.Skew() + r.Capabilities().LeaseStep - time.Nanosecond)
 				if r.lands(r.Grant(g)) {
-					t.Fatal("taken over before its lease is over by every clock")
+					t.Fatal("taken over before the lease has expired by every clock")
 				}
 				g.Now = plain.Now
 			}
 			g.Dead.Version = "1"
 			if r.lands(r.Grant(g)) {
-				t.Fatal("taken over from another than the one that was watched")
+				t.Fatal("taken over although the version has changed")
 			}
 		case absent:
 			if r.lands(r.Grant(existing)) {
-				t.Fatal("granted where there had to be a record")
+				t.Fatal("granted without a record, despite IfExists")
 			}
 		}
 		h := r.take()
 		now := r.record()
 		if now.Released || now.Owner != owner && r.Owned() || now.Grant != g1 {
-			t.Errorf("granted, but reads as %+v", now)
+			t.Errorf("granted, but decoded as %+v", now)
 		}
 		if carried, ok := r.stored["fencingToken"].(*types.AttributeValueMemberN); ok {
 			if want := carried.Value; fmt.Sprint(h.Token-1) != want {
@@ -361,7 +361,7 @@ func TestGrantOnGoldenRecordRequiresFreeKeyOrDeadHolder(t *testing.T) {
 			}
 		}
 		if r.item()["expiresAt"] != nil {
-			t.Error("TTL may collect a record that is held")
+			t.Error("TTL may delete a held record")
 		}
 	})
 }
@@ -381,7 +381,7 @@ func TestWritesKeepAttributesThatOtherLibraryNeeds(t *testing.T) {
 					t.Errorf("the caller's attributes are %v, were %v", r.callers(item), want)
 				}
 			case item != nil:
-				t.Errorf("%s knows no released records, and finds %v", r.Peer, spell(item))
+				t.Errorf("%s has no released records, but the table contains %v", r.Peer, spell(item))
 			}
 		}
 		if r.State == held {

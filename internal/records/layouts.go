@@ -124,8 +124,8 @@ func keyBytes(what, s string, most int) error {
 	return nil
 }
 
-// names collects the attribute names that a layout is configured with, and an error for
-// each name that is used twice.
+// names collects the attribute names in a layout's configuration, and an error for each name
+// that is used twice.
 type names struct {
 	layout string
 	taken  map[string]string
@@ -222,7 +222,7 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 // which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a holder's
 // clock is slow by more than that, DynamoDB may delete a record that the holder still renews.
 // So leasehold uses a week instead. (A renewal cannot keep the later of the old and the new
-// TTL value, as an update expression cannot compute it.)
+// TTL value, as an update expression cannot compute a maximum.)
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

@@ -29,7 +29,7 @@ type lock struct{ spelling }
 
 // spelling encodes and decodes the record of a plain lock for several similar layouts. The
 // methods whose names begin with set add attributes to the update w. The methods that return
-// strings return conditions, which the caller makes parts of the condition of w.
+// strings return conditions, which the caller combines into the condition of w.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
@@ -145,9 +145,9 @@ var (
 // in any layout, because a record may move to another layout.
 var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 
-// reserved are the attribute names that callers may not use in any layout. For example, a
-// client that is configured with the wrong layout must not take a caller's attribute for
-// the mark of a released record.
+// reserved are the attribute names that callers may not use in any layout. Otherwise a client
+// with the wrong layout could, for example, take a caller's attribute for the mark of a
+// released record.
 var reserved = slices.Concat(ours, []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })

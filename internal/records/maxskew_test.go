@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// boundedTable returns a table b, where b.Protocol writes as a client with a bounded clock
-// does. plain is the protocol of a client without a bounded clock.
+// boundedTable returns a table b and two protocols for it: b.Protocol, for a client with a
+// bounded clock, and plain, for a client without one.
 func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -28,7 +28,7 @@ func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	g.Now = granted.Add(time.Microsecond)
 	b.must(b.Grant(g))
 	if got, want := b.record().LeaseEnds, granted.Add(lease+time.Millisecond); !got.Equal(want) {
-		t.Errorf("granted: %v, want %v: it is rounded up", got, want)
+		t.Errorf("granted: %v, want %v, rounded up", got, want)
 	}
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
 	b.must(b.Renew(h, protocol.Renewal{Version: v2, Lease: time.Minute, Now: granted.Add(time.Second)}))
@@ -42,16 +42,16 @@ func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndStoredForOtherRecordVersionIsIgnored(t *testing.T) {
+func TestLeaseEndOfOtherVersionIsIgnored(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
 	b.must(plain.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted}))
 	if b.item()["leaseEnds"] == nil {
-		t.Fatal("a client without MaxSkew has removed it: this test tests nothing")
+		t.Fatal("the renewal has removed the lease end, so this test checks nothing")
 	}
 	if end := b.record().LeaseEnds; !end.IsZero() {
-		t.Errorf("it is read: %v", end)
+		t.Errorf("the lease end was decoded: %v", end)
 	}
 }
 
@@ -71,16 +71,16 @@ func TestUnreadableLeaseEndIsIgnored(t *testing.T) {
 	}
 }
 
-func TestClientWithoutMaxSkewNeitherStoresNorReadsLeaseEnd(t *testing.T) {
+func TestLeaseEndIsUnusedWithoutMaxSkew(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(plain.Grant(b.grant(g1)))
 	if end := b.item()["leaseEnds"]; end != nil {
-		t.Errorf("written: %v", end)
+		t.Errorf("a client without MaxSkew has stored %v", end)
 	}
 	b.put(nil)
 	b.must(b.Grant(b.grant(g1)))
 	if r, err := plain.Decode(b.item()); err != nil || !r.LeaseEnds.IsZero() || len(r.Attributes) > 0 {
-		t.Errorf("read: %+v, %v", r, err)
+		t.Errorf("a client without MaxSkew has decoded %+v, %v", r, err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestLeaseEndIsIgnoredForLockUnderSharedLease(t *testing.T) {
 	}
 }
 
-func TestLeaseEndIsNotStoredIfLeaseIsLongerThanCentury(t *testing.T) {
+func TestLeaseEndBeyondCenturyIsNotStored(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour
@@ -130,7 +130,7 @@ func TestReleaseAndBreakRemoveStoredLeaseEnd(t *testing.T) {
 
 // DynamoDB charges one write unit for an item of up to 1 KB. A record must stay
 // within one unit even if it has a full queue and a lease end.
-func TestRecordWithFullQueueAndLeaseEndIsBelowAKilobyte(t *testing.T) {
+func TestRecordWithFullQueueFitsInKilobyte(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Dead = &protocol.Record{Owner: another, Version: v0, Token: 12}

@@ -69,11 +69,11 @@ func TestDecodeReturnsFieldsOfRecordInLayoutNative(t *testing.T) {
 	}
 	if r.Key.Partition != "job" || r.Token != 42 || r.Grant != g1 || r.Version != v1 || r.Lease != 20*time.Second ||
 		string(r.Data) != "state" || len(r.Attributes) != 1 || r.Released || r.GrantedAt.UnixMilli() != 1764230400000 {
-		t.Fatalf("read %+v", r)
+		t.Fatalf("decoded %+v", r)
 	}
 }
 
-func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
+func TestDecodeErrorNamesDamagedAttribute(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	for _, tc := range []struct {
 		attribute string
@@ -99,7 +99,7 @@ func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordIsReadDespiteDamageIfKindAndTokenAreValid(t *testing.T) {
+func TestReleasedRecordIsReadDespiteDamage(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -108,15 +108,14 @@ func TestReleasedRecordIsReadDespiteDamageIfKindAndTokenAreValid(t *testing.T) {
 	}
 	for _, name := range []string{attrKind, attrToken} {
 		if _, err := p.Decode(with(protocol.Item{attrReleased: text("1"), name: text("x")})); err == nil {
-			t.Errorf("a released record with a bad %s was read", name)
+			t.Errorf("a released record with an invalid %s was accepted", name)
 		}
 	}
 }
 
 func TestTokenIsIgnoredIfOwnerHasNoClientID(t *testing.T) {
-	// The Java client in update mode, and dynamolock, copy attributes that they do
-	// not know into their own grants. So leasehold's token may be in a grant that
-	// is not its own.
+	// dynamolock, and the Java client in update mode, keep unknown attributes of a record when
+	// they acquire a lock. So leasehold's token may be in a record that they have written.
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{attrOwner: text("java-host"), attrLease: text("20s")}))
 	if err != nil {
@@ -152,24 +151,24 @@ func TestLeaseInSecondsIsLimitedToRangeOfDuration(t *testing.T) {
 
 func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
-		t.Errorf("wrote %s ms", got)
+		t.Errorf("stored as %s ms", got)
 	}
-	// The leases are a whole number of milliseconds, and the longest possible Duration.
+	// One lease is a whole number of milliseconds. The other is the longest possible Duration.
 	for _, d := range []time.Duration{time.Second, 1<<63 - 1} {
 		got, err := parseLease(leaseMillis(d).(*types.AttributeValueMemberS).Value)
 		if err != nil || got < d {
-			t.Errorf("a lease of %v reads as %v, %v", d, got, err)
+			t.Errorf("a lease of %v was decoded as %v, %v", d, got, err)
 		}
 	}
 }
 
-func TestLayoutWithClashingAttributeNamesIsRejected(t *testing.T) {
+func TestLayoutWithClashingNamesIsRejected(t *testing.T) {
 	for name, l := range map[string]layout.Native{
 		"partition key is an attribute": {PartitionKey: "data"},
-		"partition and sort are one":    {SortKey: "key"},
+		"sort key is partition key":     {SortKey: "key"},
 		"TTL is an attribute":           {TTL: "fencingToken"},
 		"TTL is the key":                {TTL: "key"},
-		"a value without a sort key":    {SortValue: "0"},
+		"value without a sort key":      {SortValue: "0"},
 	} {
 		if _, err := Of(l); err == nil {
 			t.Errorf("%s: no error", name)
@@ -197,13 +196,13 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
 	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})
 	if a["key"].(*types.AttributeValueMemberS).Value == b["key"].(*types.AttributeValueMemberS).Value {
-		t.Error(`("a","bc") and ("ab","c") are one key`)
+		t.Error(`("a","bc") and ("ab","c") are the same key`)
 	}
 }
 
-// In dynamolock and the library of awslabs, an attribute isReleased that a caller adds
-// frees the lock. Leasehold must not have that fault.
-func TestProtocolReservedReportsNamesThatCallersMayNotUse(t *testing.T) {
+// In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
+// lock. Leasehold must not have that fault.
+func TestProtocolReservedReportsForbiddenNames(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -215,7 +214,7 @@ func TestProtocolReservedReportsNamesThatCallersMayNotUse(t *testing.T) {
 	}
 }
 
-func TestMigrationPageListsEveryAttributeOfLeasehold(t *testing.T) {
+func TestMigrationPageListsLeaseholdsAttributes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -226,13 +225,13 @@ func TestMigrationPageListsEveryAttributeOfLeasehold(t *testing.T) {
 	list, rest, _ := strings.Cut(list, "are leasehold's in every layout")
 	for _, name := range ours {
 		if !strings.Contains(list, "`"+name+"`") {
-			t.Errorf("%s is not named", name)
+			t.Errorf("the page does not list %s", name)
 		}
 	}
 	expires, rest, _ := strings.Cut(rest, "`WithAttributes`")
 	for _, name := range reserved {
 		if !strings.Contains(list+rest, "`"+name+"`") {
-			t.Errorf("WithAttributes refuses %s, and it is not named", name)
+			t.Errorf("WithAttributes refuses %s, which the page does not list", name)
 		}
 	}
 	for _, name := range layout.Names() {
@@ -241,7 +240,7 @@ func TestMigrationPageListsEveryAttributeOfLeasehold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if named := strings.Contains(expires, "`"+name+"`"); named != mustProtocol(t, l).Reserved(attrExpiresAt) {
-			t.Errorf("%s: it is on the page that it uses %s: %v", name, attrExpiresAt, named)
+			t.Errorf("%s: the page says that the layout uses %s: %v", name, attrExpiresAt, named)
 		}
 	}
 }
@@ -259,7 +258,7 @@ func TestOnlyLayoutsOfPackageLayoutAreAccepted(t *testing.T) {
 	}
 }
 
-func TestGrantDoesNotRemoveKeyAttributeNamedExpiresAt(t *testing.T) {
+func TestGrantKeepsKeyAttributeNamedExpiresAt(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)
@@ -267,25 +266,25 @@ func TestGrantDoesNotRemoveKeyAttributeNamedExpiresAt(t *testing.T) {
 	}
 }
 
-// While the clients of a table migrate to layout native one by one, clients that still use
-// other layouts read the rows of sessions.
+// During a migration to layout native, clients that still use another layout read the rows of
+// sessions.
 func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		if r, ok := LockBut(p, session, attrKind); ok {
-			t.Errorf("%s: a shared lease is said to be a lock but for its kind, held by %s", l.Name(), r.Owner)
+			t.Errorf("%s: LockBut returned the row of a session as a lock held by %s", l.Name(), r.Owner)
 		}
-		// Users may have added an attribute of this name to their locks, with these values.
+		// Users may have added their own attribute kind to locks, with these values.
 		for _, kind := range []string{"invoice", "session", "rw"} {
 			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
-				t.Errorf("%s: a lock beside the attribute kind, %s, is not said to be held", l.Name(), kind)
+				t.Errorf("%s: LockBut did not return a held lock with the attribute kind %s", l.Name(), kind)
 			}
 		}
 	}
 }
 
-func TestFunctionLockButReturnsReleasedLockDespiteUserAttribute(t *testing.T) {
+func TestFunctionLockButIgnoresUserAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -303,12 +302,12 @@ func TestFunctionLockButReturnsReleasedLockDespiteUserAttribute(t *testing.T) {
 			}
 		}
 		if r, ok := LockBut(p, with(protocol.Item{attrReleased: text("no"), attrOwner: number(1)}), attrReleased); ok {
-			t.Errorf("%s: an owner that is damaged, too: %+v", l.Name(), r)
+			t.Errorf("%s: with a damaged owner: %+v", l.Name(), r)
 		}
 	}
 }
 
-func TestFunctionLockButReturnsFalseIfOtherAttributeIsDamaged(t *testing.T) {
+func TestFunctionLockButRejectsOtherDamage(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// readNote decodes a record of the Java client to which note was added as the attribute
-// name. It checks that even a malformed note does not count as an attribute of the caller.
+// readNote stores note as the attribute name in a record of the Java client, and decodes the
+// record. It checks that even a malformed note does not count as an attribute of the caller.
 func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
 	t.Helper()
 	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))
@@ -39,13 +39,13 @@ func TestUnreadableBreakNoteIsIgnored(t *testing.T) {
 		note types.AttributeValue
 		want *protocol.Broken
 	}{
-		"whole":                      {noteWith(note, nil), &protocol.Broken{By: "me", At: at, Reason: "stuck", Token: 42}},
+		"complete":                   {noteWith(note, nil), &protocol.Broken{By: "me", At: at, Reason: "stuck", Token: 42}},
 		"without reason and token":   {noteWith(note, protocol.Item{"reason": nil, "fencingToken": nil}), &protocol.Broken{By: "me", At: at}},
 		"without a name":             {noteWith(note, protocol.Item{"by": nil}), nil},
 		"a time of another type":     {noteWith(note, protocol.Item{"at": text("now")}), nil},
 		"a reason of another type":   {noteWith(note, protocol.Item{"reason": number(1)}), nil},
 		"a token that is below zero": {noteWith(note, protocol.Item{"fencingToken": number(-1)}), nil},
-		"no map":                     {text("me"), nil},
+		"not a map":                  {text("me"), nil},
 	} {
 		if got := readNote(t, "lastBreak", tc.note).Broken; !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -60,12 +60,12 @@ func TestUnreadableTakeoverNoteIsIgnored(t *testing.T) {
 		note types.AttributeValue
 		want *protocol.TakenOver
 	}{
-		"with more":                  {noteWith(note, protocol.Item{"more": text("x")}), &protocol.TakenOver{From: "me", At: at, Token: 42}},
+		"with another attribute":     {noteWith(note, protocol.Item{"more": text("x")}), &protocol.TakenOver{From: "me", At: at, Token: 42}},
 		"of a grant without a token": {noteWith(note, protocol.Item{"fencingToken": nil}), &protocol.TakenOver{From: "me", At: at}},
 		"without a name":             {noteWith(note, protocol.Item{"from": nil}), nil},
 		"a time of another type":     {noteWith(note, protocol.Item{"at": text("now")}), nil},
 		"a token that is below zero": {noteWith(note, protocol.Item{"fencingToken": number(-1)}), nil},
-		"no map":                     {text("me"), nil},
+		"not a map":                  {text("me"), nil},
 	} {
 		if got := readNote(t, "lastTakeover", tc.note).TakenOver; !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -73,7 +73,7 @@ func TestUnreadableTakeoverNoteIsIgnored(t *testing.T) {
 	}
 }
 
-func TestProtocolForeignReturnsAttributeOtherLibraryCannotRead(t *testing.T) {
+func TestProtocolForeignNamesUnreadableAttribute(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

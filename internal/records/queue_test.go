@@ -22,8 +22,8 @@ func nth(n int) protocol.Waiter {
 	}
 }
 
-// lining returns a table with a held record, in whose queue the waiters nth(0) to
-// nth(joined-1) wait.
+// lining returns a table with a held record. The record's queue contains the waiters nth(0) to
+// nth(joined-1).
 func lining(t *testing.T, joined int) (b *bench, p protocol.Native, h protocol.Hold) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -40,10 +40,10 @@ func (b *bench) line() []protocol.Waiter { return b.record().Waiters }
 func TestQueueIsReadInOrderOfJoins(t *testing.T) {
 	b, p, _ := lining(t, 5)
 	if got := b.line(); !slices.Equal(got, []protocol.Waiter{nth(0), nth(1), nth(2), nth(3), nth(4)}) {
-		t.Errorf("line %v", got)
+		t.Errorf("queue %v", got)
 	}
 	if b.lands(p.Join(b.lockKey(), nth(2))) {
-		t.Error("who is in the queue joined again")
+		t.Error("a queued waiter joined again")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 	}
 	held := b.item()
 	if b.lands(handTo(nth(1))) {
-		t.Error("the second was handed the key")
+		t.Error("the second waiter was handed the key")
 	}
 	b.landsIn("hand to head", held, func() *protocol.Write { return handTo(nth(0)) }, same, kind, expired)
 	b.put(held)
@@ -81,7 +81,7 @@ func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if b.lands(handTo(nth(0))) {
-		t.Error("a second copy lands")
+		t.Error("a second copy of the hand-over was applied")
 	}
 }
 
@@ -96,21 +96,21 @@ func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	}
 	for _, at := range [][2]int{{0, 1}, {2, 1}, {7, 1}} {
 		if b.lands(grant(at[0], at[1])) {
-			t.Errorf("number %d was granted the key at place %d", at[1], at[0])
+			t.Errorf("waiter %d was granted the key with index %d", at[1], at[0])
 		}
 	}
 	if !b.lands(grant(1, 1)) || !slices.Equal(b.line(), []protocol.Waiter{nth(0), nth(2)}) {
-		t.Errorf("line %v", b.line())
+		t.Errorf("queue %v", b.line())
 	}
 	b.put(nil)
 	if b.lands(grant(1, 1)) {
-		t.Error("granted a place in the queue of no record")
+		t.Error("a grant that removes an entry was applied without a record")
 	}
 	b.put(released)
 	g := b.grant(g2)
 	g.Entry, g.Dead = &protocol.QueueEntry{Index: 9, Of: nth(9)}, &protocol.Record{Version: v3}
 	if !b.lands(b.Grant(g)) || len(b.line()) > 0 {
-		t.Errorf("not erased: %v", b.line())
+		t.Errorf("the queue is not erased: %v", b.line())
 	}
 }
 
@@ -120,11 +120,11 @@ func TestProtocolLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
 		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))
 	}
 	if leave(0, 1) || leave(3, 1) || !leave(1, 1) || !slices.Equal(b.line(), []protocol.Waiter{nth(0), nth(2)}) {
-		t.Errorf("line %v", b.line())
+		t.Errorf("queue %v", b.line())
 	}
 	b.put(nil)
 	if leave(0, 1) {
-		t.Error("left the queue of no record")
+		t.Error("a removal of an entry was applied without a record")
 	}
 }
 
@@ -139,9 +139,9 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 	} {
 		held["waiters"] = odd
 		b.put(held)
-		lab.Want(t, "line", b.line(), nil)
-		// The join may be applied or rejected. It must only be a valid request: otherwise
-		// lands fails the test.
+		lab.Want(t, "queue", b.line(), nil)
+		// DynamoDB may apply or reject the join. The method lands fails the test if the join is
+		// not a valid request.
 		_ = b.lands(p.Join(b.lockKey(), nth(1)))
 	}
 }
@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestQueueIsErasedByTakeoverByBreakAndByReleaseWithDoneMark(t *testing.T) {
+func TestTakeoverOrBreakOrDoneMarkErasesQueue(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -196,18 +196,18 @@ func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 			handed := protocol.Grant{Key: b.lockKey(), Owner: nth(0).Owner, Version: v9, ID: nth(0).Grant, Lease: lease, Now: granted}
 			b.must(p.HandToHead(h, handed))
 			if !b.record().Handed {
-				t.Fatal("a hand-over does not say so")
+				t.Fatal("the hand-over is not marked")
 			}
 			h.Owner, h.Grants, h.Token, h.Versions = handed.Owner, []string{handed.ID}, h.Token+1, []string{v9}
 			b.must(nextWrites[name](b, h))
 			if b.record().Handed {
-				t.Error("it stays")
+				t.Error("the mark is still there")
 			}
 		})
 	}
 }
 
-func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
+func TestTakeoverStoresEndOfQueueSuspension(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {
@@ -224,7 +224,7 @@ func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	}
 }
 
-func TestDamagedHandOverMarkAndQueueSuspensionAreIgnored(t *testing.T) {
+func TestDamagedHandOverAndSuspensionAreIgnored(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
@@ -238,7 +238,7 @@ func TestDamagedHandOverMarkAndQueueSuspensionAreIgnored(t *testing.T) {
 
 // When users change the layout of a table from native to another one, these
 // attributes stay in the records.
-func TestLayoutsWithoutQueueIgnoreHandOverMarkAndSuspension(t *testing.T) {
+func TestLayoutsWithoutQueueIgnoreHandOverMark(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b := newBench(t, l)
@@ -249,7 +249,7 @@ func TestLayoutsWithoutQueueIgnoreHandOverMarkAndSuspension(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			if !b.lands(b.Renew(h, protocol.Renewal{Version: v3, Lease: lease, Now: granted})) {
-				t.Error("it is not renewed")
+				t.Error("the renewal was rejected")
 			}
 		})
 	}

@@ -49,12 +49,11 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	return w
 }
 
-// LockBut decodes an item as a lock, as if it did not have the given attribute, which
-// cannot be read. It ignores more attributes with leasehold's names if they cannot be read
-// either. LockBut returns the record, held or free, and true if the item is a lock apart
-// from these attributes. The attribute may be a user's, or one of a later version of
-// leasehold. Such an item must not be deleted: a client may hold the lock, and the
-// remaining attributes may be the user's data.
+// LockBut decodes an item as a lock, without the given attribute, which cannot be read. It also
+// omits other attributes with leasehold's names that cannot be read. If the item is a lock
+// apart from these attributes, LockBut returns the record, held or free, and true. The given
+// attribute may be a user's, or one of a later version of leasehold. Such an item must not be
+// deleted: a client may hold the lock, and the remaining attributes may be the user's data.
 //
 // LockBut returns false for leasehold's rows that are not locks, even if p is another layout
 // of the same table. If LockBut returns true, the caller advises the user to rename the

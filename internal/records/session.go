@@ -47,8 +47,8 @@ func (p native) Session() protocol.Protocol {
 	return sessions{lock{s}, s}
 }
 
-// attrDead is the attribute that marks a session as dead. A client sets it before it takes
-// over a lock of the session, or when the session's own client ends the session.
+// attrDead is the attribute that marks a session as dead. The session's own client sets it when
+// it ends the session. Another client sets it before it takes over a lock of the session.
 const attrDead = "dead"
 
 // attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock

@@ -14,17 +14,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// These states of a record each differ in one thing from a held record.
+// States of a record. Each differs from a held record in one way.
 const (
 	same     = "as it was"
 	absent   = "absent"
-	version  = "of another version"
-	grant    = "of another grant"
-	token    = "of another token"
-	holder   = "of another owner"
+	version  = "with another version"
+	grant    = "with another grant"
+	token    = "with another token"
+	holder   = "with another owner"
 	released = "released"
-	kind     = "of a kind"
-	spent    = "its token the last"
+	kind     = "with a kind"
+	spent    = "with the last token"
 	expired  = "expired"
 )
 
@@ -84,8 +84,8 @@ func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	return item, true
 }
 
-// landsIn checks in which states of the record the write is applied: in the
-// given states, and in no other.
+// landsIn checks that DynamoDB applies the write if the record is in one of the given states,
+// and rejects it in every other state.
 func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Write, states ...string) {
 	b.Helper()
 	for _, state := range []string{same, absent, version, grant, token, holder, released, kind, spent, expired} {
@@ -95,13 +95,13 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 		}
 		b.put(item)
 		if lands, want := b.lands(w()), slices.Contains(states, state); lands != want {
-			b.Errorf("%s, the record %s: lands %v, want %v", what, state, lands, want)
+			b.Errorf("%s, record %s: applied %v, want %v", what, state, lands, want)
 		}
 	}
 }
 
-// where returns the given states. It appends the states more if the list layouts contains the
-// name of the layout of b. The names in the list are separated by spaces.
+// where returns the given states. For a layout named in layouts, it appends the states more.
+// Spaces separate the names in layouts.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -120,15 +120,15 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
 		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant(g2)) }, mine...)
 		unresolved := h
-		unresolved.Token = 0 // without a token: after a hand-over of unknown outcome, the client does not know the current token
+		unresolved.Token = 0 // after a hand-over of unknown outcome, the client does not know the current token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A guard is still true after a renewal. In layout dyndb-mutex it need not compare the
-		// owner: a grant by that library erases the grant id, which the guard compares.
+		// A guard still succeeds after a renewal. In layout dyndb-mutex it need not compare the
+		// owner. It compares the grant id, which a grant by the library dyndb-mutex erases.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }
 
-func TestBreakAppliesOnlyToGrantThatWasRead(t *testing.T) {
+func TestBreakAppliesOnlyToVersionThatWasRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		r := b.record()
@@ -148,15 +148,15 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 		}{
 			{"plain", func(*protocol.Grant) {}, []string{absent, released}},
 			{"of a record that exists", func(g *protocol.Grant) { g.IfExists = true }, []string{released}},
-			{"over an attempt of one's own", func(g *protocol.Grant) { g.Takeable = []string{v0, v2} },
+			{"over an own attempt", func(g *protocol.Grant) { g.Takeable = []string{v0, v2} },
 				[]string{absent, released, same, grant, token, holder, expired}},
-			{"over a record that has to exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{v2}, true },
+			{"over a record that must exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{v2}, true },
 				[]string{released, same, grant, token, holder, expired}},
-			{"over the dead", func(g *protocol.Grant) { g.Dead = &dead },
+			{"over a dead holder", func(g *protocol.Grant) { g.Dead = &dead },
 				b.where([]string{absent, released}, "native awslabs dynamolock python-dynamodb-lock", same, grant, token, holder)},
 			{"delivered late", func(g *protocol.Grant) { g.Version, g.Takeable = g1, []string{v2} }, []string{absent, grant}},
 		} {
-			if tc.what == "over the dead" && b.isByClock() {
+			if tc.what == "over a dead holder" && b.isByClock() {
 				tc.states = append(tc.states, expired)
 			}
 			b.landsIn("grant "+tc.what, held, func() *protocol.Write {
@@ -168,7 +168,7 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestGrantIsRejectedIfReleasedRowIsNotLockRecord(t *testing.T) {
+func TestReleasedRowOfOtherKindIsNotGranted(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)
@@ -180,11 +180,11 @@ func TestGrantIsRejectedIfReleasedRowIsNotLockRecord(t *testing.T) {
 	})
 }
 
-func TestProtocolOwnedReportsWhetherRecordsContainOwner(t *testing.T) {
+func TestProtocolOwnedReportsIfRecordsHaveOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {
-			t.Errorf("owned: %v, and a record shows the owner %q", b.Owned(), shown)
+			t.Errorf("Owned is %v, but the record has the owner %q", b.Owned(), shown)
 		}
 	})
 }
@@ -201,7 +201,7 @@ func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 			g := b.grant(g9)
 			g.IfExists = exists
 			if b.lands(b.Grant(g)) {
-				b.Errorf("%s of %v frees a held record; it had to exist: %v", name, v, exists)
+				b.Errorf("%s = %v frees a held record; IfExists: %v", name, v, exists)
 			}
 		}
 	}
@@ -211,13 +211,13 @@ func TestHeldRecordWithNullGrantIDIsNotFree(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("grantId", null) })
 }
 
-// In dynamolock and the library of awslabs, any attribute isReleased frees the record.
-// Leasehold must not have that fault.
+// In dynamolock and the library of awslabs, an attribute isReleased with any value frees the
+// lock. Leasehold must not have that fault.
 func TestRecordWithInvalidReleaseMarkIsNotFree(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("isReleased", text("0"), text("true"), decimal("1"), null) })
 }
 
-func TestDeleteExactlyRejectsItemChangedSinceRead(t *testing.T) {
+func TestDeleteExactlyKeepsItemChangedSinceRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		// The item is damaged, because it has no grant id. It has one attribute of each
@@ -240,10 +240,10 @@ func TestDeleteExactlyRejectsItemChangedSinceRead(t *testing.T) {
 			without, other := maps.Clone(item), maps.Clone(item)
 			delete(without, name)
 			other[name] = &types.AttributeValueMemberL{Value: []types.AttributeValue{v}}
-			for what, now := range map[string]protocol.Item{"gone": without, "another": other} {
+			for what, now := range map[string]protocol.Item{"removed": without, "changed": other} {
 				b.put(now)
 				if b.lands(records.DeleteExactly(b.Protocol, read)) {
-					t.Errorf("deleted, though %s is %s", name, what)
+					t.Errorf("deleted, although attribute %s is %s", name, what)
 				}
 			}
 		}
@@ -251,11 +251,11 @@ func TestDeleteExactlyRejectsItemChangedSinceRead(t *testing.T) {
 		mended["grantId"] = text(g1)
 		b.put(mended)
 		if b.lands(records.DeleteExactly(b.Protocol, read)) {
-			t.Error("deleted, though it was mended")
+			t.Error("deleted, although the item was repaired")
 		}
 		b.put(item)
 		if !b.lands(records.DeleteExactly(b.Protocol, read)) || b.item() != nil {
-			t.Error("not deleted, though nothing has changed")
+			t.Error("not deleted, although nothing has changed")
 		}
 		if b.lands(records.DeleteExactly(b.Protocol, read)) {
 			t.Error("deleted again")
@@ -275,7 +275,7 @@ func TestDeleteExactlyKeepsItemWithAddedAttribute(t *testing.T) {
 			w := records.DeleteExactly(b.Protocol, damaged)
 			b.put(item)
 			if b.lands(w) {
-				t.Errorf("deleted, though %s, which is %v, has been added", name, v)
+				t.Errorf("deleted, although attribute %s = %v was added", name, v)
 			}
 		}
 	})
@@ -302,12 +302,12 @@ func TestRenewedRecordKeepsGrantTime(t *testing.T) {
 		h := protocol.Hold{Key: g.Key, Owner: r.Owner, Grants: []string{g.Version}, Token: r.Token, Versions: []string{g.Version}}
 		b.must(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: g.Now.Add(time.Second)}))
 		if at := b.record().GrantedAt; !at.Equal(g.Now) {
-			t.Errorf("granted at %v, and the record says %v", g.Now, at)
+			t.Errorf("granted at %v, but GrantedAt is %v", g.Now, at)
 		}
 	})
 }
 
-func TestDecodeReturnsErrorForNumberBeyondDynamoDBRange(t *testing.T) {
+func TestDecodeRejectsNumberOutOfDynamoDBRange(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
 			_, item := b.hold()

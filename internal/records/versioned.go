@@ -66,9 +66,9 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead is for the attributes that only layout Native writes. It reports whether Decode has
-// decoded the attribute called name into a field of r. Decode reads these attributes in every
-// layout, and does not return them as attributes of the caller.
+// isRead reports whether name is an attribute that only layout Native writes, and that Decode
+// has decoded into a field of r. Decode reads these attributes in every layout, and does not
+// return them as attributes of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:
@@ -253,7 +253,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 			r.LeaseEnds = p.leaseEndsOf(item, r.Version)
 		}
 	}
-	d.lenient = d.lenient || !isOurs && p.collect == 0 // in a grant by another library, the attribute may be no TTL value
+	d.lenient = d.lenient || !isOurs && p.collect == 0 // another library may use an attribute of this name for other values
 	expires := d.time(p.TTL, func(s int64) time.Time { return time.Unix(s, 0) })
 	if p.collect > 0 {
 		d.required(p.TTL)

@@ -22,13 +22,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients in this world declare a bound for the error of their wall clock. These
-// clocks are wrong by up to that bound, and are set to other times while leases run. The
-// wall clocks of the other clients may show any time. The world has locks, shared leases
-// and queues. All promises hold.
+// Most clients in this world declare a bound for the error of their wall clock (MaxSkew).
+// Their clocks are wrong by up to that bound, and are set to other times while leases run.
+// The clocks of the other clients are wrong by up to ten seconds. The world has locks, shared
+// leases and queues. All promises hold.
 func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(boundedClocks(1))) }
 
-// mostBound is the largest clock bound that a client declares in these worlds.
+// mostBound is the largest MaxSkew that a client declares in the worlds of boundedClocks.
 const mostBound = 500 * time.Millisecond
 
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of
@@ -128,10 +128,10 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds stores in c.ends the time until which the holder trusts its lock after r has
-// written a version. It skips versions for which the item stores no lease end. It also skips
-// hand-overs to the head of a queue: only the head itself knows when the lease of such a
-// hand-over ends. The caller must hold c.mu.
+// notesEnds stores in c.ends the time until which the holder trusts its lock after request r.
+// It does nothing if the item stores no lease end. It also skips hand-overs to the head of a
+// queue: only the head itself knows when the lease of such a hand-over ends. The caller must
+// hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -142,16 +142,16 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a lock whose record has the given version, although
-// the sender of r has not observed this version for a whole lease. For this, both processes
-// must have bounded clocks, and the holder's trust must have ended. The caller must hold c.mu.
+// isOver reports whether r may take over a lock at the given version of its record, although
+// the sender of r has not observed this version for a whole lease. It may if both processes
+// have bounded clocks and the holder's trust has ended. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version for which the item stores the end of its lease, or "" if it
-// stores none.
+// endOf returns the version that the item stores together with the end of its lease. It
+// returns "" if the item stores no end.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -161,12 +161,12 @@ func (m attributeMap) endOf() string {
 	return protocol.VersionOfHex(hex.EncodeToString(raw[8:]))
 }
 
-func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
+func TestSimulationCatchesClocksBeyondBound(t *testing.T) {
 	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
 	areFound(t, 500,
 		broken{"clocks that are wrong by more than MaxSkew", found, likewise(boundedClocks(8))},
-		broken{"ends that are believed of every version", found, misread(withEndsOfEveryVersion, likewise(boundedClocks(1)))},
-		broken{"a hand-over to the head that says an end", found, tampered(withAnEndForTheHead, likewise(boundedClockQueues))},
+		broken{"lease ends that count for every version", found, misread(withEndsOfEveryVersion, likewise(boundedClocks(1)))},
+		broken{"a hand-over to the head that stores a lease end", found, tampered(withAnEndForTheHead, likewise(boundedClockQueues))},
 	)
 }
 
@@ -179,8 +179,7 @@ func withEndsOfEveryVersion(body []byte) []byte {
 	return edited(body, claim)
 }
 
-// claim changes each item in a decoded reply: the item's lease end then names
-// the item's current version.
+// claim does what withEndsOfEveryVersion does, for a decoded part of a reply.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -203,8 +202,8 @@ func claim(v any) {
 	}
 }
 
-// withAnEndForTheHead sets the time when the lease ends in each request that hands a key to
-// the head of its queue. The protocol forbids a hand-over to set this time.
+// withAnEndForTheHead changes each request that hands a key to the head of its queue: the
+// request then also stores a lease end. The protocol forbids this.
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}

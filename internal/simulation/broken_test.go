@@ -35,23 +35,23 @@ type broken struct {
 // rare lists the variants in which only one of dozens of seeds shows a violation. Tests with
 // -short leave these variants out.
 var rare = []string{
-	"a commit that is forgotten where its release fails",
+	"a commit that fails because its release fails",
 	"a guard on the owner alone, among everything",
 	"commits that are fenced by the owner alone",
-	"commits that look at no session, while closing",
+	"commits that check no session, while closing",
 	"commits without a guard, in pauses",
 	"keys one by one, kept when one is refused",
 }
 
 // areFound runs up to the given number of seeds of each variant. The test fails if no seed
-// of some variant shows a violation that the variant's field finds lists.
+// of a variant shows one of the violations in the variant's field finds.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	page := lab.Must(os.ReadFile("doc.go"))(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			if testing.Short() && slices.Contains(rare, v.name) {
-				t.Skip("its seeds take seconds; they run without -short")
+				t.Skip("takes seconds: runs only without -short")
 			}
 			if !strings.Contains(string(page), "//	"+v.name+"  ") {
 				t.Errorf("doc.go does not list %q", v.name)
@@ -109,18 +109,18 @@ func TestSimulationCatchesBrokenVariantsUnderUnusualFaults(t *testing.T) {
 	areFound(t, 500,
 		broken{"a new token for every request, in suspends", []string{"invariant 8"}, tampered(newTokenEveryTime, likewise(suspends))},
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
-		broken{"a guard of one lock of several, where they do", []string{"invariant 4"}, tampered(guardedByOne, likewise(breaking))},
-		broken{"a commit that is forgotten where its release fails", []string{"invariant 8"}, likewise(func(_ uint64) world {
+		broken{"a guard of one lock of several, where locks break", []string{"invariant 4"}, tampered(guardedByOne, likewise(breaking))},
+		broken{"a commit that fails because its release fails", []string{"invariant 8"}, likewise(func(_ uint64) world {
 			return world{work: func(c *process, r *worker) { c.twiceBy(r, commitThenRelease) }}
 		})},
 		broken{"holders without break notices", []string{"invariant 16:"}, misread(replacing(`"brokenGrants"`, `"unheard"`), likewise(breakingShared))},
-		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
-		broken{"a damaged row that is read as an instant", []string{"invariant 7:", "invariant 11:"}, misread(replacing(`{"S":"`+unreadable+`"}`, `{"S":"1"}`), likewise(damage))},
+		broken{"commits that check no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
+		broken{"a damaged lease that is read as 1 ms", []string{"invariant 7:", "invariant 11:"}, misread(replacing(`{"S":"`+unreadable+`"}`, `{"S":"1"}`), likewise(damage))},
 		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(detaching))},
 	)
 }
 
-// commitThenRelease is used in place of CommitAndRelease: it first commits and then releases, and
+// commitThenRelease takes the place of CommitAndRelease. It first commits and then releases, and
 // joins the two errors.
 //
 //nolint:revive // the parameters are in the order of the method expression that it replaces
@@ -128,9 +128,8 @@ func commitThenRelease(g *leasehold.Group, ctx context.Context, writes []types.T
 	return errors.Join(g.Commit(ctx, writes), g.Release(ctx, opts...))
 }
 
-func TestSimulationCatchesBrokenGuardsAmongAllFeatures(t *testing.T) {
-	// meeting returns a simulation that does what run does, but in which f is the only kind
-	// of fault.
+func TestSimulationCatchesBrokenGuards(t *testing.T) {
+	// meeting returns a copy of the simulation run, with f as the only kind of fault.
 	meeting := func(f fault, run simulation) simulation {
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
@@ -145,7 +144,7 @@ func TestSimulationCatchesBrokenGuardsAmongAllFeatures(t *testing.T) {
 
 func TestSimulationCatchesClocksBeyondDeclaredSkew(t *testing.T) {
 	areFound(t, 500,
-		broken{"clocks that differ by more than is declared", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
+		broken{"clocks that differ by more than MaxSkew", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
 		broken{"a lease that is over before its watcher has seen it pass", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {
 			return world{work: leaping}
 		})},
@@ -224,7 +223,7 @@ func TestSimulationCatchesBrokenSemaphores(t *testing.T) {
 		return func(t *testing.T, seed uint64, w world) { simulateSemaphore(t, seed, w, take) }
 	}
 	areFound(t, 200,
-		broken{"two for one", []string{"invariant 13:"}, taking(twoForOne)},
+		broken{"two permits for one call", []string{"invariant 13:"}, taking(twoForOne)},
 		broken{"a permit that is forgotten", []string{"invariant 12:"}, taking(forgotten)},
 	)
 }
@@ -253,8 +252,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	)
 }
 
-// oneByOne returns a function that acquires keys in the given order, and holds the earlier keys
-// while it waits for the next one. If releases is true, it releases these keys on failure.
+// oneByOne returns a function that acquires keys in the given order. While the function waits
+// for a key, it holds the earlier keys. If releases is true, it releases them on failure.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock
@@ -278,8 +277,8 @@ func oneByOne(releases bool) manners {
 	}
 }
 
-// askedOfAll changes replies. If a record contains a request to step down, the request
-// then names the record's current grant, whatever grant it named before.
+// askedOfAll changes replies. If a record contains a request to step down, askedOfAll makes
+// the request name the record's current grant.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

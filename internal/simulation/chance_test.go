@@ -18,8 +18,8 @@ import (
 // requests before it. Two processes never reach the table at the same instant, because each
 // process's messages arrive in time slots of its own (see slot).
 
-// drawn returns a source of random numbers that depends only on the seed and on the purpose,
-// which the arguments what describe.
+// drawn returns a source of random numbers. The numbers depend only on the seed and on what,
+// which describes their purpose.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
@@ -52,8 +52,8 @@ func newWorker(seed uint64, id ...any) *worker {
 
 type workerKey struct{}
 
-// ctx returns a context that carries the worker's name, by which the network
-// finds the sender of a request.
+// ctx returns a context that contains the worker's name. From this name, the network finds
+// the sender of a request.
 func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
 
 func onBehalf(ctx context.Context, who string) context.Context {
@@ -104,7 +104,7 @@ func (c *process) staggerWakeups(why string) (who string) {
 	return who
 }
 
-// asksFor records a request as the last request of two goroutines: of this one, and of
+// asksFor records a request as the last request of this goroutine, and as the last request of
 // the goroutine that started it.
 func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
@@ -120,8 +120,8 @@ func (c *process) asksFor(asks string) {
 // for a random number, and the scheduler decides the order. Therefore the random number
 // depends only on requests at earlier instants.
 type asking struct {
-	// latest is the request at the time in the field at. If there are several requests at
-	// that time, it is the one with the greatest text.
+	// latest is the request at the time at. If there are several requests at that time, it is
+	// the last of them in alphabetical order.
 	latest  string
 	at      time.Time
 	earlier string // latest request before the time in the field at
@@ -141,8 +141,8 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout records the worker for which this goroutine, and each goroutine that it
-// starts, calls the client.
+// goesAbout records the worker for which this goroutine calls the client. The goroutines that
+// this goroutine starts work for the same worker.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()
@@ -172,8 +172,8 @@ func callers() string {
 	return names.String()
 }
 
-// yield sometimes lets other goroutines run first, as a busy machine would, if the
-// world's field yields is set. Its decisions are random and do not depend on the seed.
+// yield sometimes lets other goroutines run first, as a busy machine would. It does so only if
+// the world's field yields is set. Its decisions do not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()

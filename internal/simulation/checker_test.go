@@ -28,8 +28,8 @@ type checker struct {
 	problems []string
 	tally    *tally
 	faults   []injected
-	// history contains every request sent, every write applied, and every belief that began
-	// or ended. Tests use it to compare two runs of a seed.
+	// history contains every request sent, every write applied, and the beginning and end of
+	// every belief. Tests use it to compare two runs of a seed.
 	history history
 	deletes bool // some process deletes its records on release, so a copy of a request that arrives late may create a record again
 
@@ -56,10 +56,10 @@ type checker struct {
 	// ends contains, by version of a record, the time until which the holder trusts its lock.
 	// It contains only versions that were written with the end of the lease.
 	ends        map[string]time.Time
-	lastWritten map[string]time.Time     // time of the last write to a record by any process except the one that acquires all keys in the end, by key
+	lastWritten map[string]time.Time     // time of the last write to a record by any process except lastClient, by key
 	sessions    map[string]*sessionState // state of each session, by session id
 	beliefs     []*belief
-	over        map[[2]string]bool     // locks whose Release returned nil, by grant id and token; false in worlds that delete records
+	over        map[[2]string]bool     // locks whose Release returned nil, by grant id and token; false if processes delete records
 	commits     map[string]*commitCall // commits, by the value that they append
 	logs        map[string][]string    // values that commits have appended to the log of each key
 	worked      map[[2]string]bool     // key and token of each lock under which work that must succeed only once has succeeded
@@ -123,14 +123,14 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	}
 	c.beliefs = append(c.beliefs, b)
 	c.trusted(b)
-	c.history.enter("process %d believes in grant %s of %v", by.id, b.grant, lock.Key())
+	c.history.enter("process %d begins to trust grant %s of %v", by.id, b.grant, lock.Key())
 	c.mu.Unlock()
 	context.AfterFunc(lock.Context(), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		b.end = time.Now()
 		c.doubted(lock.Key().Partition)
-		c.history.enter("process %d believes no more in grant %s of %v", by.id, b.grant, lock.Key())
+		c.history.enter("process %d stops trusting grant %s of %v", by.id, b.grant, lock.Key())
 	})
 }
 
@@ -138,15 +138,13 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 // the beliefs of its sender.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		// These checks are left out in layouts with expiry times, because their renewals differ
-		// from those of layout native.
-		return
+		return // these checks do not fit layouts with expiry times, whose renewals are different
 	}
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	// over is true for beliefs that ended before the request was sent. A belief that ended
-	// at that very instant is not over, because its end and the request may cross.
+	// over is true for beliefs that ended before the request was sent. It is false for a
+	// belief that ended at the same instant: the process may have sent the request first.
 	over := map[*belief]bool{}
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
@@ -160,7 +158,7 @@ func (c *checker) sent(r *request) {
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
-			c.violated("6: process %d gives up grant %s while it is trusted", r.by.id, b.grant)
+			c.violated("6: process %d ends grant %s while it trusts it", r.by.id, b.grant)
 		}
 	}
 }
@@ -279,15 +277,15 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	defer c.mu.Unlock()
 	grant := lock.Record().Grant
 	if !c.deletes && c.isCurrent(lock.Key().Partition, grant, lock.Token()) {
-		c.note("8: Release of grant %s returned nil, and the record shows it held", grant)
+		c.note("8: Release of grant %s returned nil, but the record still shows the grant", grant)
 	}
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
 // supports returns the time until which an applied request allows its sender to trust the
 // grant. trust is the length of that trust, counted from the sending of the request. If the
-// sender's clock is slow, the trust lasts longer by the clock of the world. If it is fast, the
-// trust is no shorter, because the timer that ends it runs by the clock of the world.
+// sender's clock is slow, the trust lasts longer by the clock of the world. If the sender's
+// clock is fast, the trust lasts as long, because its timer runs by the clock of the world.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }
@@ -300,7 +298,7 @@ func (c *checker) finish() {
 	c.settleCommits()
 	for i, b := range c.beliefs {
 		if b.end.IsZero() {
-			c.note("1: process %d believes in grant %s for ever", b.by.id, b.grant)
+			c.note("1: process %d never stopped trusting grant %s", b.by.id, b.grant)
 			continue
 		}
 		c.checkHearing(b)
@@ -314,14 +312,14 @@ func (c *checker) finish() {
 			supported = s.trust
 		}
 		if b.end.After(supported) && !c.trustsPastLease {
-			c.note("5: process %d believed in grant %s until %v, an attempt supports %v", b.by.id, b.grant, b.end, supported)
+			c.note("5: process %d trusted grant %s until %v, but its attempts allow this only until %v", b.by.id, b.grant, b.end, supported)
 		}
 		for _, o := range c.beliefs[:i] {
 			if c.broken[o.grant] || c.broken[b.grant] || c.trustsPastLease {
 				continue
 			}
 			if o.lock.Key() == b.lock.Key() && o.began.Before(b.end) && b.began.Before(o.end) {
-				c.note("1: processes %d and %d both believed to hold %v", o.by.id, b.by.id, b.lock.Key())
+				c.note("1: processes %d and %d both trusted a grant of %v", o.by.id, b.by.id, b.lock.Key())
 			}
 		}
 	}

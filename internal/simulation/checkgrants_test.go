@@ -37,7 +37,7 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 	}
 	before := c.records[key]
 	if before != nil && *before == (state{now.version, now.grant, now.owner, now.token, now.lease, now.released, now.session, before.by}) {
-		c.applies(r, key, "its line, or that it is asked for")
+		c.applies(r, key, "new queue, or request to step down")
 		for _, version := range item.waiters() {
 			if c.joined[version] == nil {
 				c.joined[version] = r.by
@@ -68,11 +68,11 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		// writes the version of the grant again, with a higher token. This is allowed, because
 		// no client trusts the grant of that copy.
 		if now.version != now.grant || c.pairs[pair] {
-			c.note("2: version %s of %s came back", now.version, key)
+			c.note("2: version %s of %s was written twice", now.version, key)
 		}
 		for _, b := range c.beliefs {
 			if b.grant == now.grant && b.lock.Err() == nil && !c.broken[b.grant] {
-				c.note("2: grant %s of %s was granted again while it was believed in", now.grant, key)
+				c.note("2: grant %s of %s was granted again while a process trusted it", now.grant, key)
 			}
 		}
 	}
@@ -81,24 +81,24 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		c.note("10: %s lacks an attribute of the Java client: %v", key, item)
 	}
 	if _, ok := item["expiresAt"]; ok && !now.released {
-		c.note("10: %s is held and may be collected by TTL", key)
+		c.note("10: %s is held, but TTL may delete its record", key)
 	}
 	if now.session != "" && !now.released && now.lease != time.Hour {
-		c.note("10: %s is under a shared lease, and tells those who know none that its lease is %v", key, now.lease)
+		c.note("10: %s is under a shared lease, but the lease in its record is %v instead of an hour", key, now.lease)
 	}
 	if !now.released {
 		if until := r.supports(r.trust(now.lease)); until.After(c.trusts[now.grant]) {
 			c.trusts[now.grant] = until
 		}
 		if c.over[pair] && !c.isDead(now.session) {
-			c.note("8: grant %s of %s lives on after its release was confirmed", now.grant, key)
+			c.note("8: grant %s of %s was written again after its release was confirmed", now.grant, key)
 		}
 	}
 	if before != nil && before.grant == now.grant {
 		if now.released && r.by.id == operator {
 			c.broken[now.grant] = true
 		}
-		return // the change is a renewal or a release of the same grant, so no new grant needs a check
+		return // the change is a renewal or a release: the remaining checks are for new grants
 	}
 
 	// The change is a new grant. If a holder hands the key to the head of the queue, the
@@ -108,7 +108,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
 	if c.pairs[pair] && !c.deletes {
-		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
+		c.note("3: grant %s with token %d of %s was applied twice", now.grant, now.token, key)
 	}
 	c.pairs[pair] = true
 	if before != nil && now.token <= before.token {
@@ -119,11 +119,11 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 	for _, b := range c.beliefs {
 		if b.grant == before.grant && b.by == r.by && b.lock.Err() == nil {
-			c.note("7: process %d replaced its own grant of %s while it believed in it", r.by.id, key)
+			c.note("7: process %d replaced its own grant of %s while it trusted it", r.by.id, key)
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // allowed: the process had acquired, written or received the old grant itself, and does not trust it now
+		return // allowed: the process itself had acquired, written or received the old grant, and no longer trusts it
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {
@@ -132,7 +132,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // allowed: the session is marked dead, or it is an earlier session of the new holder
 	}
 	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
-		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)
+		c.note("7: process %d took %s over after it had observed version %s for only %v of %v", r.by.id, key, before.version, watched, before.lease)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	s.version = now.version
 	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
 	if before == now.version && item.text("dead") == "" {
-		return // the change adds a notice that a lock was broken; it is no renewal
+		return // the change is a notice that a lock was broken
 	}
 	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
 		c.note("10: session %s lacks an attribute: %v", id, item)
@@ -180,14 +180,14 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	s.dead = true
 	for _, b := range c.beliefs {
 		if b.session == id && b.lock.Err() == nil {
-			c.note("11: process %d believes in grant %s under session %s, which is marked dead", b.by.id, b.grant, id)
+			c.note("11: process %d trusts grant %s under session %s, which is marked dead", b.by.id, b.grant, id)
 		}
 	}
 	if s.by == r.by {
 		return
 	}
 	if watched, ok := c.watched(r, before); (!ok || watched < now.lease-time.Microsecond) && !c.isOver(r, before) {
-		c.note("11: process %d marked session %s dead having watched it for %v of %v", r.by.id, id, watched, now.lease)
+		c.note("11: process %d marked session %s dead after it had observed it for only %v of %v", r.by.id, id, watched, now.lease)
 	}
 }
 

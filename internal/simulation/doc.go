@@ -106,18 +106,18 @@
 //	a new token for every request                              8
 //	a new token for every request, in suspends                 8
 //	a guard on the owner alone, where locks break              4
-//	a guard of one lock of several, where they do              4
-//	a commit that is forgotten where its release fails         8
+//	a guard of one lock of several, where locks break          4
+//	a commit that fails because its release fails              8
 //	holders without break notices                              16
-//	commits that look at no session, while closing             4
-//	a damaged row that is read as an instant                   7, 11
+//	commits that check no session, while closing               4
+//	a damaged lease that is read as 1 ms                       7, 11
 //	a grant that is resumed whatever it shows                  any
 //	a guard on the owner alone, among everything               4
 //	commits without a guard, in pauses                         4
-//	clocks that differ by more than is declared                1, 5
+//	clocks that differ by more than MaxSkew                    1, 5
 //	clocks that are wrong by more than MaxSkew                 1, 7, 11
-//	ends that are believed of every version                    1, 7, 11
-//	a hand-over to the head that says an end                   1, 7, 11
+//	lease ends that count for every version                    1, 7, 11
+//	a hand-over to the head that stores a lease end            1, 7, 11
 //	a lease that is over before its watcher has seen it pass   1, 7
 //	commits that are fenced by the owner alone                 4, in an election
 //	a function that is not waited for                          15
@@ -125,11 +125,11 @@
 //	an observer that reads no more after the first leader      15
 //	leaders that ignore requests to step down                  15
 //	leaders that obey requests to other grants                 15
-//	two for one                                                13
+//	two permits for one call                                   13
 //	a permit that is forgotten                                 12
 //	keys one by one, in any order                              12
 //	keys one by one, kept when one is refused                  13
-//	a grant that does not ask what was done                    17
+//	a grant that ignores the done mark                         17
 //	a mark of work that failed                                 17
 //	a release that stores no mark                              17
 //	a wait that ends by refused credentials                    18

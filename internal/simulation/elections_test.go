@@ -237,7 +237,7 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	record := term.Record()
 	asked, _ := v.table.Item(keyNames[0])["stepDown"].(*types.AttributeValueMemberM)
 	if term.Err() == nil && (asked == nil || lab.Text(asked.Value, "grantId") != record.Grant) {
-		v.violated("of elections: process %d steps down, and nobody has asked for its term", v.id)
+		v.violated("of elections: process %d steps down without a request to its term", v.id)
 	}
 }
 
@@ -248,7 +248,7 @@ func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	defer cancel()
 	term := leader.leadsNow()
 	if err := v.e.StepDown(ctx); err != nil && term != nil && term.Err() == nil {
-		v.violated("of elections: process %d was asked, and leads on: %v", leader.id, err)
+		v.violated("of elections: process %d was asked to step down, but still leads: %v", leader.id, err)
 	}
 }
 
@@ -288,7 +288,7 @@ func (v *voter) watches(ctx context.Context) (again bool) {
 			return true
 		}
 		if err != nil {
-			v.violated("of elections: observing of process %d ended with %v", v.id, err)
+			v.violated("of elections: Observe of process %d ended with %v", v.id, err)
 			return false
 		}
 		shown = true
@@ -302,7 +302,7 @@ func (v *voter) watches(ctx context.Context) (again bool) {
 		by, ok := v.terms[[2]string{l.Owner, strconv.FormatInt(l.Token, 10)}]
 		v.checker.mu.Unlock()
 		if !ok || l.Value != "of "+fmt.Sprint(by) {
-			v.violated("of elections: process %d was shown %v, which nobody was granted", v.id, l)
+			v.violated("of elections: process %d observes %v, but no process was granted that term", v.id, l)
 		}
 	}
 	return false
@@ -335,7 +335,7 @@ func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 			}
 		}
 	}
-	s.violated("of elections: nobody leads %v after the faults, or after the last leader", most)
+	s.violated("of elections: no leader within %v of the end of the faults or of the last term", most)
 	return nil
 }
 
@@ -349,7 +349,7 @@ func (v *voter) checkView(leader *voter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if want := (election.Leader{Owner: term.Record().Owner, Value: "of " + fmt.Sprint(leader.id), Token: term.Token()}); v.shown != want {
-		v.violated("of elections: process %d is shown %v while %v leads", v.id, v.shown, want)
+		v.violated("of elections: process %d observes %v while %v leads", v.id, v.shown, want)
 	}
 }
 

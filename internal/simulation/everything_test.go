@@ -72,7 +72,7 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 	})
 }
 
-// live runs a process and, whenever a process ends, its successor, until the faults stop.
+// live runs a process until the faults stop. Whenever the process ends, a successor follows.
 func (s *run) live(id int) {
 	for life := 0; s.goesOn(); life++ {
 		c := s.clients[id]
@@ -159,8 +159,8 @@ func (c *process) sectionOfEverything(r *worker) {
 	}
 }
 
-// putsDown acquires a lock, holds it for a while, and releases it in one of three ways: it
-// stores data, keeps the record, or deletes the record.
+// putsDown acquires a lock, holds it for a while, and releases it. The release stores data,
+// keeps the record, or deletes the record.
 func (c *process) putsDown(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()

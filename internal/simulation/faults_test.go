@@ -72,8 +72,8 @@ const (
 	misled    fault = "wrong advice on a queue"
 )
 
-// injected is a fault that happened in a run. It has the same id in every run of its
-// seed in which it happens, even if the other faults of the runs differ.
+// injected is a fault that happened in a run. A fault has the same id in every run of its
+// seed, even if the runs have other faults that differ.
 type injected struct {
 	id    string
 	fault fault
@@ -83,8 +83,8 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether the fault f should happen, and records it if so. If the world has
-// a list of faults, by id or by kind, only faults on the list happen.
+// happens reports whether the fault f should happen. If so, it records the fault. If the world
+// has a list of faults or of kinds of faults, only the faults on the list happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

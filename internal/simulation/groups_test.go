@@ -147,7 +147,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 			beside = append(beside, l)
 			c.believes(c, l)
 		case l.Token() != lock.Token():
-			c.violated("of groups: process %d entered its lock with token %d, not %d", c.id, l.Token(), lock.Token())
+			c.violated("of groups: process %d acquired its own lock again with token %d, not %d", c.id, l.Token(), lock.Token())
 		}
 	}
 	trusted := lock.Err() == nil
@@ -162,7 +162,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 		err = again.Release(c.asks(ctx, "release of several"))
 	}
 	if err == nil && trusted && c.isReleased(lock) {
-		c.violated("of groups: the first handle to be released released %v for both", lock.Key())
+		c.violated("of groups: the release of the inner lock also released the outer lock of %v", lock.Key())
 	}
 	c.commit(r, lock, 3*time.Second)
 	c.releases(r, lock)

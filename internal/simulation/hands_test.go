@@ -47,7 +47,7 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 // An operator breaks locks that are under shared leases. Without the break, their holders
 // would keep these locks until long after the faults have stopped. Each holder learns of the
 // break through the row of its session. For broken grants, promise 2 does not hold.
-func TestSimulationOfBreakingLocksUnderSharedLeases(t *testing.T) {
+func TestSimulationOfBreaksUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
 
@@ -87,9 +87,8 @@ func (c *checker) brokeAndTold(grant string) {
 	c.brokenAt[grant] = time.Now()
 }
 
-// checkHearing checks that a process stopped trusting a broken grant in time. The time
-// counts from the break or, if that is later, from the end of the faults. The caller must
-// hold c.mu.
+// checkHearing checks that a process stopped trusting a broken grant in time. The time counts
+// from the break or from the end of the faults, whichever is later. The caller must hold c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.brokenAt[b.grant]
 	if !broken || c.noticedWithin == 0 {
@@ -99,7 +98,7 @@ func (c *checker) checkHearing(b *belief) {
 		told = mended
 	}
 	if late := b.end.Sub(told); late > c.noticedWithin {
-		c.note("16: process %d believed in grant %s for %v after its break was over, and the faults", b.by.id, b.grant, late)
+		c.note("16: process %d trusted grant %s for %v after its break and the end of the faults", b.by.id, b.grant, late)
 	}
 }
 
@@ -132,7 +131,7 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 			if !before.released {
 				s.broken[before.grant], s.deleted[before.grant] = true, true
 			}
-			s.history.enter("%s is deleted, by hand: %v", key, byHand)
+			s.history.enter("%s is deleted; by hand: %v", key, byHand)
 			s.deleteNow(key)
 			delete(s.records, key)
 		}
@@ -140,8 +139,8 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record in no simulated time. So the record has not changed since its
-// caller read it.
+// deleteNow deletes a record in no simulated time. So the record cannot change between the
+// caller's read and the deletion.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
@@ -149,9 +148,9 @@ func (s *run) deleteNow(key string) {
 	}
 }
 
-// Rows of locks and of shared leases are damaged by hand: the lease in them becomes
-// unreadable. Several seconds later the rows are repaired. All promises hold, because no
-// client considers the holder of an unreadable row dead.
+// An operator damages rows of locks and of shared leases: the lease in a row becomes
+// unreadable. Up to six seconds later the operator repairs the row. All promises hold, because
+// no client considers the holder of an unreadable row dead.
 func TestSimulationOfDamagedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }
@@ -179,7 +178,7 @@ func damageRows(_ *testing.T, s *run, r *worker) {
 		time.Sleep(upTo(r, 6*time.Second))
 		s.mu.Lock()
 		if lease := s.spoils[key]; hurt && lease != nil {
-			s.history.enter("%s is mended, unless somebody has", key)
+			s.history.enter("%s is repaired, unless it has changed", key)
 			delete(s.spoils, key)
 			if attributesOf(s.w.Item(key)).text("leaseDuration") == unreadable {
 				s.w.Update(key, map[string]types.AttributeValue{"leaseDuration": lease})
@@ -189,8 +188,8 @@ func damageRows(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// mended returns item with the lease that it had before it was damaged by hand, or unchanged
-// if it was not damaged. The caller must hold c.mu.
+// mended returns an item as it was before its lease was damaged by hand. It returns any other
+// item unchanged. The caller must hold c.mu.
 func (c *checker) mended(key string, item attributeMap) attributeMap {
 	if lease := c.spoils[key]; lease != nil && item.text("leaseDuration") == unreadable {
 		item["leaseDuration"] = attributesOf(map[string]types.AttributeValue{"is": lease})["is"]

@@ -108,9 +108,9 @@ func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}
 }
 
-// A record contains hints about its queue: whether the key was handed over, until when the
-// queue is suspended, and which clients wait. In this world the hints are wrong. No promise
-// depends on them, so all promises hold.
+// A record contains hints about its queue: whether the previous holder handed the key over, how
+// long the queue is suspended, and which clients wait. In this world the hints are wrong. No
+// promise depends on them, so all promises hold.
 func TestSimulationOfWrongQueueHintsInRecord(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
@@ -141,7 +141,7 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 		}
 		s.mu.Lock()
 		if to := r.trouble(); s.records[key] != nil && s.happensTo(misled, to) {
-			s.history.enter("%s is advised wrongly by hand", key)
+			s.history.enter("%s gets a wrong queue hint by hand", key)
 			s.w.Update(key, changes)
 		}
 		s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *run) stale() time.Duration {
 
 // lastArrival returns the time of the last write that affected how long the key is held: it
 // changed the key's record or renewed a session. The write may be a copy of a request that
-// the network delivered late. lastArrival returns from if that write came before from.
+// the network delivered late. If the write came before the time from, the result is from.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

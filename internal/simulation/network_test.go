@@ -128,7 +128,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // excludes commits: an applied commit is never answered by a denial of access
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // DynamoDB never answers an applied commit by a denial of access
 		return deniedAfter
 	case mended || p < 60:
 		return none

@@ -18,16 +18,14 @@ import (
 // environment variable LEASEHOLD_SEEDS overrides it.
 const worldSeeds = 10
 
-// likewise returns a simulation in which each seed has a world of its own:
-// of(seed).
+// likewise returns a simulation that runs each seed in the world of(seed).
 func likewise(of func(seed uint64) world) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		simulate(t, seed, of(seed).watchedAs(w))
 	}
 }
 
-// watchedAs returns a copy of w that has the hooks and the choice of faults of another world
-// (argument by).
+// watchedAs returns a copy of w with the hooks and the choice of faults of the world by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -51,7 +49,7 @@ func oddNetworks(seed uint64) world {
 
 // DynamoDB throttles the writes of single keys, but accepts the writes of sessions and of
 // other keys. All promises hold.
-func TestSimulationOfRequestsThatFailForOneKey(t *testing.T) {
+func TestSimulationOfThrottledKeys(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(failingKeys))
 }
 
@@ -152,7 +150,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 
 // During an outage, DynamoDB answers that it is unavailable. In this world most clients keep
 // their locks through outages (AWSLabs.HoldThroughOutage). So promise 2 of docs/guarantees.md,
-// that the holder stops first, does not hold, and the checker does not compare the trust of
+// that the holder stops first, does not hold. The checker does not compare the trust of
 // clients with leases. Fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 

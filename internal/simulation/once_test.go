@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Work is done once for each label, or once in each period. Some of the work fails, and
+// Clients do work once for each label, or once in each period. Some of the work fails, and
 // some processes die during their work.
 func TestSimulationOfWorkDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
 
@@ -37,7 +37,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 // Clients are closed while their other goroutines do work with the options Once and Every.
 // Close releases the locks of these goroutines. If a goroutine then calls Release, the result
 // says whether the done mark is stored.
-func TestSimulationOfClientsClosedDuringOnce(t *testing.T) {
+func TestSimulationOfCloseDuringWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 
@@ -156,9 +156,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks that a task was not yet done when its lock was granted. For this it reads
-// the done mark in the record. As long as the grant is current, this is the mark that the
-// condition of the grant has checked.
+// isUndone checks that a task was not yet done when its lock was granted. It reads the done
+// mark in the record. While the grant is current, the mark is still the same as at the grant.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {
@@ -166,7 +165,7 @@ func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	}
 	label, period := lab.Text(mark, "once"), lab.Number(mark, "period")
 	if what.label != "" && label == what.label || what.period != 0 && period != "" && period >= fmt.Sprint(what.asked) {
-		c.violated("17: process granted %v for what the record says is done: %s%s", lock.Key(), label, period)
+		c.violated("17: process granted %v for work that the record marks as done: %s%s", lock.Key(), label, period)
 	}
 }
 
@@ -184,7 +183,7 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.worked[[2]string{key, fmt.Sprint(d.Token)}] {
-		c.note("17: %s is said to be done by token %d, whose work did not end well", key, d.Token)
+		c.note("17: a DoneError of %s names token %d, whose work has not succeeded", key, d.Token)
 	}
 }
 
@@ -192,7 +191,7 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 // must have this mark or a later one.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark == nil || lab.Number(mark, "fencingToken") < fmt.Sprint(lock.Token()) {
-		c.violated("17: the release of token %d of %v has returned nil, and the record has not its mark", lock.Token(), lock.Key())
+		c.violated("17: the release of token %d of %v returned nil, but the record does not have its mark", lock.Token(), lock.Key())
 	}
 }
 
@@ -200,13 +199,13 @@ func (c *checker) markedForGood(lock *leasehold.Lock) {
 // not have the done mark of that lock.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark != nil && lab.Number(mark, "fencingToken") == fmt.Sprint(lock.Token()) {
-		c.violated("17: token %d of %v was said to be lost, and the record says that its work is done", lock.Token(), lock.Key())
+		c.violated("17: Release reported token %d of %v as lost, but the record marks its work as done", lock.Token(), lock.Key())
 	}
 }
 
 func TestSimulationCatchesWorkDoneTwice(t *testing.T) {
 	areFound(t, 200,
-		broken{"a grant that does not ask what was done", []string{"invariant 17: process granted"}, tampered(askingNothing, likewise(once))},
+		broken{"a grant that ignores the done mark", []string{"invariant 17: process granted"}, tampered(askingNothing, likewise(once))},
 		broken{"a mark of work that failed", []string{"invariant 17:"}, likewise(func(seed uint64) world {
 			return onceBy(seed, func(c *process, r *worker) { c.does(r, false) })
 		})},

@@ -24,7 +24,7 @@ const (
 	philosopherFaults = 5 * time.Second // time for which faults happen
 )
 
-func TestDiningPhilosophersNeverStarveWithAcquireAll(t *testing.T) {
+func TestDiningPhilosophersNeverStarve(t *testing.T) {
 	forSeeds(t, philosopherSeeds, simulatePhilosophers)
 }
 

@@ -104,8 +104,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 var keyNames = []string{"a", "b"}
 
 // work calls section again and again on one goroutine of the process, and causes faults
-// between the calls. It returns when the simulation's time of faults is over, or when the
-// process dies.
+// between the calls. It returns when the faults stop, or when the process dies.
 func (c *process) work(r *worker, section func(*worker)) {
 	c.rest(r, 20)
 	for c.goesOn() && !c.isDead() {
@@ -129,9 +128,9 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns the option for a call that tries to acquire a lock. For half of the
-// processes it is NoWait, which observes a holder that appears dead. For the others
-// it is NoWaitEvenIfDead, which does not wait in this case either.
+// try returns the option for a call that tries to acquire a lock. Half of the processes use
+// NoWait, which observes a holder that appears dead. The others use NoWaitEvenIfDead, which
+// returns at once even then.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()

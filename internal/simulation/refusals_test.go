@@ -19,12 +19,12 @@ import (
 
 // In every world AWS refuses the requests of one process, or of all processes, for a while.
 // The reason is that credentials have expired, that they are unknown, or that access is
-// denied. Every wait is checked against promise 11 of docs/guarantees.md: if AWS has
+// denied. The checker checks promise 11 of docs/guarantees.md for every wait: if AWS has
 // accepted the client before, a refusal does not end the wait.
 
 const (
-	// refusalWindow is the length of a window of time. In each window at most one refusal of
-	// each process begins, and at most one refusal of all processes.
+	// refusalWindow is the length of a window of time. In each window, at most one refusal
+	// begins for each process, and at most one for all processes together.
 	refusalWindow = 5 * time.Second
 	briefRefusal  = time.Second / 3
 	longRefusal   = 5 * time.Second // a long refusal lasts longer than the usual lease
@@ -84,8 +84,8 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields contain the state at the last refusal, because later answers must
-	// not count: before the call returns, it may undo an attempt, and DynamoDB answers that.
+	// The next two fields contain the state at the last refusal. Later answers must not count:
+	// before the call returns, it may undo an attempt, and DynamoDB answers that request.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
@@ -98,9 +98,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply proves: that AWS accepts the credentials of the process,
-// that DynamoDB has answered the wait that sent the request, or that AWS has refused that
-// wait.
+// heardOf records what a reply proves: AWS accepts the credentials of the process, DynamoDB
+// has answered the wait that sent the request, or AWS has refused that wait.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body := bodyOf(res)
 	c.checker.mu.Lock()
@@ -139,15 +138,13 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp checks a wait that ended because of a refusal, and not because its
-// context ended.
+// gaveUp checks a wait that ended because of a refusal. It ignores waits that ended for
+// another reason.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
 	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
-		// Not checked: the wait has ended for another reason. For example, a call with NoWait
-		// ends after ten seconds.
-		return
+		return // for example, a call with NoWait ends after ten seconds
 	}
 	op := (*leasehold.OpError)(nil)
 	c.checker.mu.Lock()
@@ -160,8 +157,8 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired checks a lock that was lost because no renewal succeeded. It is called only in
-// worlds without other faults, so the reason must be a refusal that lasted too long.
+// expired checks a lock that was lost because no renewal succeeded. onEvent calls it only in
+// worlds without other faults. So the reason must be a refusal that lasted too long.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // longest pause between two attempts of a renewal, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {
@@ -210,7 +207,7 @@ func (c *process) holdsThroughRefusals(r *worker) {
 	c.releases(r, lock)
 }
 
-func TestSimulationCatchesClientThatEndsWaitAfterOneRejection(t *testing.T) {
+func TestSimulationCatchesWaitEndedByRefusal(t *testing.T) {
 	areFound(t, 100,
 		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misread(replacing("#ExpiredTokenException", "#ValidationException"), simulate)},
 		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misread(replacing("#AccessDeniedException", "#ValidationException"), simulate)},

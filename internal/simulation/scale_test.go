@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// worlds lists the simulations, each with the name of its test. In each of its rounds,
-// TestSimulationAtScale runs as many new seeds of a simulation as the field seeds says.
+// worlds lists the simulations, each with the name of its test. The field seeds is the number
+// of new seeds that TestSimulationAtScale runs in each of its rounds.
 var worlds = []struct {
 	test  string
 	seeds uint64
@@ -32,15 +32,15 @@ var worlds = []struct {
 	{"TestSimulationOfQueues", 3, likewise(lines)},
 	{"TestSimulationOfWrongQueueHintsInRecord", 1, likewise(wrongAdvice)},
 	{"TestSimulationOfWorkDoneOnce", 2, likewise(once)},
-	{"TestDiningPhilosophersNeverStarveWithAcquireAll", 1, simulatePhilosophers},
+	{"TestDiningPhilosophersNeverStarve", 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, simulateEveryElection},
 	{"TestSimulationOfSemaphores", 2, simulateSemaphores},
 	{"TestSimulationOfUnusualNetworkFaults", 1, likewise(oddNetworks)},
-	{"TestSimulationOfRequestsThatFailForOneKey", 1, likewise(failingKeys)},
+	{"TestSimulationOfThrottledKeys", 1, likewise(failingKeys)},
 	{"TestSimulationOfSuspends", 1, likewise(suspends)},
 	{"TestSimulationOfClientClose", 1, likewise(closing)},
 	{"TestSimulationOfBreakingHeldLocks", 1, likewise(breaking)},
-	{"TestSimulationOfBreakingLocksUnderSharedLeases", 1, likewise(breakingShared)},
+	{"TestSimulationOfBreaksUnderSharedLeases", 1, likewise(breakingShared)},
 	{"TestSimulationOfDeletedRecords", 1, likewise(deletion)},
 	{"TestSimulationOfDamagedRecords", 1, likewise(damage)},
 	{"TestSimulationOfDetachAndResume", 1, likewise(detaching)},
@@ -49,10 +49,10 @@ var worlds = []struct {
 	{"TestSimulationOfAllFeaturesTogether", 4, simulateEverything},
 	{"TestSimulationOfLayoutsThatStoreExpiry", 1, simulateByTheClock},
 	{"TestSimulationOfSkewedClocks", 1, skewedBy(wallSkew * 9 / 10)},
-	{"TestSimulationWhileWallClocksAreSet", 1, likewise(wallClocksAreSet)},
+	{"TestSimulationOfWallClockChanges", 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfBoundedClocks", 2, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocks", 1, likewise(boundedClockQueues)},
-	{"TestSimulationOfClientsClosedDuringOnce", 1, likewise(onceBeforeClose)},
+	{"TestSimulationOfCloseDuringWorkDoneOnce", 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, likewise(boundedClockOnce)},
 	{"TestSimulationOfRefusedRequests", 1, simulateRefusals},
 }
@@ -70,7 +70,7 @@ func TestSimulationAtScale(t *testing.T) {
 	}
 	faulted, lasts := os.Getenv("LEASEHOLD_FAULTED"), os.Getenv("LEASEHOLD_FOR")
 	if faulted == "" && lasts == "" {
-		t.Skip("runs for as long as LEASEHOLD_FAULTED or LEASEHOLD_FOR say, as make check and make soak do")
+		t.Skip("runs only if LEASEHOLD_FAULTED or LEASEHOLD_FOR is set, as in make check and make soak")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -91,7 +91,7 @@ func TestSimulationAtScale(t *testing.T) {
 	done := inLanes(ctx, t, first, wanted)
 	fmt.Print(done)
 	if got := sum(done.Faulted); faulted != "" && got < wanted && !t.Failed() {
-		t.Errorf("%d operations have met a fault, of %d that were asked for", got, wanted)
+		t.Errorf("%d operations have met a fault, want %d", got, wanted)
 	}
 }
 
@@ -180,11 +180,11 @@ func TestEverySimulationIsListedForRunAtScale(t *testing.T) {
 		for _, m := range entry.FindAllSubmatch(lab.Must(os.ReadFile(name))(t), -1) {
 			found++
 			if !at[string(m[1])] {
-				t.Errorf("%s is not among worlds", m[1])
+				t.Errorf("worlds does not list %s", m[1])
 			}
 		}
 	}
 	if found != len(worlds) {
-		t.Errorf("%d tests of worlds were found, and there are %d worlds", found, len(worlds))
+		t.Errorf("%d tests call forSeeds, but there are %d worlds", found, len(worlds))
 	}
 }

@@ -24,9 +24,9 @@ const (
 	recipeSeeds = 30  // default number of seeds of the simulation of each recipe, such as elections
 )
 
-// tests runs each seed on one thread, without other seeds beside it, so that every run of a
-// seed has the same history. Under the race detector the tests may use more threads: the
-// detector makes the scheduler pick goroutines at random anyway.
+// tests runs one seed at a time, on one thread, so that every run of a seed has the same
+// history. Under the race detector the tests may use more threads: the detector makes the
+// scheduler pick goroutines at random anyway.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -89,8 +89,8 @@ func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	t.Errorf("seed %d: %s\nwith %d faults of %d, above; again: %s", seed, ids{}.in(s.problem), len(s.faults), s.before, again(seed, testNameOf(t), idsOf(s.faults)))
 }
 
-// testNameOf returns the name of the test that runs the simulation now. In the path of t's name
-// this is the last part that begins with Test.
+// testNameOf returns the name of the test that runs the simulation now: the last part of t's
+// name that begins with Test.
 func testNameOf(t *testing.T) string {
 	name := ""
 	for part := range strings.SplitSeq(t.Name(), "/") {
@@ -114,9 +114,8 @@ func mustUint(t *testing.T, s string) uint64 {
 	return lab.Must(strconv.ParseUint(s, 10, 64))(t)
 }
 
-// A failing seed is useful only if it fails again when it is run again. So all runs of a
-// seed must have the same history, in whatever order the scheduler runs goroutines. make
-// check replays more seeds.
+// A failing seed is useful only if it fails in every run. So all runs of a seed must have the
+// same history, in whatever order the scheduler runs goroutines. make check replays more seeds.
 func TestSameSeedGivesSameHistory(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.test, func(t *testing.T) {
@@ -149,7 +148,7 @@ func firstDifference(a, b []string) string {
 	return ""
 }
 
-// history contains the events of a run, in their order.
+// history contains the events of a run, in the order in which they happened.
 type history struct {
 	began  time.Time
 	events []event
@@ -208,8 +207,8 @@ type shrunk struct {
 	history []string
 }
 
-// shrink reduces the faults of a failing seed as long as the seed still breaks the same
-// invariant. It first removes halves of them, then smaller and smaller parts (Zeller and
+// shrink reduces the faults of a failing seed while the seed still breaks the same invariant.
+// It first removes halves of the faults, then smaller and smaller parts (Zeller and
 // Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). With the
 // remaining faults the seed fails. Without any one of them it does not.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
@@ -243,8 +242,8 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...)
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// Some faults happen only because of other faults, which may now be left out. Then these
-				// faults are not needed either.
+				// Some faults happen only because of other faults. If the run without the other
+				// faults did not have them, they are not needed either.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}
@@ -271,9 +270,9 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// A failing seed is reduced to a plan of a few faults, which show the cause of the
-// failure. If the seed runs again with this plan, it must fail in the same way and have
-// the same history. Without any one of these faults it must not fail.
+// The function shrink reduces a failing seed to a plan of a few faults, which show the cause of
+// the failure. If the seed runs again with this plan, it must fail in the same way and have the
+// same history. Without any one of these faults it must not fail.
 func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
@@ -292,7 +291,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 		var problem string
 		twice(t, seed, world{only: slices.Delete(slices.Clone(needed), i, i+1), report: func(p string) { problem = p }})
 		if strings.HasPrefix(problem, "invariant 8:") {
-			t.Errorf("it fails without %v", s.faults[i])
+			t.Errorf("the seed fails without %v", s.faults[i])
 		}
 	}
 	t.Setenv("LEASEHOLD_PLAN", strings.Join(needed, ","))
@@ -300,7 +299,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	var history []string
 	twice(t, seed, world{only: planned(), report: func(p string) { again = p }, told: func(lines []string) { history = lines }})
 	if (ids{}).in(again) != (ids{}).in(s.problem) {
-		t.Errorf("given back, the plan comes to %q, before to %q", again, s.problem)
+		t.Errorf("with the plan, the seed fails with %q, and before with %q", again, s.problem)
 	}
 	lab.Want(t, "first difference", firstDifference(s.history, history), "")
 }
@@ -310,11 +309,11 @@ func TestEmptyFaultPlanCausesNoFaults(t *testing.T) {
 	var met []injected
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
 	if len(met) > 0 {
-		t.Errorf("met %v", met)
+		t.Errorf("faults happened: %v", met)
 	}
 	lab.OK(t, os.Unsetenv("LEASEHOLD_PLAN"))
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
 	if len(met) == 0 {
-		t.Error("without a plan no fault was met either")
+		t.Error("no fault happened without a plan")
 	}
 }

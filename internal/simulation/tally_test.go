@@ -30,9 +30,8 @@ func newTally() *tally {
 	return &tally{Operations: map[string]int{}, Faulted: map[string]int{}, Faults: map[fault]int{}, Seeds: map[string][2]uint64{}}
 }
 
-// operation is either a call to a client, or an operation that the client itself starts,
-// such as a renewal. An operation that the client itself starts is over once one of its
-// requests meets no fault.
+// operation is a call to a client, or an operation that the client itself starts, such as a
+// renewal. The latter is over once one of its requests meets no fault.
 type operation struct {
 	what          string
 	faulted, over bool
@@ -67,9 +66,8 @@ func (c *process) asks(ctx context.Context, what string) context.Context {
 	return of
 }
 
-// counts adds a request, and the fault that it met, to the tally. A request that fails
-// in a crash is not counted if it belongs to no call, or to a call that has already
-// met a fault.
+// counts adds a request, and the fault that it met, to the tally. It ignores a request that
+// failed in a crash if the request belongs to no call, or if its call has already met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -104,9 +102,9 @@ func (t *tally) of(o *operation, f fault) {
 	}
 }
 
-// alone adds to the tally a request of an operation that the client itself started. If
-// the last request of the same kind and keys met a fault, the request belongs to the
-// same operation. Otherwise a new operation begins.
+// alone adds to the tally a request of an operation that the client itself started. If the
+// last request of the same kind and keys met a fault, both requests belong to the same
+// operation. Otherwise a new operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]
@@ -203,8 +201,8 @@ func TestTallyCountsOperationWithSeveralFaultsOnce(t *testing.T) {
 	// no fault. The last belongs to the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
 	// A crash counts as one fault of the operation in progress, even if several of the
-	// operation's requests fail. If a request fails in a crash and belongs to no call, it
-	// is not counted.
+	// operation's requests fail. Requests that belong to no call and fail in a crash do not
+	// count.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
 	sends(t.Context(), "GetItem", inCrash)
 
@@ -228,7 +226,7 @@ func TestTallyCountsOperationWithSeveralFaultsOnce(t *testing.T) {
 func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
-		t.Skip("writes to the file that LEASEHOLD_WRITES names, as spec has it do")
+		t.Skip("runs only if LEASEHOLD_WRITES names a file, as in proof/spec")
 	}
 	run := written
 	name := os.Getenv("LEASEHOLD_BROKEN")
@@ -247,7 +245,7 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 			}
 		}
 		if name != "" {
-			w.report = func(string) {} // violations are not reported here, because the models must find them
+			w.report = func(string) {} // the models must find the violations
 		}
 		run(t, seed, w)
 	})

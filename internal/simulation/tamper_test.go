@@ -121,14 +121,13 @@ func notLookingForItself(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, differs, "($0 OR $1 = $2)")
 }
 
-// handedToAnybody changes the condition of a hand-over: the key is then handed
-// even to a client that has left the queue.
+// handedToAnybody changes the condition of a hand-over. DynamoDB then hands the key even to a
+// client that has left the queue.
 func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, isHead, "($0 OR attribute_exists($1))")
 }
 
-// respelled replaces a part of the condition of an update. It changes only requests for
-// which the predicate (argument is) holds.
+// respelled replaces a part of the condition of an update, if is returns true for the request.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
 	if !asksFor(r, "UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) {
 		return body
@@ -139,8 +138,8 @@ func respelled(r *http.Request, body []byte, is func(lab.Call) bool, part *regex
 	})
 }
 
-// commitCall is one call of Commit or CommitAndRelease in a run. Each call appends a
-// value that no other call appends.
+// commitCall is one call of Commit or CommitAndRelease in a run. Each call appends a different
+// value.
 type commitCall struct {
 	key, value, grant string
 	token             int64
@@ -149,8 +148,8 @@ type commitCall struct {
 	err               error             // result of the call
 }
 
-// begin is called before the process calls Commit under lock. It returns a new commitCall,
-// which the checker knows, and the value that the call must append.
+// begin registers a call of Commit under lock with the checker, before the call. It returns the
+// new commitCall, and the value that the call must append.
 func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -168,8 +167,8 @@ func (c *process) end(call *commitCall, err error) {
 }
 
 // commit appends a value to the log of the lock's key, in a transaction that the lock guards.
-// The append itself has no condition, or the condition that the log has not changed since it
-// was read, or a condition that no longer holds. The call waits for at most patience.
+// The append itself may have a condition: that the log has not changed since it was read, or
+// a condition that no longer holds. The call waits for at most patience.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
@@ -213,8 +212,8 @@ func (c *checker) committed(r *request) {
 	}
 }
 
-// appended checks a value that was appended to a log: the record of the key's
-// lock must have allowed the append.
+// appended checks the last value in a log: when a commit appended it, the commit's grant must
+// have been current.
 func (c *checker) appended(r *request, key string) {
 	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now
@@ -228,11 +227,11 @@ func (c *checker) appended(r *request, key string) {
 	call := c.commits[value]
 	switch {
 	case !c.isCurrent(key, call.grant, call.token):
-		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v", value, call.grant, call.token, key, c.records[key])
+		c.note("4: %s, of grant %s with token %d, was applied when %s showed %+v", value, call.grant, call.token, key, c.records[key])
 	case !c.allStand(call.beside):
-		c.note("4: %s, of grant %s, landed when a lock beside %s did not stand", value, call.grant, key)
+		c.note("4: %s, of grant %s, was applied when another lock of its commit, beside %s, was not held", value, call.grant, key)
 	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome) && !c.deleted[call.grant]:
-		c.note("8: %s landed after its commit had failed: %v", value, call.err)
+		c.note("8: %s was applied after its commit had failed: %v", value, call.err)
 	}
 }
 
@@ -281,13 +280,13 @@ func (c *checker) settleCommits() {
 		n := times[value]
 		switch {
 		case n > 1:
-			c.note("8: %s landed %d times", value, n)
+			c.note("8: %s was applied %d times", value, n)
 		case !call.done:
 			c.note("8: the commit of %s never returned", value)
 		case call.err == nil && n == 0:
-			c.note("8: %s never landed, and its commit returned nil", value)
+			c.note("8: %s was never applied, but its commit returned nil", value)
 		case call.err != nil && n != 0 && !errors.Is(call.err, leasehold.ErrUnknownOutcome) && !c.deleted[call.grant]:
-			c.note("8: %s landed, and its commit failed: %v", value, call.err)
+			c.note("8: %s was applied, but its commit failed: %v", value, call.err)
 		}
 	}
 }

@@ -20,10 +20,10 @@ import (
 // between their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
-// This test simulates layouts whose records store an expiry time. The network has the
-// same faults as in the other simulations. Each client must stop trusting its lock before
-// the expiry time, by the declared skew. No two clients may trust one lock at the same time.
-// Free locks, and the locks of dead holders, must be granted in time.
+// This test simulates layouts whose records store an expiry time. The network has the same
+// faults as in the other simulations. Each client must stop trusting its lock at the latest
+// one declared skew before the expiry time. No two clients may trust one lock at the same
+// time. Free locks, and the locks of dead holders, must be granted in time.
 func TestSimulationOfLayoutsThatStoreExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -79,8 +79,8 @@ func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
-// skewedBy returns the simulation of layouts with an expiry time, in which the wall clocks
-// of processes differ by at most skew.
+// skewedBy returns a simulation of layouts with an expiry time. The wall clocks of its
+// processes differ by at most skew.
 func skewedBy(skew time.Duration) simulation {
 	return func(t *testing.T, seed uint64, watched world) {
 		watched.skew = skew
@@ -88,12 +88,12 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is the largest difference between the wall clocks of two processes, unless
-// the field wall or skew of a world sets another.
+// mostSkew is the largest difference between the wall clocks of two processes. The fields wall
+// and skew of a world override it.
 const mostSkew = 100 * time.Millisecond
 
-// rightWall returns a random time by which a wall clock may be ahead, such that
-// the clock stays within the skew of the world.
+// rightWall returns a random time by which a wall clock is ahead. It is within the skew of the
+// world.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	if c.plan.wall != nil {
 		return c.plan.wall(c, rng).Truncate(time.Millisecond)
@@ -125,7 +125,7 @@ func (c *process) setWall(r *worker) {
 // In this world the layouts have no expiry time, and wall clocks are set while processes
 // run. Some calls use these clocks to find whether a holder appears dead. All promises
 // hold.
-func TestSimulationWhileWallClocksAreSet(t *testing.T) {
+func TestSimulationOfWallClockChanges(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
 }
 
@@ -172,11 +172,11 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	// No violation: a client does not repeat a release for longer than the lease. A suspend
-	// may have taken that long.
+	// A client does not repeat a release for longer than the lease. If a suspend took that
+	// long, any error is allowed.
 	case ended-began >= lock.Record().Lease:
 	default:
-		c.violated("0: release: %v", err)
+		c.violated("0: Release failed: %v", err)
 	}
 }
 

@@ -37,7 +37,7 @@ type world struct {
 	misread         func([]byte) []byte                   // changes replies in flight
 	report          func(problem string)                  // called with each violation instead of failing the test
 	told            func(history []string)                // receives the lines of the history at the end of the run
-	wrote           func(key string, lines []string)      // receives the writes of each key, for a check against the models of proof/spec
+	wrote           func(key string, lines []string)      // receives the history of each key, for a check against the models of proof/spec
 	injected        func([]injected)                      // receives the faults that happened
 	only            []string                              // ids of the only faults that happen; nil for all faults
 	kinds           []fault                               // kinds of the only faults that happen; nil for all kinds
@@ -103,8 +103,8 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		s.mend(faultsLast, &wg)
 		if plan.shared {
 			// The network may have delivered a copy of a grant's request late, while the grant's
-			// session is still live. The record that it writes blocks other clients for one
-			// hour, its lease. It blocks no client once the session's client is closed.
+			// session is still live. The copy writes a record with a lease of one hour, which
+			// blocks other clients. It blocks no client once the session's client is closed.
 			s.closeAll()
 		}
 		s.checkLiveness(t, seed)
@@ -140,8 +140,7 @@ func (s *run) end(t *testing.T) {
 	s.report(t, s.seed)
 }
 
-// report prints the violations of a run, and the command that runs its seed
-// again.
+// report prints the first violation of a run, and the command that runs its seed again.
 func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
 	test := testNameOf(t)

@@ -87,8 +87,8 @@ func (w *writes) record(item attributeMap) string {
 	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
 }
 
-// wrote adds the sending of r to the history of each key that r writes. The caller must hold
-// c.mu.
+// wrote adds the sending of r to the history of each key that r reads or writes. The caller
+// must hold c.mu.
 func (c *checker) wrote(r *request) {
 	if c.writes == nil {
 		return
@@ -173,8 +173,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds to the history of the key the end of each belief in a grant of that key that
-// has ended since the last call of doubted. The caller must hold c.mu.
+// doubted adds ends of beliefs to the history of a key: the end of each belief in a grant of
+// the key that has ended since the last call. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -243,9 +243,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the attribute value that an expression of the update (argument text) assigns
-// to the named attribute, or compares with it. A pattern (argument in) matches each part of
-// text that names an attribute and a value.
+// value returns the attribute value that text assigns to the named attribute, or compares with
+// it. text is an expression of the update. The pattern in matches each pair of an attribute and
+// a value in text.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// all acquires the keys of the call one after the other, in sorted order. All calls use the
-// same order, so two calls never wait for each other in a circle. While the call waits for a
+// all acquires the keys of a call of All, one after the other, in sorted order. All calls use the
+// same order, so calls never wait for each other in a circle. While the call waits for a
 // key, the client renews the keys that the call already holds.
 func (w *call) all() {
 	err := w.acquireAll()
@@ -28,12 +28,12 @@ func (w *call) all() {
 	}
 }
 
-// acquireAll acquires the keys until all are held, the wait for one of them ends with an
-// error, or the caller has stopped waiting. If the call loses a key while it waits for another
-// key, acquireAll releases all its keys and begins again.
+// acquireAll acquires keys until the call holds all its keys, the wait for a key ends with an
+// error, or the caller has stopped waiting. If the call loses a key while it waits for another key,
+// acquireAll releases all keys of the call and begins again.
 func (w *call) acquireAll() error {
-	// The same holdings as w.held, except that w.held is emptied when the caller stops
-	// waiting.
+	// held contains the same holdings as w.held. But it stays unchanged if the caller stops waiting,
+	// which empties w.held.
 	var held []Holding
 	for len(held) < len(w.parts) {
 		left := w.parts[len(held):]
@@ -46,8 +46,8 @@ func (w *call) acquireAll() error {
 		w.held = append(w.held, h)
 		w.mu.Unlock()
 		r := h.Lease().Record()
-		// The report makes calls of this client with NoWait for the same key return ErrHeld at
-		// once. Without the report, they would wait until this call ends.
+		// Because of this report, calls of this client with NoWait for the same key return ErrHeld at
+		// once. Otherwise they would wait until this call ends.
 		w.c.Local.ReportHolder(left[0].want.Key, &r)
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			w.c.keeper.GiveBack(w.takeHeld())
@@ -62,11 +62,11 @@ func (w *call) acquireAll() error {
 	return nil
 }
 
-// acquireNext acquires left[0]. left contains the keys that the call does not hold yet.
-// acquireNext waits until the call is first in the local queue of left[0]. It then pauses, if
+// acquireNext acquires the key of left[0], the first of the keys that the call does not hold yet.
+// It waits until the call is first in the local queue of left[0]. It then pauses, if
 // other processes are to have a chance to acquire the key first. As a rule, it sends the first
 // grant without reading the record. If that grant is rejected, it reads the records of all
-// keys in left before it waits for left[0].
+// keys in the slice left before it waits for left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.at.Store(of)
@@ -109,10 +109,10 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys that the call does not hold yet. It runs once per
-// call. From then on, the call observes all holders that appear dead at the same time, so it
-// waits one lease in total. It also lets a call with NoWait fail at once if one holder is
-// live, before the call waits for another holder that appears dead.
+// readAhead reads the records of the keys that the call does not hold yet. Once it has succeeded in
+// a call, it does nothing more. From then on, the call observes all holders that appear dead at the
+// same time, so the call waits one lease in total. If one of the holders is live, readAhead makes a
+// call with NoWait fail at once, before the call waits for another holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil

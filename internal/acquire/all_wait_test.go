@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllLeavesLaterKeysFreeWhileItWaits(t *testing.T) {
+func TestWaitingAcquireAllLeavesLaterKeysFree(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -35,8 +35,8 @@ func TestAcquireAllLeavesLaterKeysFreeWhileItWaits(t *testing.T) {
 				}
 			}
 		}
-		// Another caller now acquires c, which follows b in the sorted order. When AcquireAll
-		// comes to c, it has to wait.
+		// Another caller now acquires c, which follows b in the sorted order. So AcquireAll
+		// has to wait for c as well.
 		higher := w.Acquire(c, "c")
 		w.Release(b)
 		lab.Elapse(time.Minute)
@@ -54,8 +54,8 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		// busy starts callers that keep the key held nearly always. Most of them wait for the
-		// key in the local queue.
+		// busy acquires and releases the key again and again. Several goroutines that run busy keep
+		// the key held nearly always. Most of them wait for the key in the local queue.
 		busy := func(key string) {
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
@@ -87,7 +87,7 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTimeoutErrorNamesHeldLock(t *testing.T) {
+func TestTimeoutErrorOfAcquireAllContainsHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")
@@ -100,7 +100,7 @@ func TestAcquireAllTimeoutErrorNamesHeldLock(t *testing.T) {
 	})
 }
 
-func TestTryAcquireFailsAtOnceIfAcquireAllWaits(t *testing.T) {
+func TestTryAcquireFailsWithoutDelayBehindAcquireAll(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -119,7 +119,7 @@ func TestTryAcquireFailsAtOnceIfAcquireAllWaits(t *testing.T) {
 	})
 }
 
-func TestTrustBeginsWhenAcquireAllSendsEachGrant(t *testing.T) {
+func TestAcquireAllCountsTrustedTimeFromEachGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -150,7 +150,7 @@ func TestAcquireAllHoldsNoKeyIfGrantTimesOut(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireAllReleasesUnansweredGrant(t *testing.T) {
+func TestTimedOutAcquireAllReleasesUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -247,7 +247,7 @@ func TestWaitingAcquireAllSurvivesAccessDenial(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsNothingWhileOthersGoFirst(t *testing.T) {
+func TestAcquireAllLetsOtherProcessesGoFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

@@ -19,7 +19,7 @@ import (
 
 // Result is the outcome of a call to One, First or All.
 type Result struct {
-	Held     []Holding    // the granted keys: for All one holding for each key, in the order of the keys; empty if there is an error
+	Held     []Holding    // the granted keys, in the order of wants; All returns one Holding for each key; empty if there is an error
 	At       protocol.Key // the key that the error names; unset if there is no error
 	Requests int          // the number of requests sent before the call returned
 	Local    bool         // another goroutine of this client has handed the key to this call
@@ -45,8 +45,8 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	})
 }
 
-// First acquires one key: the first of wants that becomes free. It waits in the local
-// queues of all keys at the same time.
+// First acquires one key: the first key in the slice wants that becomes free. It waits in the
+// local queues of all keys at the same time.
 func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -62,7 +62,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	})
 }
 
-// All acquires all keys of wants, or none. wants must be sorted by key.
+// All acquires all keys in the slice wants, or none. The slice must be sorted by key.
 func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -72,27 +72,27 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.all)
 }
 
-// call acquires keys for one caller, on a goroutine of its own. So the caller can return at
-// once when its context ends. The goroutine of the call then undoes the writes that it has
-// sent.
+// call acquires keys for one caller, on a goroutine separate from the caller's. So the caller need
+// not wait for a reply when its context ends. The separate goroutine then undoes the writes that
+// the call has sent.
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has stopped waiting
 	ctx    context.Context // cancelled when the caller stops waiting
 	cancel context.CancelFunc
-	done   chan struct{} // closed when search has returned; see run
+	done   chan struct{} // closed when the function search has returned; see run
 	began  decide.Instant
 
 	parts   []*waiter // one waiter for each key, in the order of wants
-	waiters []*waiter // waiters of the keys that the call waits for now: all keys for First, one key for One and All
-	turns   chan turn // receives the call's turns in the local queues; nil unless the call is First with several keys
+	waiters []*waiter // waiters of the keys that the call waits for now: all keys in a call of First, one key in a call of One or All
+	turns   chan turn // receives the call's turns in the local queues; nil unless this is a call of First with several keys
 
 	requests int // number of requests sent so far
 	trouble  Trouble
-	watched  time.Duration // monotonic time when all holders that appear dead can be taken over, if they do not renew; see isWatched
+	watched  time.Duration // monotonic time from which the call can take over the keys of all holders that appear dead, if none of them renews; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // the key that All is waiting for now; nil for One and First; also read by the goroutine that called All
+	at      atomic.Pointer[waiter] // the key that a call of All waits for now; nil in a call of One or First; also read by the goroutine that called All
 	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; also read by the goroutine that called One, First or All
 
 	mu       sync.Mutex // guards the fields below until done is closed
@@ -111,8 +111,9 @@ func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Inst
 	return call
 }
 
-// run starts search on a goroutine of its own. It returns when search has returned, when
-// ctx ends, or when the client is closed.
+// run runs the function search on a new goroutine. It waits until search has returned, ctx ends, or
+// the client begins to close. In the last two cases it cancels the call and returns an error,
+// unless the call has already finished.
 func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	c := w.c
 	c.Detach(func() {
@@ -150,11 +151,11 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns the key and the holder to name in the error if the wait ends now. For One
-// and First, the key is the first key that another process or goroutine is known to hold. If
-// no key is known to be held, waitsFor returns the first key of the call and a nil record. For
-// All, the key is the one that the call is waiting for. The record is nil if the holder of
-// that key is not known.
+// waitsFor returns the waiter of the key, and the record of its holder, that an error is to name if
+// the wait ends now. In a call of One or First, this is the first key that another process or
+// goroutine is known to hold. If no key is known to be held, waitsFor returns the first key of the
+// call and a nil record. In a call of All, it is the key that the call waits for now. The record is
+// nil if the holder of that key is not known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -167,9 +168,9 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	return w.parts[0], nil
 }
 
-// giveUp cancels the call because its caller has stopped waiting, and returns the keys that
-// the call holds. If the call has already finished, giveUp returns false, and run returns
-// the result of the call.
+// giveUp cancels the call because its caller has stopped waiting, and returns the keys that the
+// call holds. If the call has already finished, giveUp does nothing and returns false. The method
+// run then returns the result of the call.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,12 +182,12 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys that a call of All holds when its caller stops waiting. It does so
-// at once, even if a request of the call is in flight. If that request acquires a key, the
-// goroutine of the call releases the key. cleanUp waits until all writes of the call are
-// undone, but no longer than the client's ReleaseGrace. For One and First it waits only if the
-// lock is not renewed. A process that holds such locks may be frozen as soon as the call
-// returns, as AWS Lambda does. Nothing can be undone after that.
+// cleanUp releases the keys in held, which a call of All held when its caller stopped waiting. It
+// does not wait for a request of the call that is in flight: if that request acquires a key, the
+// goroutine of the call releases the key. After a call of All, cleanUp waits until all writes of
+// the call are undone, but no longer than the client's ReleaseGrace. After a call of One or First,
+// it waits only if the lock is not renewed. A process that uses such locks, such as an AWS Lambda
+// function, may be frozen as soon as the call returns. Nothing can be undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -199,8 +200,8 @@ func (w *call) cleanUp(held []Holding) {
 	}
 }
 
-// finish marks the call as finished, so that giveUp has no effect after that. It reports
-// whether the caller had already stopped waiting.
+// finish marks the call as finished. After that, giveUp has no effect. finish reports whether
+// the caller had already stopped waiting.
 func (w *call) finish() (givenUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,8 +216,8 @@ func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged joins the error why, which ended the wait, with the error of a damaged key of the
-// call. It returns why alone if no key is damaged.
+// withDamaged returns the error why, with which the wait has ended. If a key of the call is
+// damaged, the result also contains the error of that key.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -225,8 +226,9 @@ func (w *call) withDamaged(why error) error {
 }
 
 // ended returns the error of a wait that ended before the key was granted. The parameter "why" is
-// the cause of the end, such as the end of the caller's context. holder is nil if the holder is not
-// known. last is nil if the last request succeeded, and points to its error otherwise.
+// the cause of the end, such as the end of the caller's context. The parameter holder is nil if the
+// holder is not known. The parameter last points to the error of the last request, and is nil if
+// that request succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
 	// Return both errors, as the holder may have released the key since the last request that
@@ -256,20 +258,20 @@ type Caller struct {
 	Want *Want
 }
 
-// handOvers is how many times in a row a client may hand a key to the next of its own
-// goroutines. After that the client frees the key, so that other processes can acquire it.
+// handOvers is how many times in a row a client may hand a key from one of its goroutines to the
+// next. After that the client frees the key, so that other processes can acquire it.
 const handOvers = 16
 
 // newPlace returns a call's entry for the local queue of a key. Join adds the entry to the
-// queue. When the entry is the first in the queue, the call receives its turn on turns, or on
-// a new channel if turns is nil.
+// queue. When the entry is the first in the queue, the call receives its turn on the channel
+// turns, or on a new channel if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, NoHandOver: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn waits in the local queue of a key until the call is first there, or another
-// goroutine hands the key to the call. began is the time when the call began.
+// awaitTurn waits in the local queue of a key until the call is first in that queue, or another
+// goroutine hands the key to the call. The parameter began is the time when the call began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it
@@ -308,12 +310,12 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	return turn{}, c.ended(want, c.Local.LastHolder(want.Key), ended, nil)
 }
 
-// leavePlace removes a call's entry from the local queue. If the call's turn has been sent,
-// but the call has not received it, leavePlace passes the turn to the next call in the queue.
-// If another goroutine has handed the key to the call, leavePlace releases the key. If waits
-// is true, leavePlace waits until it has passed the turn or released the key, but no longer
-// than the client's ReleaseGrace. The process may be frozen once the call has returned, as
-// cleanUp describes.
+// leavePlace removes a call's entry from the local queue. If the call's turn has been sent, but the
+// call has not received it, leavePlace passes the turn to the next call in the queue. If another
+// goroutine has handed the key to the call, leavePlace releases the key. If the parameter waits is
+// true, leavePlace waits until it has passed the turn or released the key, but no longer than the
+// client's ReleaseGrace. See cleanUp for the reason: the process may be frozen once the call has
+// returned.
 func (c *Acquirer) leavePlace(p *place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {

@@ -44,14 +44,14 @@ type Keeper interface {
 	// Shares reports whether the client's locks share the lease of a session.
 	Shares() bool
 
-	// Session returns the session for new grants. If the client has no trusted session,
-	// Session begins one. It returns a nil Session if each lock of the client has a lease of
-	// its own. The error is an *attempts.Failure.
+	// Session returns the session for new grants. If the client has no trusted session, Session
+	// begins a new session. It returns a nil Session if each lock of the client has a lease of its
+	// own. The error is an *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
 	// CheckSoon is called when the client has abandoned attempts to acquire key. If DynamoDB
 	// applies such an attempt later, the attempt blocks the key for as long as the client
-	// renews its session. CheckSoon starts the check that releases the key in that case.
+	// renews its session. CheckSoon starts checks that then release the key.
 	CheckSoon(key protocol.Key)
 }
 
@@ -83,7 +83,7 @@ type Want struct {
 	InOrder      bool // the call is to acquire all of several keys, in sorted order
 
 	// Hold is called as soon as the key is granted, even if the caller has stopped waiting. It
-	// returns the Holding, which renews the key.
+	// starts to renew the key, and returns the new Holding.
 	Hold func(ctx context.Context, g Grant) Holding
 }
 
@@ -94,8 +94,8 @@ type Grant struct {
 	Resumed bool // the client has resumed the grant after a Detach; Close does not release the key until the caller has received the lock
 }
 
-// GrantAttempt is one write of a grant. The client sends it once and never uses its version
-// again.
+// GrantAttempt is one write that can grant a key. The client sends the write once, and never
+// uses its version again.
 type GrantAttempt struct {
 	lease.Attempt
 	Owner   string
@@ -113,9 +113,9 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether at least half of the trusted time of a grant by this
-// attempt is left, if DynamoDB has applied the attempt. For an attempt under a session, it
-// reports whether the session is trusted.
+// isWorthHaving reports whether the grant of this attempt would still have at least half of its
+// trusted time, if DynamoDB has applied the attempt. A grant under a session has no time of its
+// own: then isWorthHaving reports whether the session is trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -155,7 +155,7 @@ func NewKeys(env *core.Env) *Keys {
 }
 
 // Attempt returns a new attempt to acquire a key with a lease of the given term. If s is
-// not nil, the grant is under session s, and s.Names gives its owner.
+// not nil, the grant is under session s, and s.Names gives the owner of the grant.
 func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	a := GrantAttempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: k.Now(), Lease: term}, Owner: k.Owner, Session: s}
 	if s != nil {
@@ -164,8 +164,8 @@ func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	return a
 }
 
-// Grant returns the values for the write of the attempt a, which acquires the key that w
-// describes.
+// Grant returns the values for the write that sends the attempt a. The write acquires the key that
+// w describes.
 func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
@@ -178,13 +178,13 @@ func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 }
 
 // HasQueue reports whether a release may hand the key of record r to a waiter in the
-// record's queue. It returns true if the layout has queues and this queue is not suspended.
+// record's queue. It returns true if the layout has queues and the queue of r is not suspended.
 func (k *Keys) HasQueue(r protocol.Record) bool {
 	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
 }
 
-// Pauses returns the pauses between a failed request of a waiter and its repetition. They
-// grow from PollMin to two seconds.
+// Pauses returns the pauses between a failed request of a waiter and its repetition. The
+// pauses grow from PollMin to two seconds.
 func (k *Keys) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
 }
@@ -194,7 +194,7 @@ func (k *Keys) RoundTrip() time.Duration { return time.Duration(k.roundTrip.Load
 
 // noteRoundTrip adds a request to the estimate of the round trip. The request was sent at
 // the given time, and its reply has just arrived. If two goroutines call noteRoundTrip at
-// once, the estimate may miss one of the requests.
+// the same time, the estimate may miss one of the requests.
 func (k *Keys) noteRoundTrip(sent decide.Instant) {
 	k.roundTrip.Store(int64(decide.RoundTrip(k.RoundTrip(), k.Now().Mono-sent.Mono)))
 }
@@ -215,9 +215,9 @@ func (k *Keys) detached(fn func()) <-chan struct{} {
 	return done
 }
 
-// IsInDoubt reports whether version is an attempt in doubt of this client for key: the
-// client has given the attempt up before its outcome was known. No caller holds the key by
-// such an attempt. If the record shows it, this client takes the key over at once.
+// IsInDoubt reports whether version belongs to an attempt in doubt of this client for key: the
+// client has given the attempt up before its outcome was known. No caller holds the key by such an
+// attempt. If the record shows such an attempt, this client takes the key over at once.
 func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
@@ -232,11 +232,11 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains the records of keys that this client has handed to other clients, as the
-// hand-over has left them. If a call is to acquire such a key again, it takes the record from
-// Left, and joins the queue without a read. The call does not send a grant: DynamoDB would
-// reject the grant, as the other client holds the key. Left is safe for concurrent use. The
-// zero Left is empty.
+// Left contains records of keys that this client has handed to other clients. Each is the record as
+// it was right after the hand-over. If a call is to acquire such a key again, it takes the record
+// from Left, and joins the queue without a read. The call does not send a grant: DynamoDB would
+// reject the grant, as the other client holds the key. Left is safe for concurrent use. The zero
+// Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -248,12 +248,12 @@ type left struct {
 }
 
 const (
-	mostLeft    = 1000            // largest number of records in a Left; Note erases them all before it would add another
-	leftIsFresh = 2 * time.Second // time after the write for which a record is kept: until then, DynamoDB would almost certainly reject a grant
+	mostLeft    = 1000            // largest number of records in a Left; if a Left is full, Note erases all its records before it adds another
+	leftIsFresh = 2 * time.Second // how long a record is kept after the write: during this time, DynamoDB would almost certainly reject a grant
 )
 
-// Note keeps item, the record of key after a write that handed the key over. sent is the
-// time when the client sent that write.
+// Note keeps item, the record of key after a write that handed the key over. The
+// parameter sent is the time when the client sent that write.
 func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,9 +268,9 @@ func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.records[key] = left{item, sent}
 }
 
-// Take returns the record of key after this client's last hand-over, and the time when the
-// client sent that write. It removes the record from Left. It returns false if Left does
-// not contain the key, or if the write is older than leftIsFresh.
+// Take returns the record of key after this client's last hand-over, and the time when the client
+// sent the write of that hand-over. It also removes the record from Left. It returns false if Left
+// has no record of the key, or if the write is older than leftIsFresh.
 func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

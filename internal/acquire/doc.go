@@ -11,10 +11,11 @@
 //	   granted ◄───────────────┘ applied                      │ write names this one
 //	                           └──────────────────────────────┘
 //
-// One loop does all waiting: acquire in first.go. A call for all of several keys runs
-// the loop for one key after the other, in sorted order. The client renews the keys that the
-// call already holds. Before its first wait, the call reads the records of all keys that it
-// does not hold yet. So it observes the holders of all these keys at the same time.
+// Calls wait for records to change in one loop only: the method acquire in first.go. A call
+// for all of several keys runs this loop for one key after the other, in sorted order. Meanwhile
+// the client renews the keys that the call already holds. Before its first wait, the call reads
+// the records of all keys that it does not hold yet. So the call observes the holders of all
+// these keys at the same time.
 //
 // In the native layout, a waiter whose grant was rejected adds an entry to the queue in the
 // record (queue.go). The entry counts as a grant attempt of unknown outcome: the client
@@ -64,28 +65,29 @@
 //
 //	throttled         the request is repeated, and each throttled request is reported
 //	refused           ends the call
-//	credentials       missing, or refused by DynamoDB. If DynamoDB has accepted this client before,
-//	                  the request is repeated, but it cannot have granted the key.
+//	credentials       missing, or refused by DynamoDB: the failed request has not granted the key.
+//	                  The request is repeated if DynamoDB has accepted this client before.
 //	                  If not, the call ends
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
 //	                  this call, in a call that it continues, or in a call that was ahead in the
 //	                  local queue. If not, the call ends: the policy may never allow the key
-//	no answer         the grant may have been applied. The next grant replaces it. If a reply shows it
-//	                  with at least half of its trusted time left, the call has acquired the key
+//	no answer         the grant may have been applied. The next grant replaces that grant. If a reply
+//	                  shows the earlier grant with at least half of its trusted time left, the call
+//	                  has acquired the key
 //	damaged           a damaged record never counts as free. If the call waits for several keys,
 //	                  it drops this key and reports the damage
 //	the caller left   a granted key is released. If a grant had no answer, one write frees the key,
-//	                  and the attempt is in doubt: if the record later shows it, this client takes
-//	                  the key over at once
+//	                  and the attempt is in doubt: if the record later shows the attempt, this
+//	                  client takes the key over at once
 //	NoWait            the call ends when it finds a holder that appears live, or after ten seconds
-//	                  without an answer. With EvenIfDead, any holder ends it
+//	                  without an answer. With EvenIfDead, any holder ends the call
 //
 // Each file mostly calls functions in the files below it:
 //
 //	all.go     acquires all of several keys, one after the other
 //	first.go   the loop that waits, for one key or the first of several
-//	grant.go   one grant of a key: sent, answered, or left in doubt
-//	call.go    one call: its begin, its turn among the goroutines of this client, its end
+//	grant.go   sends one grant of a key, whose outcome may stay in doubt
+//	call.go    the start of a call, its turn among the goroutines of this client, and its end
 //	key.go     what a call knows of one key, and what it reads next
 //	queue.go   the waiter's entry in the queue of the record
 //	watch.go   reads a key as a waiter does, without acquiring it

@@ -16,7 +16,7 @@ import (
 
 // otherKeysEvery limits the reads of a call that waits for one of several keys. It is the shortest
 // time between two reads of the keys whose queues the call has not joined. Each such read costs a
-// read unit for each key. The call may read the few keys whose queues it has joined more often.
+// read unit for each key. The few keys whose queues the call has joined may be read more often.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -42,15 +42,15 @@ func (w *call) first() {
 	<-given
 }
 
-// leaveOthers stops waiting for every key except granted, and for all keys if granted is nil.
+// leaveOthers stops waiting for every key except the granted key, or for all keys if granted is nil.
 // It releases each of these keys that an unanswered attempt of the call has acquired.
 func (w *call) leaveOthers(granted *waiter) {
 	for _, of := range w.parts {
 		if of.local == nil {
 			continue
 		}
-		// Meanwhile the call may have become the first in the local queue of one of its keys.
-		// Pass gives that turn to the next call in the queue.
+		// By now the call may be first in the local queue of this key. Pass then gives the turn of
+		// this call to the next call in that queue.
 		if given, had := w.c.Local.Leave(of.local); had {
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
@@ -70,8 +70,8 @@ func (w *call) leaveOthers(granted *waiter) {
 	}
 }
 
-// acquire sends reads and grants until a key is granted, no key of the call can be granted any
-// longer, or the caller has stopped waiting. It is the only loop of this package that waits
+// acquire sends reads and grants until a key is granted, until no key of the call can be granted
+// any more, or until the caller has stopped waiting. It is the only loop of this package that waits
 // for records to change. If acquire returns an error, the wait has ended.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
@@ -109,8 +109,8 @@ func (w *call) acquire() (*waiter, Holding, error) {
 }
 
 // next returns the first key for which a grant may be sent now. If there is no such key,
-// next returns nil and the pause before the next step. look is true if that step is a read
-// of the records. u is a random number, uniform in [0, 1).
+// next returns nil and the pause before the next step. The result look is true if that step is
+// a read of the records. The parameter u is a random number, uniform in [0, 1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64
 	var anyLook, repeated bool
@@ -151,10 +151,10 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// mustReadAll reports whether the next step is to read all keys. It returns true if replies
-// have shown the records of some keys, and at least two records are unknown. One read of
-// all keys costs less than a rejected grant for each. A call with NoWait sends the grants
-// instead, as one of them may be applied.
+// mustReadAll reports whether the next step is to read all keys. It returns true if replies have
+// shown the records of some keys, and at least two records are unknown: one read of all keys costs
+// less than a rejected grant of each unknown key. It always returns false for a call with NoWait.
+// Such a call sends the grants instead, as one of them may be applied.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -224,7 +224,7 @@ func (w *call) takeTurn(given turn) {
 }
 
 // pause waits for d, or less if the call becomes the first in a local queue or its caller
-// stops waiting. It returns true if it has waited for all of d. The caller may then read the
+// stops waiting. It returns true if it has waited for all of d. It is then time to read the
 // records.
 func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
@@ -308,9 +308,9 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 	return items, requests, err
 }
 
-// notAcquired returns the error that ends a call with NoWait. The error names the first key
-// that another client holds, or for which DynamoDB has not answered in time. notAcquired
-// returns nil if the call is to continue, as a call without NoWait always does.
+// notAcquired returns nil if the call is to go on waiting, as every call without NoWait does.
+// Otherwise it returns the error that ends the call with NoWait. The error names the first key that
+// is held, or for which DynamoDB has not answered in time.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }
@@ -326,7 +326,7 @@ func (w *call) notAcquired() error {
 			return of.timeoutError()
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
-		case of.local != nil && (!of.ready || !late): // another goroutine or another process is to acquire the key first
+		case of.local != nil && (!of.ready || !late): // another goroutine of this client, or another process, goes first
 			holder := cmp.Or(w.c.Local.Holder(of.want.Key), &protocol.Record{Key: of.want.Key, Owner: w.c.Owner})
 			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
 		}

@@ -18,15 +18,15 @@ import (
 
 const night = 24 * time.Hour
 
-// took calls fn. It returns the time that the call took, and fn's error.
+// took calls fn. It returns how long fn took, and the error of fn.
 func took(fn func() error) (time.Duration, error) {
 	began := time.Now()
 	err := fn()
 	return time.Since(began), err
 }
 
-// granted makes a call that must be granted the key, and returns the time that
-// the call took.
+// granted calls the function call, which must return a lock, and releases the lock. It returns how
+// long the call and the release took.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	began := time.Now()
@@ -58,7 +58,7 @@ func TestTryAcquireTakesOverFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallContinuesEarlierObservation(t *testing.T) {
+func TestNonBlockingAcquireContinuesEarlierObservation(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
@@ -72,14 +72,14 @@ func TestNoWaitCallContinuesEarlierObservation(t *testing.T) {
 	})
 }
 
-func TestNoWaitCallFailsAtOnceIfHolderMayBeLive(t *testing.T) {
+func TestNonBlockingAcquireFailsIfHolderMayBeLive(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)
 		lab.Elapse(10 * time.Minute)
 		c, _ := w.Client(lab.Config())
 		refusedAtOnce(w, c, "job", "a holder that renews")
 		w.Release(lock)
-		// A holder's last renewal comes at most five seconds before it dies. So if a holder
+		// A holder's last renewal comes at most five seconds before its death. So if a holder
 		// died less than 15 s ago, its lease of 20 s has not expired yet.
 		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies")
 		refusedAtOnce(w, c, "dies", "a holder that died just now")
@@ -107,9 +107,9 @@ func TestWrongWallClockDoesNotCauseTakeover(t *testing.T) {
 }
 
 // The wall clocks of the three clients are an hour ahead. So every holder appears dead to them,
-// even the client that takes the key over. But the version of that new holder is new to the
-// other two clients. So it counts as live, and their calls must not wait for it.
-func TestOnlyOneOfThreeNoWaitCallsTakesOver(t *testing.T) {
+// even the client that takes the key over. But the version of this new holder is new to the
+// other two clients. So the new holder counts as live, and their calls must not wait for it.
+func TestOnlyOneOfThreeNonBlockingCallsTakesOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -136,7 +136,7 @@ func TestOnlyOneOfThreeNoWaitCallsTakesOver(t *testing.T) {
 	})
 }
 
-func TestNoWaitAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
+func TestNonBlockingAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
@@ -178,7 +178,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestNoWaitDoesNotTakeOverOwnLockInOutage(t *testing.T) {
+func TestAcquireDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
@@ -191,8 +191,8 @@ func TestNoWaitDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	})
 }
 
-// A wait for a dead holder ends even if requests fail during the wait.
-func TestNoWaitCallEndsEvenIfRequestsFail(t *testing.T) {
+// A call that waits for a dead holder must return even if requests fail during the wait.
+func TestNonBlockingAcquireReturnsDespiteFailures(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool
@@ -215,7 +215,7 @@ func TestNoWaitCallEndsEvenIfRequestsFail(t *testing.T) {
 			t.Errorf("%v after %v", err, d)
 		}
 		wire.SetFault((*lab.Request).Send)
-		lab.Elapse(time.Minute) // waits until the call's last requests, which it left in flight, have ended
+		lab.Elapse(time.Minute) // waits until the requests that the call left in flight have timed out
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterReadsBeforeItRetriesGrant(t *testing.T) {
+func TestWaiterReadsRecordBeforeRetryingGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		var draws atomic.Int64
@@ -64,7 +64,7 @@ func TestAnsweredRequestResetsRetryBackoff(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsErrHeldAfterLateAnswer(t *testing.T) {
+func TestTryAcquireReturnsErrHeldEvenIfReplyIsLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		c, wire := w.Client(lab.Config(), lab.Chance(func() float64 { return 0.5 }))
@@ -113,7 +113,7 @@ func TestAcquireReplacesGrantThatExpiresSoon(t *testing.T) {
 	})
 }
 
-func TestWaiterSendsNothingWhileItsClientHoldsKey(t *testing.T) {
+func TestWaiterSendsNothingWhileOwnClientHoldsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		granted := w.Queue(c, "job")
@@ -166,11 +166,11 @@ func TestCancelledAcquireReleasesUnansweredGrant(t *testing.T) {
 	})
 }
 
-// leaving is a context that ends when its method Done is called. From then on, Err calls first
-// and then returns context.Canceled.
+// leaving is a context that ends when its method Done is called. From then on, Err calls onErr and
+// then returns context.Canceled.
 type leaving struct {
 	context.Context
-	first func()
+	onErr func()
 	ended atomic.Bool
 }
 
@@ -185,15 +185,15 @@ func (l *leaving) Err() error {
 	if !l.ended.Load() {
 		return nil
 	}
-	l.first()
+	l.onErr()
 	return context.Canceled
 }
 
-func TestAcquireCancelledInHandOverLeavesKeyFree(t *testing.T) {
+func TestAcquireCancelledDuringHandOverLeavesKeyFree(t *testing.T) {
 	cases := map[string]leasehold.AcquireOption{"key handed over": leasehold.WithoutRenewal(), "turn passed": leasehold.Once("done")}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, opt leasehold.AcquireOption) {
 		c, _, lock := w.Holding(lab.Config())
-		ctx := &leaving{Context: context.WithoutCancel(t.Context()), first: func() { _ = lock.Release(t.Context()) }}
+		ctx := &leaving{Context: context.WithoutCancel(t.Context()), onErr: func() { _ = lock.Release(t.Context()) }}
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job", opt)), context.Canceled)
 		w.WantReleased("job")
 		w.Release(lab.Must(c.Acquire(w.Within(time.Second), "job"))(t))
@@ -211,7 +211,7 @@ func leftAfterASecond(w *lab.World) *leasehold.Lock {
 	return b
 }
 
-func TestAcquireAnyKeepsLockIfContextEndsInCleanup(t *testing.T) {
+func TestAcquireAnyKeepsLockIfCancelledDuringCleanup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		c, wire := w.Client(lab.Config())
@@ -250,7 +250,7 @@ func TestAcquireAnyIsNotBlockedByUnansweredRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyIfExistsSkipsMissingRecord(t *testing.T) {
+func TestAcquireAnyWithIfExistsSkipsMissingRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")
@@ -265,7 +265,7 @@ func TestAcquireAnyIfExistsSkipsMissingRecord(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyErrorWrapsDamagedRecordError(t *testing.T) {
+func TestErrorOfAcquireAnyWrapsRecordError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())
@@ -300,7 +300,7 @@ func TestAcquireAnyReportsDamagedSessionRowOnce(t *testing.T) {
 	})
 }
 
-func TestNoWaitErrorNamesHolderDespiteFailedRead(t *testing.T) {
+func TestHeldErrorContainsKeyDespiteFailedRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		held := w.AcquireAll(other, leasehold.Keys("a", "b"))
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadLocallyHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireReportsDamageThatAcquireAnySkips(t *testing.T) {
+func TestAcquireFailsOnDamagedRecordSkippedByAcquireAny(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())

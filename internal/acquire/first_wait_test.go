@@ -46,7 +46,7 @@ func acquireAny(t *testing.T, c *leasehold.Client, keys ...string) <-chan *lease
 	return granted
 }
 
-func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
+func TestTimedOutAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -64,7 +64,7 @@ func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyTimeoutErrorNamesLocalHolder(t *testing.T) {
+func TestTimeoutErrorOfAcquireAnyContainsLocalHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -79,7 +79,7 @@ func TestAcquireAnyTimeoutErrorNamesLocalHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyUsesAllThreeKeysAtOnce(t *testing.T) {
+func TestAcquireAnyUsesThreeKeysConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestNextAcquireAnyAlsoLetsOthersGoFirst(t *testing.T) {
+func TestPassedTurnKeepsDelayForOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -199,7 +199,7 @@ func TestAcquireAnyReleasesLateGrantAfterTimeout(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresKeyAfterLostRequest(t *testing.T) {
+func TestAcquireAnyAcquiresKeyDespiteLostRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		other := w.Acquire(holder, "b")
@@ -223,7 +223,7 @@ func TestAcquireAnyAcquiresKeyAfterLostRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyErrorNamesKeyWithoutReply(t *testing.T) {
+func TestErrorOfAcquireAnyContainsUnansweredKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
@@ -238,7 +238,7 @@ func TestAcquireAnyErrorNamesKeyWithoutReply(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyErrorNamesFreeKeyIfOneIsDamaged(t *testing.T) {
+func TestErrorOfAcquireAnyContainsFreeKeyNotDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),
@@ -255,7 +255,7 @@ func TestAcquireAnyErrorNamesFreeKeyIfOneIsDamaged(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyErrorNamesLocallyHeldKey(t *testing.T) {
+func TestErrorOfAcquireAnyContainsLocallyHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "a")

@@ -46,8 +46,8 @@ func (w *waiter) take() (Holding, error) {
 		Shows:  w.shows,
 	})
 	// The condition of a grant names at most MostUnanswered earlier attempts. The client
-	// leaves older attempts in doubt. If a record later shows such an attempt as the holder,
-	// this client takes the key over at once.
+	// leaves older attempts in doubt. If a record later shows such an attempt as the
+	// current grant, this client takes the key over at once.
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {
@@ -95,7 +95,7 @@ func (w *waiter) endSession() (lives bool, err error) {
 	return true, w.lookAtSession() // the session was renewed meanwhile, so read its row again to find out when it will be dead
 }
 
-// grant returns the next attempt and the write to send for it. If the record shows an
+// grant returns the next attempt and the write that sends the attempt. If the record shows an
 // earlier attempt of this client, a takeover replaces that attempt. The new attempt then
 // counts as a takeover from the same dead holder as the earlier attempt.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
@@ -119,10 +119,10 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 
 // shows returns the attempt of this waiter that the record shows as the current grant. It
 // returns false if there is no such attempt, or if less than half of its trusted time is left.
-// The record can show an attempt that had no answer, or one whose request DynamoDB received
-// twice.
+// The record can show an attempt that had no answer, or an attempt whose request DynamoDB
+// received twice.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
-	r, err := w.c.Decode(w.want.Key, item) // an error, and an empty record, if item is nil
+	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
 		return a, true
 	}
@@ -145,17 +145,17 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown delays the next grant of this waiter, so that it sends at most one takeover in
-// each PollMin. It is called when a takeover was rejected because the holder had renewed.
-// It has an effect only if the holder's lease is shorter than PollMin.
+// slowDown delays the next grant of this waiter, so that it sends at most one takeover in each
+// PollMin. It is called after a takeover that failed because the holder, or the holder's session,
+// had been renewed. It has an effect only if the holder's lease is shorter than PollMin.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
 	}
 }
 
-// newHolding returns a new Holding for the grant of attempt a. r is the record that shows
-// the grant.
+// newHolding returns a new Holding for the grant of attempt a. The parameter r is the record that
+// shows the grant.
 func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	entry := a.Version
@@ -170,7 +170,7 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 }
 
 // leaveTried adds the waiter's attempts without an answer to the client's attempts in
-// doubt. DynamoDB may still apply them once the key is free again. The waiter's queue
+// doubt. DynamoDB may still apply these attempts once the key is free again. The waiter's queue
 // entries count as such attempts. leaveTried returns only the attempts that were sent as
 // grants, and not the queue entries.
 func (w *waiter) leaveTried() []GrantAttempt {
@@ -179,10 +179,10 @@ func (w *waiter) leaveTried() []GrantAttempt {
 	return tried
 }
 
-// leave stops waiting for the key. If the call is first in the local queue, leave lets the
+// leave ends the wait for the key. If the call is first in the local queue, leave lets the
 // next call proceed. It frees the key if an attempt without an answer has acquired it, and
 // removes the waiter's entry from the record's queue. leave sends these requests in the
-// background, on a goroutine that undone counts.
+// background, on a goroutine that the WaitGroup undone counts.
 func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {

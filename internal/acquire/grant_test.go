@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestGrantRequestTimesOutAfterItsLease(t *testing.T) {
+func TestTimeoutOfGrantRequestIsAtMostOneLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
@@ -126,7 +126,7 @@ func TestLateOwnGrantDoesNotBlockNextAcquire(t *testing.T) {
 	})
 }
 
-func TestCachedRecordIsUsedOnceWithinTwoSeconds(t *testing.T) {
+func TestCachedRecordExpiresAfterTwoSecondsOrOneUse(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -156,7 +156,7 @@ func TestRecordsOfSeveralKeysAreCached(t *testing.T) {
 
 // A grant that was handed over has the id of its waiter's queue entry. The client of that
 // waiter remembers the same id as the version of one of its own attempts.
-func TestHandedOverGrantIsNotTakenForOwnAttempt(t *testing.T) {
+func TestHandedOverGrantIsNotMistakenForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())

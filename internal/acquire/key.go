@@ -21,7 +21,7 @@ import (
 // answer.
 const TryFor = 10 * time.Second
 
-// waiter is one key that a call is to acquire. It contains the known state of the key's
+// waiter stands for one key that a call is to acquire. It contains the known state of the key's
 // record, and the attempts to acquire the key.
 type waiter struct {
 	*call
@@ -36,15 +36,15 @@ type waiter struct {
 
 	tried   attempts.Sequence[GrantAttempt]
 	unclear bool          // the last grant had no answer, so its outcome is unknown
-	failing step          // kind of the last failed request; reset to nothing once a request of that kind, or a grant, has had an answer
+	failing step          // kind of the last failed request; the value nothing if a request of that kind, or a grant, has had an answer since
 	retryAt time.Duration // monotonic time from which a failed request may be repeated
 	pauses  attempts.Pauses
 
 	view        decide.View
 	lookAt      time.Duration    // monotonic time from which the record is to be read again; set only if the call waits for several keys
 	asked       decide.Instant   // send time of the request whose reply the waiter observed last
-	seen        *protocol.Record // the record as it was last read, if another client holds the key
-	met         []string         // the first version of the first holder that the waiter saw; nil until it has seen a holder
+	seen        *protocol.Record // the record as it was last read; nil if the key was free
+	met         []string         // the version that the first holder had when the waiter first saw this holder; nil until the waiter has seen a holder
 	appearsDead bool             // the holder appears dead
 	queue       inQueue          // state of the waiter in the queue of the record
 	news        bool             // the waiter has not yet reported the current holder to the listener
@@ -120,7 +120,8 @@ func (w *waiter) observe(item protocol.Item) error {
 	}
 	w.noteQueue(item, held)
 	if err := w.isDone(item); err != nil {
-		// leaveQueue frees the key if w.seen shows that it was handed to this waiter.
+		// Set w.seen although the wait ends: if w.seen shows that the key was handed to this waiter,
+		// leaveQueue frees the key.
 		w.seen = held
 		return err
 	}
@@ -138,9 +139,9 @@ func (w *waiter) observe(item protocol.Item) error {
 	return nil
 }
 
-// noteHolder records held, the record of a held key as a reply has shown it. now and wall
-// are the monotonic time and the wall-clock time when the reply was read. v contains the
-// time when the client first saw the version of the record.
+// noteHolder records the holder of the key. The parameter held is the record as a reply has shown
+// it. The parameters now and wall are the monotonic time and the wall-clock time when the reply was
+// read. The parameter v contains the time when the client first saw the version of the record.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -165,10 +166,10 @@ func (w *waiter) isOurs(r protocol.Record) bool {
 	return granted || handed || w.c.IsInDoubt(w.want.Key, r.Version) || r.Grant != "" && w.c.IsInDoubt(w.want.Key, r.Grant)
 }
 
-// isDone returns an error if the record marks the work of the call as done, no matter which
-// client holds the key now. DynamoDB then rejects all later grants of this call: their
-// condition is that the work is not done. A hand-over to an entry in the queue has no such
-// condition.
+// isDone returns an error if the record marks the work of the call as done, no matter which client
+// holds the key now. DynamoDB then rejects all later grants of this call: their condition is that
+// the work is not done. A hand-over to an entry in the queue has no such condition, so the call
+// must check the mark itself.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -181,7 +182,7 @@ func (w *waiter) isDone(item protocol.Item) error {
 }
 
 // refresh reads the row of the holder's session if necessary, and joins the queue of the
-// record if there is room. It does nothing during the pause that pausing returns.
+// record if there is room. It does nothing while the waiter pauses.
 func (w *waiter) refresh() error {
 	if w.pausing() > 0 {
 		return nil
@@ -211,9 +212,8 @@ func (w *waiter) tell() {
 	w.c.Listener.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
 }
 
-// holdersSession returns the session of the holder. It returns nil if no client holds the
-// key, or if the holder has no session. It also returns nil if isOurs returns true for the
-// record.
+// holdersSession returns the session of the holder. It returns nil if no client holds the key, or
+// if the holder has no session. It also returns nil if isOurs returns true for the record.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil
@@ -242,10 +242,10 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteAppearsDead records whether the holder appears dead by the timestamps in r. r is the
-// record of the key, or the row of the holder's session. Three kinds of holders never appear
-// dead, whatever the timestamps are: the first holder that the waiter saw, if it has renewed
-// since; every later holder; and this client itself.
+// noteAppearsDead records whether the holder appears dead by the timestamps in r, which is the
+// record of the key or the row of the holder's session. Three kinds of holders never appear dead,
+// whatever the timestamps are: the first holder that the waiter saw, if it has renewed since; every
+// later holder; and this client itself.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -256,9 +256,8 @@ func (w *waiter) noteAppearsDead(r protocol.Record) {
 	}
 }
 
-// isWatched reports whether the call is one with NoWait and still waits for the key, because
-// the key's holder appears dead. Such a wait lasts until the holder renews or the call can
-// take the key over.
+// isWatched reports whether a call with NoWait still waits for this key because the key's holder
+// appears dead. Such a wait lasts until the holder renews or the call can take the key over.
 func (w *waiter) isWatched() bool {
 	return w.want.NoWait && !w.want.EvenIfDead && w.dropped == nil && w.seen != nil && w.appearsDead
 }
@@ -266,7 +265,7 @@ func (w *waiter) isWatched() bool {
 // step is a kind of request that a waiter sends.
 type step int
 
-// Values of step: what a request of the kind does.
+// Values of step. Each comment says what a request of that kind does.
 const (
 	nothing    step = iota
 	looking         // reads the record
@@ -274,9 +273,9 @@ const (
 	granting        // sends a grant
 )
 
-// succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of
-// the last failed request, the next retry follows after a short pause again. So a successful
-// read of the record does not shorten the pauses while reads of the holder's session fail.
+// succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of the
+// last failed request, the pauses before retries become short again. A successful read of the
+// record does not shorten them while reads of the holder's session fail.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -284,7 +283,7 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed records that a request of kind s failed with err, and when it is to be repeated. It
+// failed records that a request of kind s failed with err, and when to repeat the request. It
 // does nothing if err is nil. If the record itself is the problem and the call waits for
 // several keys, failed drops this key and the call waits for the remaining keys. A returned
 // error ends the wait.

@@ -49,7 +49,7 @@ func TestWaiterAcquiresKeyIfRecordIsDeleted(t *testing.T) {
 
 // Each TryAcquire continues the observation of the holder that earlier calls began. In some
 // other lock libraries, each try-lock begins a new observation.
-func TestTryAcquireTakesOverAfterObservedLease(t *testing.T) {
+func TestRepeatedTryAcquireTakesOverAfterOneLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())
@@ -111,7 +111,7 @@ func TestTryAcquireTimesOutBehindHangingCall(t *testing.T) {
 	})
 }
 
-func TestQueuedTryAcquireFailsOnceHolderIsKnown(t *testing.T) {
+func TestQueuedTryAcquireFailsWhenHolderIsKnown(t *testing.T) {
 	lab.Each(t, map[string]bool{"held by own client": false, "held by other process": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {
@@ -135,7 +135,7 @@ func TestQueuedTryAcquireFailsOnceHolderIsKnown(t *testing.T) {
 	})
 }
 
-func TestAcquireWithoutRenewalReleasesKeyOnCancel(t *testing.T) {
+func TestAcquireWithoutRenewalReleasesKeyOnTimeout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
@@ -202,8 +202,8 @@ func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 
 type item = map[string]types.AttributeValue
 
-// merged returns an item with the attributes of all given items. If several have an
-// attribute of the same name, the last one counts.
+// merged returns an item with the attributes of all given items. If several items have an
+// attribute of the same name, the value in the last item counts.
 func merged(items ...item) item {
 	all := item{}
 	for _, one := range items {
@@ -233,7 +233,7 @@ func mallorys(more ...item) item {
 
 // A client that may write a key can store anything in the key's record. Whatever the
 // record contains, the key's waiters must still pause between their reads.
-func TestWaiterPausesWhateverRecordContains(t *testing.T) {
+func TestWaiterPausesBetweenReadsOfAnyRecord(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a token that is not a number":    {"fencingToken": lab.Str("1")},
 		"a token out of range":            {"fencingToken": lab.Num("1e30")},
@@ -270,7 +270,7 @@ func TestWaiterPausesWhateverRecordContains(t *testing.T) {
 }
 
 // A client that may write the rows of shared leases can end any of these leases, and can
-// keep the lease of a dead client alive. Whatever it writes must have no other effect.
+// keep the lease of a dead client alive. Nothing that such a client writes may have any other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a lease of MaxInt64 ms":           {"leaseDuration": lab.Str("9223372036854775807")},

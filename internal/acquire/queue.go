@@ -14,9 +14,9 @@ import (
 // has queues. The client that releases the key may turn the entry into a grant. The version of
 // the entry then becomes the id of the grant, and the waiter finds the grant when it reads the
 // record. The release may have written the grant at any time after the waiter's last request
-// whose reply did not show it. So the trusted time of the grant begins when the waiter sent
-// that request. Its length depends on the lease in the record or on the waiter's own lease,
-// whichever is shorter.
+// whose reply did not show the grant. So the trusted time of the grant begins when the waiter sent
+// that request. The length of the trusted time depends on the lease in the record or on the
+// waiter's own lease, whichever is shorter.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -24,7 +24,7 @@ type inQueue struct {
 	since      time.Time      // time when the call began, by the client's wall clock
 	entries    []GrantAttempt // entries that the waiter has added: a release may turn any of them into a grant
 	place      int            // index of the waiter's most recent entry in the queue, as of the last read; -1 if the entry was absent
-	told       int            // the position, from 1, that was last reported to the listener
+	told       int            // the position in the queue, 1 for the head, that was last reported to the listener
 	joining    bool           // the waiter has sent a join (a write that adds an entry), and has not read the record since
 	joins      decide.Joins   // limits how many joins the call may send
 	holdsBack  bool           // the waiter does not join the queue, as its call has joined the shorter queues of other keys
@@ -40,8 +40,8 @@ type inQueue struct {
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
 // recall makes the waiter's first read unnecessary if this client has handed the key to another
-// client a moment ago. It then observes the record as the hand-over has left it. In any other
-// case, it does nothing.
+// client a moment ago. It then uses the record as the hand-over has left it. Otherwise recall does
+// nothing.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -91,10 +91,10 @@ func (w *waiter) join() error {
 	return err
 }
 
-// wantsPlace reports whether the waiter is to join the queue. It returns true if, when the
-// record was last read, another client held the key and the queue had room. The last
-// protocol.LastPlaces entries are only for waiters whose calls began before the front of the
-// queue, which frontOf returns.
+// wantsPlace reports whether the waiter is to join the queue: the waiter may join and has no entry
+// there, and at the last read another client held the key and the queue had room. The last
+// protocol.LastPlaces entries are only for waiters whose calls began before the front of the queue,
+// which frontOf returns.
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -106,8 +106,9 @@ func (w *waiter) wantsPlace() bool {
 	return len(w.seen.Waiters) < places
 }
 
-// noteQueue records the state of the queue from a reply. The waiter sent the request at
-// w.asked. held is the record if a client holds the key, and nil otherwise.
+// noteQueue records the state of the queue from item, the record in a reply. The waiter sent the
+// request at w.asked. The parameter held is the decoded record if a client holds the key, and nil
+// otherwise.
 func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	if !w.mayQueue() {
 		return
@@ -135,22 +136,22 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	case w.queue.place >= 0:
 		w.view.Position = w.position(w.queue.place, shown)
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// A call that has joined the queues of other keys polls this key, and acquires it if it
-		// is free. While a queue is suspended, all waiters poll.
+		// A call that has joined the queues of other keys polls this key, and acquires this key if it
+		// becomes free. While a queue is suspended, all waiters poll.
 	default:
 		w.view.Outside = w.outside()
 	}
 }
 
 // position returns the data from which decide.Next computes the pauses of a waiter in the
-// queue of record r. ahead is the number of entries before the waiter's own entry.
+// queue of record r. The parameter ahead counts the entries before the waiter's own entry.
 func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 	return &decide.Position{Ahead: ahead, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, r.Lease)}
 }
 
-// noteFront records the front of the queue, and when the waiter sent the request that has
-// shown it. joined is true for the reply to a join. A join follows right after a read, so
-// its reply does not show how far the front moves between two reads.
+// noteFront records the front of the queue, and when the waiter sent the request that has shown it.
+// The parameter joined is true for the reply to a join. A join follows right after a read, so the
+// reply to the join does not show how far the front moves between two reads.
 func (w *waiter) noteFront(front time.Time, joined bool) {
 	w.queue.front = front
 	switch {
@@ -175,7 +176,7 @@ func (w *waiter) outside() *decide.Outside {
 // handed returns the entry of this waiter that the last release has turned into a grant,
 // according to record r. It returns false if there is no such entry. It also returns false if
 // the hand-over lacks something that a grant of this call would write, such as the caller's
-// data, or if too little trusted time is left. In these cases the call sends a grant that
+// data, or if too little trusted time is left. In the last two cases the call sends a grant that
 // replaces the hand-over. The write of a hand-over does not check whether the work is marked
 // as done. So handed checks the done mark in r. That is safe, as only the holder can change
 // the mark.
@@ -191,14 +192,14 @@ func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 // isSliver reports whether so little of a hand-over's trusted time is left that the first
 // renewal could come too late. This happens, for example, if the clocks of the clients may
 // differ by most of the hand-over's lease. The limit is one second. If the waiter's own
-// grant would be trusted for less than two seconds, the limit is half of its trusted time.
+// grant would be trusted for less than two seconds, the limit is half of that shorter time.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
 // queueEntry returns the waiter's last entry, with its index when the record was last read.
-// It returns nil if the entry was not in the queue. Between a join and the next read, it
+// It returns nil if the entry was not in the queue. Between a join and the next read, queueEntry
 // assumes that the entry is the head of the queue. If the entry is elsewhere, DynamoDB
 // rejects the write that names it, and the reply shows where the entry is.
 func (w *waiter) queueEntry() *protocol.QueueEntry {

@@ -24,7 +24,7 @@ type Observation struct {
 	deadAt time.Duration // monotonic time when the holder will be dead if it does not renew
 }
 
-// Sight is the state of a key as one call of Look has found it.
+// Sight is the state of a key as found by one call of Look.
 type Sight struct {
 	Holder   *protocol.Record // nil if the key is free
 	Dead     bool             // the holder is dead, so a client may take the key over
@@ -60,9 +60,10 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 			return Sight{}, err
 		}
 	}
-	// The holder counts as dead if deadAt had passed when the request was sent. It may have
-	// renewed while the reply was in flight. If the record shows an attempt in doubt of this
-	// client, no caller holds the key, so the holder counts as dead at once.
+	// The holder counts as dead if deadAt had passed when the request was sent. The time of the
+	// reply does not count, as the holder may have renewed while the reply was in flight. If the
+	// record shows an attempt in doubt of this client, no caller holds the key, so the holder counts
+	// as dead at once.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
 	w.looked, w.since, w.deadAt = true, v.Granted, deadAt
@@ -84,7 +85,7 @@ func (w *Observation) Pause() time.Duration {
 const ReportEvery = time.Minute
 
 // Trouble reports the failed requests of one wait to the listener: the first failure at
-// once, and then at most one in each ReportEvery. It is not safe for concurrent use.
+// once, and then at most one failure per ReportEvery. It is not safe for concurrent use.
 type Trouble struct {
 	since    time.Duration // monotonic time when requests began to fail; zero if the last request had an answer
 	reported time.Duration // monotonic time of the last report; zero if there was none

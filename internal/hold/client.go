@@ -23,7 +23,7 @@ type Holds struct {
 	timing lease.Timing // timing of sessions, and of locks whose callers have chosen no lease
 
 	shared    bool           // each lock is held under a session (Config.SharedLease)
-	beginning ctxmutex.Mutex // locked by the call that begins a session
+	beginning ctxmutex.Mutex // locked while a call begins a session
 	session   atomic.Pointer[session]
 
 	failing  failing
@@ -37,7 +37,8 @@ type Holds struct {
 	unfreed map[*Lock]struct{} // locks without a session whose failed release a timer repeats
 }
 
-// New returns a Holds without locks. shared is true if locks will be held under a session.
+// New returns a Holds without locks. The parameter shared is true if locks will be held under a
+// session.
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
@@ -92,8 +93,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats records whether a timer repeats the failed release of h, a lock without a session.
-// Close also frees the locks whose release a timer repeats.
+// repeats adds h, a lock without a session, to the locks whose failed release a timer repeats. If
+// the parameter repeats is false, it removes h instead. Close also frees these locks.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

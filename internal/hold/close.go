@@ -65,10 +65,10 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function passed to Do runs under it. If the functions under
-// the locks of a session return within half of ReleaseGrace, one write ends the session and
-// frees these locks together. Otherwise they are freed one by one, so that a function that
-// does not return delays only its own lock.
+// freeAll frees each lock once no function passed to Do runs under that lock. If the functions
+// under the locks of a session return within half of ReleaseGrace, one write ends the session and
+// frees these locks together. Otherwise each of these locks is freed by a write of its own, so that
+// a function that does not return delays only the lock under which it runs.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
@@ -115,8 +115,8 @@ func (cl *closer) freeOne(h *Lock) {
 	})
 }
 
-// free frees a lock. ok is true if the first request of the release has a slot. If ok is
-// false, no time is left: free then ends the lock, and sends nothing.
+// free frees a lock. The parameter ok is true if the first request of the release has a slot. If ok
+// is false, no time is left: free then ends the lock, and sends nothing.
 func (cl *closer) free(h *Lock, ok bool) {
 	if !ok {
 		h.end(core.ErrClosed)
@@ -148,8 +148,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Show an error with a known outcome if there is one, as it names the cause. Most other
-	// errors are of requests that were still in flight when the time of Close ended.
+	// Show an error with a known outcome if there is one, as such an error names the cause. Most
+	// other errors are of requests that were still in flight when Close ran out of time.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// server simulates a DynamoDB that processes a limited number of releases at a time, and lets
-// the others wait. It records the order of all releases, and how many were in flight at most.
+// server simulates a DynamoDB that processes a limited number of releases at a time, while other
+// releases wait. It records the order of all releases, and how many were in flight at most.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -48,7 +48,7 @@ func newServer(places int, takes time.Duration) *server {
 	return &server{places: make(chan struct{}, places), takes: takes}
 }
 
-func TestCloseSendsAtMost128ReleasesAtOnce(t *testing.T) {
+func TestCloseSendsAtMost128ConcurrentReleases(t *testing.T) {
 	thousands := lab.Cases(10_000, 600)
 	type row struct {
 		locks  int
@@ -92,7 +92,7 @@ func TestCloseReleasesLocksInOrderOfExpiry(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesLocksWhileOtherReleasesHang(t *testing.T) {
+func TestCloseReleasesLocksDespiteHangingReleases(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "hung", 15, leasehold.WithLease(10*time.Second)) // these locks have the least trust, so Close releases them first
@@ -112,7 +112,7 @@ func TestCloseReleasesLocksWhileOtherReleasesHang(t *testing.T) {
 	})
 }
 
-func TestCloseErrorIsOneShortLine(t *testing.T) {
+func TestErrorOfCloseIsOneShortLine(t *testing.T) {
 	for _, n := range []int{1, 2, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -135,7 +135,7 @@ func TestCloseErrorIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestCloseErrorPrefersErrorOfKnownOutcome(t *testing.T) {
+func TestErrorOfCloseShowsErrorOfKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -158,7 +158,7 @@ func TestCloseErrorPrefersErrorOfKnownOutcome(t *testing.T) {
 	})
 }
 
-func TestCloseWithEndedContextTakesReleaseGrace(t *testing.T) {
+func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", 200)

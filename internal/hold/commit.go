@@ -34,7 +34,7 @@ func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteIte
 	return err
 }
 
-// commit runs the transaction t while no other commit or release of its locks runs.
+// commit runs the transaction t while no other commit or release of the same locks runs.
 func (g *Group) commit(t *transaction) error {
 	defer t.stop()
 	waiting, cancel := g.Bind(t.ctx)
@@ -48,10 +48,10 @@ func (g *Group) commit(t *transaction) error {
 	return err
 }
 
-// CommitAndRelease commits like Commit, and also frees the keys. It frees them in the same
-// transaction or, if the writes were not applied, by releases after it. wrong is the error
-// of invalid options, or nil. If wrong is not nil, CommitAndRelease commits nothing, and
-// only frees the keys.
+// CommitAndRelease commits like Commit, and also frees the keys. If the writes are applied, the
+// same transaction frees the keys. Otherwise separate releases free the keys afterwards. The
+// parameter wrong is the error of invalid options, or nil. If wrong is not nil, CommitAndRelease
+// commits nothing, and only frees the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -75,9 +75,9 @@ func notDone(rs []*release) {
 // the commit. The result matches ErrUnknownOutcome only if err does, even if a release has
 // no answer. If err reports the loss of a lock, the result contains that loss only once.
 //
-// A commit of unknown outcome may itself have freed the keys. It therefore sets freeing.left
-// to at least maybeFreed. As a consequence, a release that finds the grant of another client
-// reports no loss.
+// A commit of unknown outcome may itself have freed the keys. In this case commitWithReleases sets
+// freeing.left to at least maybeFreed. As a consequence, a release that finds the grant of another
+// client reports no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -94,8 +94,8 @@ func withReleases(err error, released []error) error {
 }
 
 // afterCommitError is the error of a release that had no answer, after a commit that wrote
-// nothing. It matches the errors that it wraps, except ErrUnknownOutcome: if it did, callers
-// would think that the outcome of the commit is unknown.
+// nothing. It matches the errors that it wraps, except ErrUnknownOutcome. If it matched that
+// error, callers would think that the outcome of the commit is unknown.
 type afterCommitError struct{ error }
 
 func (e afterCommitError) Is(target error) bool {
@@ -104,8 +104,8 @@ func (e afterCommitError) Is(target error) bool {
 
 func (e afterCommitError) As(target any) bool { return errors.As(e.error, target) }
 
-// commitAndRelease ends the handles, and sends writes in one transaction with the releases
-// of all locks that no other handle shares. The trust in those locks ends first.
+// commitAndRelease ends the handles, and sends writes in one transaction with the releases of all
+// locks that no other handle shares. Before that, it ends the trust in those locks.
 func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
 	c := g.c
 	ctx, stop := withoutReleaseOf(ctx, holdsOf(rs)...)
@@ -125,7 +125,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	var now attempts.Latest
 	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
-		if late != nil { // another commit or release still held the mutex of this lock when limit ended
+		if late != nil { // another commit or release still held the mutex of the lock late when limit ended
 			err = notSent(late, attempts.Cause(limit))
 		} else {
 			err = g.commitWithReleases(ctx, rs, writes, &now)
@@ -148,7 +148,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		return c.UnknownOutcome("commit", rs[0].h.key, unknown)
 	}
 	released := each(rs, func(r *release) error { return r.wait(limit) })
-	if err == nil { // errors of releases that followed the commit do not change its result
+	if err == nil { // errors of releases that followed the commit do not change the result of the commit
 		return nil
 	}
 	return withReleases(err, released)

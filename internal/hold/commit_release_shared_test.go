@@ -85,7 +85,7 @@ func TestAppliedCommitAndReleaseReturnsNil(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseEndsOnlyItsOwnHandle(t *testing.T) {
+func TestCommitAndReleaseKeepsOtherHandleTrusted(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -119,7 +119,7 @@ func TestCommitAndReleaseOfGroupKeepsSharedGrant(t *testing.T) {
 
 // Two handles of a grant commit and release at the same time. The commit that is applied
 // first must not free the key, because the other commit would then be rejected.
-func TestConcurrentCommitAndReleaseSucceeds(t *testing.T) {
+func TestConcurrentCommitAndReleaseOfTwoHandlesSucceeds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
@@ -136,7 +136,7 @@ func TestConcurrentCommitAndReleaseSucceeds(t *testing.T) {
 	})
 }
 
-func TestFailedCommitAndReleaseEndsHandle(t *testing.T) {
+func TestFailedCommitAndReleaseStillEndsHandle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -173,7 +173,7 @@ func TestFailedCommitAndReleaseEndsHandle(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitDoesNotBlockOtherHandle(t *testing.T) {
+func TestUnansweredCommitDoesNotBlockOtherRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
@@ -184,7 +184,7 @@ func TestUnansweredCommitDoesNotBlockOtherHandle(t *testing.T) {
 	})
 }
 
-func TestCommitIsNotRepeatedOnceLockIsLost(t *testing.T) {
+func TestCommitIsNotRepeatedIfLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -200,7 +200,8 @@ func TestCommitIsNotRepeatedOnceLockIsLost(t *testing.T) {
 	})
 }
 
-// appliedUnheard makes the wire apply the next commit, call then(), and drop the reply.
+// appliedUnheard makes the simulated network deliver the next commit, call the function then, and
+// drop the reply.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitAndReleaseWakesNextGoroutineAtOnce(t *testing.T) {
+func TestCommitAndReleaseWakesWaiterWithoutDelay(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseAcceptsContextOfItsLock(t *testing.T) {
+func TestCommitAndReleaseSucceedsUnderContextOfLock(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -201,7 +201,7 @@ func TestCommitAndReleaseReturnsWhenContextEnds(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseFailsOnceLeaseExpires(t *testing.T) {
+func TestCommitAndReleaseFailsIfLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -277,7 +277,7 @@ func TestUnansweredReleaseDoesNotHideCommitError(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenOuterLockEnds(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenOuterLockIsReleased(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to other lock": false, "bound to both locks": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {

@@ -67,7 +67,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 }
 
 // resumeUntil resumes a detached grant. If ctx ends first, the renewal continues without the
-// caller, and a grant that it resumes is detached again.
+// caller. If that renewal then resumes the grant, the grant is detached again.
 func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
 	end, ok := c.beginResume(ctx, d.ID)
 	if !ok { // ctx has ended while an earlier Resume of the grant still waited for its answer
@@ -100,20 +100,20 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want,
 	return h, nil
 }
 
-// detachAgain detaches a grant again if its Resume was answered after the caller had left,
-// or while the client was closing. A later Resume on this client can resume the grant.
-// detachAgain does not release it: the process that detached it may still work under it
-// until its lease ends.
+// detachAgain detaches a grant again if its Resume was answered after the caller had left, or while
+// the client was closing. A later Resume on this client can resume the grant. detachAgain does not
+// release the key: the process that first detached the grant may still work under the grant until
+// the lease ends.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono)
 }
 
-// beginResume waits until no other Resume of the grant is in progress, and blocks later ones
-// until end is called. It returns false if ctx ends first. If two calls ran at once, the
-// condition of each could accept the version that the other has written. Both calls would
-// then succeed.
+// beginResume waits until no other Resume of the grant is in progress. It then blocks later calls
+// until end is called. It returns false if ctx ends first. If two calls ran at the same time, the
+// condition of each could accept the version that the other has written. Both calls would then
+// succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

@@ -130,7 +130,7 @@ func TestResumeThatReturnsDuringCloseKeepsKeyHeld(t *testing.T) {
 	})
 }
 
-func TestLocalWaiterOfResumedLockSendsNothing(t *testing.T) {
+func TestLocalWaiterBehindResumedLockSendsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -149,7 +149,7 @@ func TestLocalWaiterOfResumedLockSendsNothing(t *testing.T) {
 	})
 }
 
-func TestReleaseOfResumedLockWakesOneGoroutine(t *testing.T) {
+func TestReleaseOfResumedLockWakesOnlyOneGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -172,7 +172,7 @@ func TestReleaseOfResumedLockWakesOneGoroutine(t *testing.T) {
 	})
 }
 
-func TestResumeSucceedsAfterUnknownOutcome(t *testing.T) {
+func TestSecondResumeSucceedsAfterUnknownOutcome(t *testing.T) {
 	type row struct {
 		fault  lab.Fault
 		leaves time.Duration // timeout of the first Resume
@@ -195,7 +195,7 @@ func TestResumeSucceedsAfterUnknownOutcome(t *testing.T) {
 
 // While the record's queue is suspended, a release does not hand the key to a goroutine of
 // this client. Instead, the first waiting goroutine sends a grant itself.
-func TestCancelledWaiterOfResumedLockWakesNext(t *testing.T) {
+func TestCancelledWaiterBehindResumedLockWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -215,7 +215,7 @@ func TestCancelledWaiterOfResumedLockWakesNext(t *testing.T) {
 	})
 }
 
-func TestThrottlingDoesNotResolveUnansweredResume(t *testing.T) {
+func TestResumeOutcomeStaysUnknownAfterThrottling(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -230,7 +230,7 @@ func TestThrottlingDoesNotResolveUnansweredResume(t *testing.T) {
 	})
 }
 
-func TestRejectedResumeReportsHowGrantEnded(t *testing.T) {
+func TestRejectedResumeReturnsReasonOfLoss(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {

@@ -1,5 +1,5 @@
-// Package hold manages the grants of a client, each from its beginning to its end: the
-// locks, their sessions, and the requests that renew, use and free them.
+// Package hold manages the grants of a client from their beginning to their end: the locks,
+// the sessions of the locks, and the requests that renew, use and free the locks.
 //
 //	               renewed (package lease), committed under (package fence)
 //	                 ┌──────┐
@@ -7,7 +7,7 @@
 //	──────────►  held ──────┘
 //	              │
 //	              ├── lost: trust expired, or the record shows another grant ──────► lost
-//	              ├── Detach: nothing is sent; Resume, anywhere, holds it again ───► detached
+//	              ├── Detach: usually sends nothing; Resume holds the key again ───► detached
 //	              ├── Release, CommitAndRelease, Close ──► releasing ──┬──────────► released
 //	              │                                            ▲      │
 //	              │                                            └──────┘ no answer, or refused:
@@ -16,9 +16,9 @@
 //	              └── Release, and a goroutine of this client waits, or
 //	                  another client in the record's queue ────────────► handed over
 //
-// Trust in a [Lock] ends once, before anything is sent that frees its key. Its contexts
-// then end, [Holds.Locks] no longer returns it, and later replies cannot restore the trust.
-// A lock that was lost before its release began stays lost. Its release still frees the key
+// Trust in a [Lock] ends before anything is sent that frees the key. The contexts of the lock
+// then end, and [Holds.Locks] no longer returns the lock. No later reply can restore the trust.
+// A lock that was lost before its release began stays lost. The release still frees the key
 // if the record shows the grant.
 //
 // # What each request does, and what its failure means
@@ -30,36 +30,36 @@
 //	                 if the record shows that attempt's version, or if no other client could
 //	                 have acquired the key yet. Otherwise the lock was lost before. No answer,
 //	                 throttled, or refused for now: repeated. The condition of each attempt names
-//	                 the versions of all earlier ones. The caller waits until its ctx has ended and
-//	                 ReleaseGrace has passed. Then a timer repeats the release, and Close does too,
-//	                 until the lease has ended. Refused for good: the key is free once the lease
-//	                 expires
+//	                 the versions of all earlier attempts. The caller waits until its ctx has
+//	                 ended and ReleaseGrace has passed. Then a timer repeats the release, and Close
+//	                 does too, until the lease has ended. Refused for good: the key is free once the
+//	                 lease expires
 //	release that     the same, but the caller waits until the mark is stored, the lease has
 //	stores a mark    ended or Close has given up. Until the lease ends, the record shows the
 //	                 grant, so no other client does the work again meanwhile. The lease is not
 //	                 renewed: if DynamoDB accepted a renewal, it would also accept this release
 //	hand-over        one write ends this grant and begins the next, for a goroutine of this
-//	                 client. If its outcome is unknown, it is treated like a release. If that
-//	                 goroutine has left in the meantime, its grant is handed over in turn
+//	                 client. A hand-over of unknown outcome is treated like a release. If that
+//	                 goroutine has left in the meantime, the new grant is handed over in turn
 //	hand-over to     the same for another client, the head of the record's queue (handover.go).
-//	the head         No later attempt may replace it. Rejected: another waiter is the head now
+//	the head         No later attempt may replace that grant. Rejected: another waiter is the head now
 //	commit with      a transaction of writes and releases. Unless the transaction is known
 //	releases         to have been applied, each release is then sent alone
 //	resume           a renewal of a grant that some process has detached. Only one resume of
-//	                 a grant runs at a time: if two did, the condition of each could accept the
+//	                 a grant runs at a time: if two ran, the condition of each could accept the
 //	                 version that the other has written, and both would succeed
-//	mark a session   frees all its locks. No answer: repeated until the lease has expired
-//	dead
+//	mark a session   frees all locks under the session. No answer: repeated until the lease has
+//	dead             expired
 //
 // A request continues after its caller has left (attempts.Outlive), because its outcome must
-// be known before the next write. Close waits for it.
+// be known before the next write. Close waits for such requests.
 //
 // # Alone or under a session
 //
 // A lock without a session is renewed by writes of its own record. A lock under a session has
 // a long lease in its record, for libraries that do not know sessions. Its [lease.Lease] has
-// the session's lease as parent, and is trusted only while the parent is. The methods Root,
-// Orphaned and Outlived of the lease handle this. The other differences are in one file each:
+// the session's lease as parent, and is trusted only while the parent is trusted. The methods
+// Root, Orphaned and Outlived of the lease handle this. The other differences are in one file each:
 //
 //   - guard.go and session.go: a commit also checks the session's row, so commits take turns
 //   - sessionbroken.go: a break leaves a notice in the row
@@ -68,7 +68,7 @@
 //
 // # Files
 //
-// A file mostly calls those below it:
+// Each file mostly calls functions in the files below it:
 //
 //	detach.go          Detach and Resume, which pass a grant to another process
 //	close.go           Close of a client, which releases all its locks
@@ -90,9 +90,9 @@
 //	client.go          Holds: all locks of a client
 //	row.go             the record of a lock or of a session, as its holder sees it
 //
-// # What it does not know
+// # What the package does not know
 //
 // Package hold does not know how keys are acquired: package acquire does, and calls [Holds]
-// as its [acquire.Keeper]. The root package knows the options. It also makes the errors and
+// as its [acquire.Keeper]. The root package knows the options, and makes the errors and
 // events that users receive, through interfaces of package core.
 package hold

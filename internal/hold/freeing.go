@@ -18,19 +18,19 @@ import (
 type releaseAttempt struct {
 	acquire.GrantAttempt
 	handsOver bool // the write hands the key to the next waiting goroutine of this client
-	toHead    bool // the write hands the key to another client, which may already trust its grant: no later write may overwrite this one
+	toHead    bool // the write hands the key to another client, the head of the record's queue. That client may already trust its new grant, so no later write may replace the grant
 }
 
 func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
-// freeing frees the key of one lock. All releases of the lock share one freeing, and one
-// release uses it at a time: each must know what earlier releases have sent, and which of
-// their writes may still be applied.
+// freeing frees the key of one lock. All releases of the lock share one freeing, and one release
+// uses it at a time: each release must know what earlier releases have sent, and which of these
+// writes may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free: the lock's own or, if left is handedOn, the goroutine's; its versions omit those in tried
+	hold          protocol.Hold   // the grant to free: the lock's own grant or, if left is handedOn, the grant of the goroutine; contains no versions of attempts in tried
 	record        protocol.Record // the record after the last write that is known to have been applied
 	mayHaveStored bool            // a write after the last applied one has no answer, and may have stored data or attributes
 	sentInLease   bool            // the first write was sent before the lease had expired
@@ -41,7 +41,7 @@ type freeing struct {
 
 	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	// Time when repetitions end, because the lease of the grant has then expired. Under a
+	// Time when the repetitions stop, because the lease of the grant has then expired. Under a
 	// session, each release sets the time again, because the session is still renewed.
 	until decide.Instant
 	sent  int // number of requests since the last event of a release
@@ -57,7 +57,7 @@ const (
 	notFreed   left = iota // initial value: no release has failed, and no commit has an unknown outcome
 	takeable               // a release has failed, so another client may have acquired the key since
 	maybeFreed             // a commit of unknown outcome may have freed the key, and may have stored the done mark
-	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now that goroutine's
+	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
 // freeing returns the lock's freeing, which this release uses from now on. It clears
@@ -183,11 +183,10 @@ func (f *freeing) end(err error) {
 	f.r.end(err)
 }
 
-// repeat starts a timer that repeats a failed release, if the record may still show the
-// grant. It reports whether it has started one. The repetition serves other clients:
-// they wait until the lease expires, and a session's lease does not expire while the session
-// is renewed. This client itself no longer treats the grant as held, and may take the key
-// over at once.
+// repeat starts a timer that repeats a failed release, if the record may still show the grant. It
+// reports whether it has started one. Without the repetition, other clients would wait until the
+// lease expires, and a session's lease does not expire while the session is renewed. This client
+// itself no longer treats the grant as held, and may take the key over at once.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {

@@ -38,7 +38,7 @@ func TestSecondReleaseOfLostLockFreesKey(t *testing.T) {
 	})
 }
 
-func TestReleaseSucceedsIfItMayHaveDeletedRecord(t *testing.T) {
+func TestSecondReleaseSucceedsIfFirstMayHaveDeletedRecord(t *testing.T) {
 	type row struct {
 		deletes bool
 		fate    lab.Fault // fault of the first release
@@ -87,7 +87,7 @@ func TestReleaseOfTakenOverKeyReturnsErrLost(t *testing.T) {
 	})
 }
 
-func TestRejectionDoesNotResolveUnansweredRelease(t *testing.T) {
+func TestReleaseOutcomeStaysUnknownAfterRefusedRetry(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -106,7 +106,7 @@ func TestRejectionDoesNotResolveUnansweredRelease(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsNilOnceOtherClientHoldsKey(t *testing.T) {
+func TestReleaseReturnsNilIfKeyWasGrantedElsewhere(t *testing.T) {
 	for _, next := range []string{"no local waiter", "local waiter"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseSucceedsAfterRejectedReleases(t *testing.T) {
+func TestReleaseSucceedsAfterRefusedReleases(t *testing.T) {
 	for by, release := range map[string]func(context.Context, held) error{
 		"released":               func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"committed and released": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -44,7 +44,7 @@ func TestReleaseSucceedsAfterRejectedReleases(t *testing.T) {
 	}
 }
 
-func TestReleaseDoesNotWaitForUnansweredRelease(t *testing.T) {
+func TestSecondReleaseDoesNotWaitForUnansweredFirst(t *testing.T) {
 	lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 500 * time.Millisecond
@@ -87,7 +87,8 @@ func TestClientReacquiresKeyAfterFailedRelease(t *testing.T) {
 	})
 }
 
-// A condition lists versions in an IN, for which DynamoDB allows at most 100 operands.
+// The condition of a release lists versions as operands of IN. DynamoDB allows at most 100 operands
+// there.
 func TestReleaseSucceedsAfter150UnansweredReleases(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -130,7 +131,7 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 	})
 }
 
-func TestTimeHeldIsReportedOnlyOnce(t *testing.T) {
+func TestHoldingTimeIsReportedOnlyOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -211,7 +212,7 @@ func TestSecondReleaseUndoesUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleaseReturnsOnceLeaseExpires(t *testing.T) {
+func TestUnansweredReleaseReturnsWhenLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))
@@ -224,7 +225,7 @@ func TestUnansweredReleaseReturnsOnceLeaseExpires(t *testing.T) {
 	})
 }
 
-func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
+func TestHoldingTimeExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -247,7 +248,7 @@ func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupFirstEndsAllItsLocks(t *testing.T) {
+func TestReleaseOfGroupEndsTrustInAllLocksFirst(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -266,7 +267,7 @@ func TestReleaseOfGroupFirstEndsAllItsLocks(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupJoinsErrorsOfLocks(t *testing.T) {
+func TestReleaseOfGroupFreesKeysDespiteLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -280,7 +281,7 @@ func TestReleaseOfGroupJoinsErrorsOfLocks(t *testing.T) {
 	})
 }
 
-func TestRetriedReleaseOfGroupSucceeds(t *testing.T) {
+func TestReleaseOfGroupSucceedsDespiteLostReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -296,7 +297,7 @@ func TestRetriedReleaseOfGroupSucceeds(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupHandsOverKeysToWaiters(t *testing.T) {
+func TestReleaseOfGroupHandsOverKeyToWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

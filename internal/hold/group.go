@@ -45,13 +45,14 @@ func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
-// Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at
-// a time. Therefore two of them never conflict, and none fails because another has just
-// changed the record. A renewal waits for a commit in progress if there is time.
+// Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at a time.
+// Therefore commits and releases never conflict, and none fails because another has just changed
+// the record. A renewal waits for a commit in progress, for at most a quarter of the remaining
+// trust.
 
-// takeTurns sorts holds, and locks the mutex committing of each lock in the sorted order.
-// All callers use this order, which prevents deadlocks. If limit ends first, late is the
-// lock whose mutex was not available; otherwise late is nil. The caller must call leave in
+// takeTurns sorts the locks in holds, and locks the mutex committing of each lock in the sorted
+// order. All callers use this order, which prevents deadlocks. If limit ends first, the result late
+// is the lock whose mutex was not available. Otherwise late is nil. The caller must call leave in
 // both cases.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
@@ -71,7 +72,7 @@ func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) 
 
 func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }
 
-// each calls fn for each element of the slice all. It returns the results in the same order.
+// each calls fn with every element of a slice. It returns the results in the same order.
 func each[T, R any](all []T, fn func(T) R) []R {
 	results := make([]R, len(all))
 	for i, one := range all {
@@ -80,8 +81,8 @@ func each[T, R any](all []T, fn func(T) R) []R {
 	return results
 }
 
-// inParallel calls fn with each number from 0 to n-1, each in a goroutine of its own, and
-// waits for all calls. A single call runs on the caller's goroutine.
+// inParallel calls fn with each number from 0 to n-1, each call in a goroutine of its own,
+// and waits for all calls. A single call runs on the caller's goroutine.
 func inParallel(n int, fn func(i int)) {
 	if n == 1 {
 		fn(0)

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitOfGroupNeedsAllItsLocks(t *testing.T) {
+func TestCommitOfGroupFailsIfAnyLockIsLost(t *testing.T) {
 	lab.Each(t, map[string]string{
 		"all are held": "", "x is lost": "x", "y is lost": "y", "z is lost": "z",
 	}, func(t *testing.T, w *lab.World, broken string) {
@@ -104,7 +104,7 @@ func TestFailedCommitAndReleaseOfGroupFreesKeys(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupSkipsLostLock(t *testing.T) {
+func TestCommitAndReleaseOfGroupWritesNothingIfLockIsLost(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"one lock": leasehold.Keys("x"), "two locks": leasehold.Keys("x", "y"),
 	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
@@ -139,7 +139,7 @@ func TestInvalidCommitOfGroupFailsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupWaitsForItsCommits(t *testing.T) {
+func TestReleaseOfGroupWaitsForCommitInProgress(t *testing.T) {
 	for by, release := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, noted("2")) },
@@ -166,7 +166,7 @@ func TestReleaseOfGroupWaitsForItsCommits(t *testing.T) {
 	}
 }
 
-func TestUnansweredRenewalDoesNotFailCommit(t *testing.T) {
+func TestCommitSucceedsDespiteUnansweredRenewal(t *testing.T) {
 	for name, renewal := range map[string]lab.Fault{
 		"connection reset after": lab.LoseReply, "connection reset before": lab.Drop, "slow reply": lab.Slow(time.Second), "no reply": lab.Unheard,
 	} {
@@ -188,7 +188,7 @@ func TestUnansweredRenewalDoesNotFailCommit(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseEmitsReleasedEventPerLock(t *testing.T) {
+func TestCommitAndReleaseEmitsOneReleasedEventPerLock(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"applied": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Guards returns condition checks of all rows that the grants depend on. The caller puts
-// them into a transaction of its own.
+// Guards returns condition checks of all rows that the grants depend on. The caller adds
+// the checks to a transaction of its own.
 func (g *Group) Guards() []types.TransactWriteItem { return each(rowsOf(g.locks()), (*row).guard) }
 
 // rowsOf returns the rows that the locks in holds depend on: the records of the locks in
@@ -29,9 +29,9 @@ func rowsOf(holds []*Lock) []*row {
 	return rows
 }
 
-// sessionOf returns the session of the locks in holds, or nil if they have none. They have at
-// most one: a client begins another session only when the last one is no longer trusted, and
-// all locks of a group are trusted when the group is made.
+// sessionOf returns the session of the locks in holds, or nil if they have none. All locks of a
+// group that have a session have the same session: a client begins another session only when the
+// last session is no longer trusted, and all locks of a group are trusted when the group is made.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
 		if h.session != nil {
@@ -42,7 +42,8 @@ func sessionOf(holds []*Lock) *session {
 }
 
 // GuardError ends the locks whose guards failed in a transaction that the caller has sent. The
-// transaction contained all of Guards, from index first on, and returned err.
+// transaction contained all checks of Guards, starting at index first. The parameter err is the
+// result of that transaction.
 func (g *Group) GuardError(err error, first int) error {
 	if err != nil {
 		err = attempts.Joined(g.c.Requests.CheckTransactions(g.handles[0].ctx), err)
@@ -68,7 +69,7 @@ func (g *Group) GuardError(err error, first int) error {
 // that no longer show their grants. Each value is the item that was read, or nil for a
 // missing row. The loss is final: a guard that has failed once can never pass again. loseBy
 // returns one error for each lock in holds, nil if the lock was not lost. The error of a lost
-// lock wraps err. It also wraps the result of otherwise for the lock: the error with which
+// lock wraps err. It also wraps the result of the function otherwise: the error with which
 // this client had ended the lock before. All lost locks end before loseBy reports the first
 // loss.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {

@@ -44,7 +44,7 @@ func TestGuardErrorIgnoresUnrelatedErrors(t *testing.T) {
 	})
 }
 
-func TestGuardErrorEndsLocksWithFailedGuards(t *testing.T) {
+func TestGuardErrorReportsLocksOfFailedGuardsAsLost(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -148,7 +148,7 @@ func TestGuardedReadIsRepeatedUntilAnswered(t *testing.T) {
 	})
 }
 
-func TestGuardedReadEndsWithContextOrTrust(t *testing.T) {
+func TestGuardedReadFailsWhenContextOrTrustEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -184,7 +184,7 @@ func TestInvalidGuardedReadFailsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestGuardedReadErrorStatesItemLimit(t *testing.T) {
+func TestErrorOfGuardedReadContainsItemLimit(t *testing.T) {
 	type row struct {
 		cfg  leasehold.Config
 		said string
@@ -237,7 +237,7 @@ func TestInvalidCommitFailsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestCommitErrorNamesHolderMissingFromReply(t *testing.T) {
+func TestErrorOfCommitContainsHolderMissingFromReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

@@ -16,11 +16,11 @@ import (
 // grant is released when its last handle is released.
 type Handle struct {
 	// Of is the *Lock of the root package that contains this handle. Package hold does not
-	// use it.
+	// use this field.
 	Of any
 
-	// Once is true if the handle was acquired with Once or Every: its release may then store
-	// the mark that the work is done.
+	// Once is true if the handle was acquired with the option Once or Every. The release of the
+	// handle may then store the done mark.
 	Once bool
 
 	h   *Lock
@@ -78,7 +78,7 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.lease.Cause()
-	if err == nil && h.c.IsClosing() { // Close may have ended the contexts of all earlier handles, and would never end the context of this one
+	if err == nil && h.c.IsClosing() { // Close may have ended the contexts of all earlier handles, and would never end the context of this new handle
 		err = core.ErrClosed
 	}
 	if err != nil {
@@ -88,9 +88,9 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) 
 	return nil
 }
 
-// leave ends this handle if other handles share the grant. left is true if this call has
-// ended the handle, and before is true if an earlier call had. Until drop is called, the
-// handle still counts as sharing the grant.
+// leave ends this handle if other handles share the grant. The result left is true if this call has
+// ended the handle. The result before is true if an earlier call had ended the handle. Until drop
+// is called, the handle still counts as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -114,8 +114,8 @@ func (l *Handle) drop() (last bool) {
 	return len(l.h.handles) == 0
 }
 
-// leavesMark reports whether another open handle of the grant was acquired with Once or
-// Every. The release of that handle may then store the done mark, in place of this one.
+// leavesMark reports whether another open handle of the grant was acquired with Once or Every. The
+// release of that handle may then store the done mark, in place of the release of this handle.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -150,7 +150,8 @@ type lockContext struct {
 }
 
 // boundLock is one lock that a context belongs to: the context was derived from the lock's own
-// context, or from a result of Bind. outer is the next lock that the context belongs to.
+// context, or from a result of Bind. The field outer links to the next lock that the context
+// belongs to.
 type boundLock struct {
 	by    *Lock
 	bound context.Context // the context that was passed to Bind; nil for the lock's own context
@@ -177,7 +178,7 @@ func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 }
 
 // innermost returns the innermost lock of this client that ctx belongs to, that is still
-// held, and for which fits returns true. It returns nil if there is no such lock.
+// held, and for which the function fits returns true. It returns nil if there is no such lock.
 func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 	for h := boundLockOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && fits(h.by) && h.by.Ended() == nil {

@@ -14,9 +14,9 @@ import (
 // if any. While the queue is suspended, waiters poll instead, and the key is just released.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
-// mostHeads is the largest number of waiters to which one release tries to hand the key. The
-// waiter at the head of the queue may leave it while the write is in flight. The release
-// then tries the next head.
+// mostHeads is the largest number of waiters to which one release tries to hand the key. The waiter
+// at the head of the queue may leave the queue while the write is in flight. The release then tries
+// the next head.
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue. One write ends this grant,
@@ -25,7 +25,7 @@ const mostHeads = 3
 // still be handed to a goroutine of this client, or released.
 //
 // The head may trust its grant as soon as it reads the record. An attempt without an answer
-// may have made that grant, so no later write of this client may replace it.
+// may have made that grant, so no later write of this client may replace the grant.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -40,9 +40,10 @@ func (f *freeing) handToHead() (ended bool) {
 	return false
 }
 
-// grantToHead sends the write that hands the key over to the waiter head. It repeats the
-// write until DynamoDB answers, and ends the release. It returns false if the record still
-// shows the grant, but another waiter has become the head, or if the record is damaged.
+// grantToHead sends the write that hands the key over to head, the first waiter in the record's
+// queue. It repeats the write until DynamoDB answers. It returns true if it has ended the release.
+// It returns false if the release must go on: if the record still shows the grant, but another
+// waiter has become the head, or if the record is damaged.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
@@ -84,10 +85,10 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 // f.hold must then be released.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	// A hand-over needs a higher token. If no higher token exists, the key is released, and
-	// the next call that tries to acquire it returns an error. A lock without a session, such
-	// as a resumed one, is not handed over if this client has a shared lease: the next lock
-	// must be under the session.
+	// A hand-over needs a higher token. If no higher token exists, the key is released, and the next
+	// call that tries to acquire the key returns an error. A lock without a session, such as a
+	// resumed lock, is not handed over if this client has a shared lease: the next lock must be
+	// under the session.
 	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
 		return false
 	}
@@ -113,8 +114,8 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// The new lock may have sent a renewal before it ended, so its state is read only
-		// after its end.
+		// The new lock may have sent a renewal before it ended, so the state of the lock is read only
+		// after the lock has ended.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn

@@ -55,7 +55,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 
 // TryAcquire must fail while any client holds the key, and also at the moment when the key
 // is handed to the next waiter.
-func TestTryAcquireFailsWhileWaitersHandOverKey(t *testing.T) {
+func TestTryAcquireFailsDuringHandOverBetweenWaiters(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
 			other, _ := w.Client(lab.Config())
@@ -155,7 +155,7 @@ func TestAcquireAllSucceedsAmongManyWaiters(t *testing.T) {
 	}
 }
 
-func TestAcquireAllLeavesQueueWhenItsContextEnds(t *testing.T) {
+func TestAcquireAllLeavesQueueWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		c, _ := w.Client(lab.Config())
@@ -167,7 +167,8 @@ func TestAcquireAllLeavesQueueWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// AcquireAny queues for two keys. If both are handed to it at the same time, it releases one.
+// AcquireAny waits in the queues of two keys. If both keys are handed to the call at the same time,
+// the call releases one of them.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
@@ -211,8 +212,8 @@ func TestBusyProcessDoesNotStarveOtherProcess(t *testing.T) {
 	})
 }
 
-// waitsAtMost makes a new client acquire the key fifty times. It fails the test if one of
-// the waits is longer than most.
+// waitsAtMost makes a new client acquire the key fifty times. It fails the test if a wait
+// is longer than the duration most.
 func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
 	t.Helper()
 	c, wire := w.Client(lab.Config())

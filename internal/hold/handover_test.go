@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestKeyPassesFromCancelledWaiterToNext(t *testing.T) {
+func TestKeyPassesFromCancelledWaiterToNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c)
@@ -141,7 +141,7 @@ func TestWaiterAcquiresKeyAfterUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestFailingHandOverEndsWhenLeaseExpires(t *testing.T) {
+func TestFailingHandOverIsAbandonedWhenLeaseExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseRejectedAfterHandOverIsOpError(t *testing.T) {
+func TestReleaseRefusedAfterDroppedHandOverReturnsOpError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -262,7 +262,7 @@ func TestReleaseRejectedAfterHandOverIsOpError(t *testing.T) {
 	})
 }
 
-func TestWaiterAcquiresKeyAfterRejectedHandOver(t *testing.T) {
+func TestWaiterAcquiresKeyAfterRefusedHandOver(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"first waiter stays": false, "first waiter leaves": true,
 	}, func(t *testing.T, w *lab.World, leaves bool) {
@@ -327,7 +327,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestHandOverConditionNamesAtMost100Versions(t *testing.T) {
+func TestConditionOfHandOverListsAtMost100Versions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour

@@ -38,11 +38,12 @@ type Lock struct {
 	onAsked []func()      // functions to call when another client asks the holder to step down
 	lasted  time.Duration // how long the lock was trusted; 0 until trust ends, and set to 0 again once an event has reported it
 	givenUp bool          // a release has ended the trust; false after a loss, after Detach, and after a Close that released nothing
-	release *release      // the release of the lock that began last
+	release *release      // the release of the lock that has begun most recently
 	freeing *freeing      // state that the releases of the lock share; one of them uses it at a time
 }
 
-// Hold makes a Lock from the grant g. first is the handle of the call that acquired the key.
+// Hold makes a Lock from the grant g. The parameter first is the handle of the call that acquired
+// the key.
 func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []*lease.Warning) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
@@ -111,8 +112,8 @@ func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 // call had ended the trust.
 func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 
-// endWith ends the trust like end. If this call ends it, and r is not nil, endWith also
-// records r as the lock's release.
+// endWith ends the trust like end. If this call ends the trust, and r is not nil, endWith
+// also records r as the lock's release.
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)

@@ -65,7 +65,7 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked is called if the record in item shows neither the grant nor its done mark. It
+// unmarked is called if the record in item shows neither the grant nor this lock's done mark. It
 // returns the error of the release if one of its writes may have freed the key. It returns
 // nil if the lock was lost instead. The loss is certain if all writes were answered, because
 // then none was applied.
@@ -91,8 +91,8 @@ func (e unmarkedError) Unwrap() error { return e.error }
 
 func isUnmarked(err error) bool { return errors.As(err, new(unmarkedError)) }
 
-// unmarked returns the error of a release that did not store the done mark. why is the
-// reason.
+// unmarked returns the error of a release that did not store the done mark. The parameter why
+// gives the reason.
 func (h *Lock) unmarked(why string) error {
 	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
 }
@@ -122,8 +122,8 @@ func (h *Lock) missingMark() error {
 // longer shows the grant.
 func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
-// lost returns the error of a release whose record does not show the grant. It returns nil
-// if another write of this client had already freed the key, or may have done so.
+// lost returns the error of a release after which the record in item does not show the grant. It
+// returns nil if another write of this client had already freed the key, or may have done so.
 func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// outage applies a fault to all requests until d has passed.
+// outage returns a fault that applies another fault to all requests for the duration d. Later
+// requests succeed.
 func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	began := time.Now()
 	return func(r *lab.Request) (*http.Response, error) {
@@ -106,7 +107,7 @@ func TestDoReturnsErrorIfDoneMarkIsNotStored(t *testing.T) {
 	}
 }
 
-func TestDoFailsAtOnceIfDoneMarkIsRejected(t *testing.T) {
+func TestDoFailsWithoutDelayIfDoneMarkIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -116,7 +117,7 @@ func TestDoFailsAtOnceIfDoneMarkIsRejected(t *testing.T) {
 	})
 }
 
-func TestCloseEndsRetriesOfReleaseWithDoneMark(t *testing.T) {
+func TestCloseStopsRetriesOfReleaseWithDoneMark(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"throttled": lab.Throttled, "no answer": lab.Cut,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {

@@ -20,8 +20,8 @@ type Terms struct {
 	Done    bool // store the done mark; only for a lock that was acquired with Once or Every
 }
 
-// Release frees the keys, each by a write of its own. terms has one element for each handle
-// of the group.
+// Release frees the keys, each by a write of its own. The slice terms has one element for
+// each handle of the group.
 func (g *Group) Release(ctx context.Context, terms []Terms) error {
 	return attempts.Joined(g.release(ctx, g.releases(terms))...)
 }
@@ -123,7 +123,7 @@ type release struct {
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
 
-	// These fields are used only while the release may send requests, as freeing.r:
+	// These fields are used only while freeing.r is this release, so that it may send requests:
 	started decide.Instant
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }
@@ -141,7 +141,7 @@ func (r *release) enter() (leave func(), ok bool) {
 }
 
 // newRelease returns a release with the terms of the lock's last release. If the lock has no
-// release yet, the terms are those of the call that acquired it.
+// release yet, the terms are those of the call that acquired the lock.
 func (h *Lock) newRelease() *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *release) open(limit context.Context) {
 }
 
 // isBegun reports whether this release has begun. If the lock had ended before, the method
-// begin does not begin it, but the method repeat may do so later.
+// begin does not begin the release, but the method repeat may do so later.
 func (r *release) isBegun() bool { return r.done != nil }
 
 // finish frees the key of a release that has begun, or drops its handle if the grant is
@@ -261,7 +261,7 @@ func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 }
 
 // repeat is called if the lock had ended before this release. It frees the key if the record
-// may still show the grant: it waits for a release in progress, or begins this one.
+// may still show the grant: it waits for a release in progress, or begins this release.
 func (r *release) repeat(limit context.Context) error {
 	h := r.h
 	cause := h.Ended()
@@ -290,9 +290,9 @@ func (r *release) repeat(limit context.Context) error {
 	}
 }
 
-// currentRelease returns the release that is in progress or has freed the key. If there is
-// no such release, it begins next. It cuts short a release in progress whose limit has ended,
-// or whose field again is true.
+// currentRelease returns the release that is in progress or has freed the key. If there is no such
+// release, it begins and returns the release in the parameter next. It cuts short a release in
+// progress whose limit has ended, or whose field again is true.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -71,10 +71,10 @@ func (h *Lock) Renewed(r lease.Report) {
 	h.row.Renewed(r)
 }
 
-// OnAsked registers fn. A reply to a renewal may show that another client asks the holder to
-// step down. Then fn and all other registered functions are called once. None may block. The
-// request stays in the record, so a function that is registered later is called at the next
-// renewal.
+// OnAsked registers fn. A reply to a renewal may show that another client asks the holder to step
+// down. Then fn and all other registered functions are called once. No function may block. The
+// record continues to show that the holder was asked, so a function that is registered later is
+// called at the next renewal.
 func (h *Lock) OnAsked(fn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,7 +184,8 @@ func (f *failing) renewed(r *row) {
 	}
 }
 
-// forget removes the row of a lock or session that has ended.
+// forget removes r from the rows whose last renewal failed. It is called when the lock or session
+// of r has ended.
 func (f *failing) forget(r *row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

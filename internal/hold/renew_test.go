@@ -31,7 +31,7 @@ func TestRenewWithLeaseFailsUnderSharedLease(t *testing.T) {
 	})
 }
 
-func TestResumedLockHasItsOwnLease(t *testing.T) {
+func TestResumedLockDoesNotUseSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
@@ -140,7 +140,7 @@ func TestRecoveryOfRenewalsIsLoggedDespiteRelease(t *testing.T) {
 	})
 }
 
-func TestRecoveryOfRenewalsIsLoggedOnceForAllLocks(t *testing.T) {
+func TestRecoveryIsLoggedOnlyAfterAllLocksAreRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

@@ -138,7 +138,7 @@ func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
+func TestRecordHasTTLAfterRefusedHandOverWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))

@@ -88,11 +88,11 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts that free the row, or resume its grant. It first calls narrow, as a
-// condition can name only a limited number of versions; reads is the number of requests that
-// narrow has sent. If once is true, send sends only one attempt. Otherwise it sends attempts
-// until one is answered or limit ends. Once the time in until has passed, it begins no attempt
-// except the first.
+// send sends attempts that free the row, or resume its grant. It first calls narrow, as a condition
+// can name only a limited number of versions. The result reads is the number of requests that
+// narrow has sent. If the parameter once is true, send sends only one attempt. Otherwise it sends
+// attempts until one is answered or limit ends. Once the time in until has passed, it begins no
+// further attempt after the first.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
@@ -182,7 +182,7 @@ func (r *row) lossOf(why lease.Loss) error {
 	return r.lostError(why.Reason, nil, why.Err)
 }
 
-// lossShown returns the error of a lost lock. item is its record, which does not show the
+// lossShown returns the error of a lost lock. The item is the lock's record, which does not show the
 // grant, or shows a version that this client did not write. The error also wraps err.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
@@ -204,7 +204,7 @@ func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	return r.c.DecodeBy(r.proto, r.key, item)
 }
 
-// sameTable reports whether two names refer to the same table. Each may be an ARN. A plain
+// sameTable reports whether two names refer to the same table. Each name may be an ARN. A plain
 // name counts as a table of the same account and Region.
 func sameTable(a, b string) bool {
 	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {

@@ -26,8 +26,8 @@ const (
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of the record of a lock under a session. Its margin is the
-// margin of the given timing.
+// UnderSession returns the timing of the record of a lock under a session. The margin of the result
+// is the margin of the given timing.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }
@@ -54,7 +54,7 @@ type session struct {
 func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner), s.owner }
 
 // Session returns the session for new locks. If this client trusts no session, Session
-// begins one. It returns nil if each lock has a lease of its own.
+// begins a new session. It returns nil if each lock has a lease of its own.
 func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if !c.shared {
 		return nil, nil
@@ -177,10 +177,10 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session and all its locks because the row no longer shows the session.
-// seen is the loss that the row shows. loseAs returns the reason of the loss. If the
-// session's lease had expired before, the reason is the expiry: another client has then
-// marked the session dead to take a lock over, and no operator has broken it.
+// loseAs ends the session and all its locks because the row no longer shows the session. The
+// parameter seen is the loss that the row shows. loseAs returns the reason of the loss. If the
+// session's lease had expired before, the reason is the expiry: another client has then marked the
+// session dead to take a lock over, and no operator has broken the session.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {

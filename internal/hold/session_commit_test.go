@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLateCommitIsNotAppliedAfterSessionEnds(t *testing.T) {
+func TestLateCommitIsNotAppliedIfSessionHasEnded(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("late")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("late")) },
@@ -46,7 +46,7 @@ func TestLateCommitIsNotAppliedAfterSessionEnds(t *testing.T) {
 	}
 }
 
-func TestCommitUnderDeadSessionEndsAllItsLocks(t *testing.T) {
+func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -68,7 +68,7 @@ func TestCommitUnderDeadSessionEndsAllItsLocks(t *testing.T) {
 	})
 }
 
-func TestCommitErrorNamesNewHolderUnderDeadSession(t *testing.T) {
+func TestErrorOfCommitContainsNewHolderUnderDeadSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.SharedConfig())
 		w.MarkDead(w.Sessions()[0])
@@ -98,8 +98,9 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
-	// The commit's first request is unanswered, and its second fails by the write's condition.
-	// So the commit sends the guards alone, to use up the idempotency token of the first.
+	// The first request of the commit gets no reply, and the second fails because of the write's
+	// condition. The commit then sends the guards without the write. This uses up the idempotency
+	// token of the first request.
 	lab.Each(t, map[string]bool{"session current": false, "session dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
@@ -143,7 +144,7 @@ func TestCommitOfGroupGuardsSessionOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestGuardsPassOnlyWhileSessionIsCurrent(t *testing.T) {
+func TestGuardsSucceedOnlyIfSessionIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
@@ -269,7 +270,7 @@ func TestCancelledCommitDoesNotDelayOtherCommits(t *testing.T) {
 	})
 }
 
-func TestConflictingSessionRenewalIsRetriedAtOnce(t *testing.T) {
+func TestConflictingSessionRenewalIsRetriedWithoutDelay(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		var conflicted time.Time

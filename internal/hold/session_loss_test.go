@@ -26,7 +26,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
+func TestAllContextsEndBeforeSessionLossIsReported(t *testing.T) {
 	const locks = 2_500
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
@@ -70,7 +70,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestErrDoesNotWaitForReportsOfOtherLosses(t *testing.T) {
+func TestMethodErrDoesNotWaitForReportsOfLosses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()
@@ -95,7 +95,7 @@ func TestErrDoesNotWaitForReportsOfOtherLosses(t *testing.T) {
 	})
 }
 
-func TestLossOfSessionEndsAllItsLocks(t *testing.T) {
+func TestAllLocksAreLostIfSessionIsLost(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, row string){
 		"deleted": (*lab.World).Delete, "marked dead": (*lab.World).MarkDead,
 	}, func(t *testing.T, w *lab.World, loss func(w *lab.World, row string)) {
@@ -113,7 +113,7 @@ func TestLossOfSessionEndsAllItsLocks(t *testing.T) {
 	})
 }
 
-func TestLockGrantedUnderEndedSessionIsLostAtOnce(t *testing.T) {
+func TestLockGrantedUnderEndedSessionIsReportedLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestOneRenewalServesAllLocksOfSession(t *testing.T) {
+func TestOneRequestRenewsAllLocksOfSession(t *testing.T) {
 	locks := lab.Cases(10_000, 1_000)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, holderWire := w.Client(lab.SharedConfig())

@@ -18,11 +18,11 @@ import (
 //	                      └── a late copy has no effect          └──┘ no answer: checked again
 //	                                                                  at the next reply
 //
-// A late copy is a copy of the request with the notice that the network delivers late. It has
-// no effect, because a grant id is never used again.
+// A late copy is a second copy of the request that adds the notice. The network delivers that copy
+// late. It has no effect, because a grant id is never used again.
 //
 // A notice proves nothing, as the break may not have been applied. The check is a renewal of
-// the record. It is rejected if the grant has ended, and otherwise has no effect on the lock.
+// the record. DynamoDB rejects this renewal if the grant has ended. Otherwise the lock stays held.
 // A check begins after its notice has arrived, and resolves only that notice. A second break
 // of the same grant leaves another notice.
 
@@ -78,8 +78,9 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked records the result of a check of the lock that the notice names. If the check had
-// no answer, the lock is checked again after the next renewal of the session.
+// checked records the result of a check of the lock that a notice names. The parameter word is the
+// id of the notice. If the check had no answer, the lock is checked again after the next renewal of
+// the session.
 func (s *session) checked(word string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

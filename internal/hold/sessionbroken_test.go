@@ -106,14 +106,14 @@ func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
 		}
 		lab.WantErr(t, "lock that was not broken", locks[0].Err(), nil)
 		// Let the session be renewed until all notices are removed. Each renewal removes up
-		// to a hundred.
+		// to a hundred notices.
 		lab.Elapse(10 * time.Second)
 		lab.Want(t, "break notices", told(w), 0)
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestLockBrokenBeforeReplyToItsGrantIsLost(t *testing.T) {
+func TestLockBrokenBeforeGrantIsAnsweredIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // the client renews this session every second
@@ -158,7 +158,7 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The client checks the record once, because of the notice. Its next renewal of the
 		// record would look like a second check. That renewal comes at a random time within
-		// twenty minutes; with this constant, it comes after ten.
+		// twenty minutes. With this constant, it comes after ten minutes.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")
@@ -176,7 +176,7 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	})
 }
 
-func TestBreakIsNoticedAfterFailedBreak(t *testing.T) {
+func TestSecondBreakIsNoticedIfFirstFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Elapse(5 * time.Second) // let the session's first renewals pass; later ones come every 5 s

@@ -73,8 +73,8 @@ func (s *session) close(ctx context.Context) error {
 	})
 }
 
-// mark marks the row dead once no transaction of this client checks the row. trusted is true
-// if this client itself has ended the session, as Close does. If the session was lost
+// mark marks the row dead once no transaction of this client checks the row. The parameter trusted
+// is true if this client itself has ended the session, as Close does. If the session was lost
 // instead, mark sends only one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	if !s.marking.Lock(limit) { // another call was marking the row until limit ended

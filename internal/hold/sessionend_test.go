@@ -107,7 +107,7 @@ func TestReleasedEventHasErrorOfFailedClose(t *testing.T) {
 	})
 }
 
-func TestCloseReturnsErrLostIfOthersEndSession(t *testing.T) {
+func TestCloseReturnsErrLostIfSessionEndedElsewhere(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // if true, the first write by which Close ends the session is applied
@@ -257,7 +257,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestUnansweredGrantIsFreedAsConfigured(t *testing.T) {
+func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "deleted": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		cfg := lab.SharedConfig()
 		cfg.DeleteOnRelease = deletes

@@ -108,13 +108,13 @@ func (t *transaction) lost(r fence.Result) error {
 }
 
 // ended returns the error with which the caller's handle of h has ended, so that the commit
-// may begin no request. It returns nil if the commit may begin one.
+// may begin no request. It returns nil if the commit may begin a request.
 func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
 		return t.group.handles[slices.IndexFunc(t.group.handles, func(l *Handle) bool { return l.h == h })].ended()
 	// CommitAndRelease itself has ended this lock. The commit may continue for as long as the
-	// lock would be trusted otherwise.
+	// lock would be trusted without that.
 	case t.releases[slices.Index(t.holds, h)].handle == nil:
 		if why, lost := h.lease.Outlived(); lost {
 			return core.Public(h.lossOf(why))

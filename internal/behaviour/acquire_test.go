@@ -51,7 +51,7 @@ func TestTokensStartFromClockAndGrowByOnePerGrant(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
+func TestTryAcquireReturnsHolderOfHeldKeyInOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: lab.Config().Logger})
 		lock := w.Acquire(a, "nightly-report", leasehold.WithData([]byte("for October")))
@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireIfExistsFailsWithoutRecord(t *testing.T) {
+func TestAcquireWithIfExistsFailsWithoutRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -281,7 +281,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs clien
 	})
 }
 
-func TestNoWaitSucceedsIfKeyIsReleasedMeanwhile(t *testing.T) {
+func TestAcquireWithNoWaitSucceedsAfterConcurrentRelease(t *testing.T) {
 	oneClient(t, func(_ *testing.T, w *lab.World, b *leasehold.Client, wire *lab.Wire) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -305,8 +305,8 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		lab.WantTook(t, "time from release to grant", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				// This is the grant after the release. Before it, the waiter must only have
-				// polled.
+				// This is the grant after the release. Before that release, the waiter may only
+				// have polled.
 				break
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
@@ -316,7 +316,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 	})
 }
 
-func TestAcquireReturnsAtOnceWhenContextEnds(t *testing.T) {
+func TestAcquireReturnsImmediatelyWhenContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lock := holds(w, "job")
 		ctx := w.Within(3 * time.Second)
@@ -336,7 +336,7 @@ func TestAcquireReturnsAtOnceWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestWaiterTakesOverDeadHolderAfterOneLease(t *testing.T) {
+func TestWaiterTakesOverLockOfDeadHolderAfterOneLease(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, dead *leasehold.Lock) {
 		last := dead.Record()
 		wire.SetFault(lab.Cut)
@@ -368,7 +368,7 @@ func TestTokensRepeatAfterRestoreFromBackup(t *testing.T) {
 		if token := granted(); token != second {
 			t.Errorf("token %d after the restore, want %d; the last token before it was %d: docs/table.md says that tokens repeat", token, second, third)
 		}
-		w.Delete("job") // without its record, the key is as in a new table
+		w.Delete("job") // without a record, the key is like a key of a new table
 		if token := granted(); token <= third {
 			t.Errorf("token %d in an empty table, after %d", token, third)
 		}

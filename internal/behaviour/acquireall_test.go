@@ -22,7 +22,7 @@ func TestAcquireAllSendsOneWritePerKey(t *testing.T) {
 			// In the first round the locks have no records yet. In the second round they
 			// have the records that the release kept.
 			for round := range 2 {
-				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // the first key is named twice
+				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // key-001 is given twice
 				lab.Want(t, "held", len(w.HeldAmong(lab.ManyKeys(n))), n)
 				lab.WantErr(t, "group", g.Err(), nil)
 				w.Release(g)
@@ -56,7 +56,7 @@ func TestAcquireAllSendsNothingForInvalidKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAllErrorNamesFirstHeldKey(t *testing.T) {
+func TestAcquireAllErrorContainsLowestHeldKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
@@ -64,7 +64,7 @@ func TestAcquireAllErrorNamesFirstHeldKey(t *testing.T) {
 		if is := as[*leasehold.HeldError](err); is == nil || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of a and b, one read of c and d, and a release of a
+		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of keys a and b, one read of keys c and d, and a release of key a
 			t.Errorf("%d requests", n)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
@@ -74,7 +74,7 @@ func TestAcquireAllErrorNamesFirstHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTakesOverAllKeysAfterOneLease(t *testing.T) {
+func TestAcquireAllTakesOverDeadHoldersKeysAfterOneLease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		dead := w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		wire.SetFault(lab.Cut)
@@ -95,7 +95,7 @@ func TestAcquireAllTakesOverAllKeysAfterOneLease(t *testing.T) {
 	})
 }
 
-func TestAcquireAllRenewsKeysWhileItWaits(t *testing.T) {
+func TestAcquireAllRenewsAcquiredKeysWhileWaiting(t *testing.T) {
 	type options = []leasehold.AcquireOption
 	lab.Each(t, map[string]options{"with renewal": nil, "without renewal": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
 		a, _ := w.Client(lab.Config())
@@ -176,7 +176,7 @@ func TestReleasedGroupDoesNotRestrictKeyOrder(t *testing.T) {
 	})
 }
 
-func TestReentrantAcquireAllFailsIfOuterLockEnds(t *testing.T) {
+func TestReentrantAcquireAllFailsIfOuterLockIsReleased(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -184,7 +184,7 @@ func TestReentrantAcquireAllFailsIfOuterLockEnds(t *testing.T) {
 			w.Release(outer)
 			return res, err
 		}))
-		// ctx contains the lock outer, but is not cancelled when outer ends.
+		// ctx contains the outer lock, but is not cancelled when that lock is released.
 		ctx := context.WithoutCancel(outer.Context())
 		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {

@@ -44,7 +44,7 @@ func TestAcquireAnyReadsAllKeysIfFirstKeyIsHeld(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitSkipsHeldKeys(t *testing.T) {
+func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		w.AcquireAll(a, leasehold.Keys("a", "b"))
 		b, _ := w.Client(lab.Config())
@@ -54,7 +54,7 @@ func TestAcquireAnyNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsTrustFromItsLastRead(t *testing.T) {
+func TestTrustAfterAcquireAnyStartsAtLastRead(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -71,10 +71,10 @@ func TestAcquireAnyCountsTrustFromItsLastRead(t *testing.T) {
 	})
 }
 
-// Forty clients contend for ten keys, and each client is in the queues of only two keys. A
-// client reads these two keys often, and the other keys rarely. If it read all keys equally
-// often, a grant would cost 144 read units.
-func TestAcquireAnyCostsFewUnitsUnderContention(t *testing.T) {
+// Forty clients contend for ten keys, and each client is in the queues of only two keys. A client
+// reads these two keys often, and the other keys rarely. If a client read all keys equally often, a
+// grant would cost 144 read units.
+func TestAcquireAnyCostsFewCapacityUnitsUnderContention(t *testing.T) {
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))
@@ -129,7 +129,7 @@ func TestAcquireAnyTakesOverKeyOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresOneKeyDespiteLostReply(t *testing.T) {
+func TestAcquireAnyAcquiresOnlyOneKeyDespiteLostReply(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"))
@@ -138,7 +138,7 @@ func TestAcquireAnyAcquiresOneKeyDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyErrorNamesFirstGivenKey(t *testing.T) {
+func TestAcquireAnyErrorContainsFirstGivenKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
@@ -151,7 +151,7 @@ func TestAcquireAnyErrorNamesFirstGivenKey(t *testing.T) {
 	})
 }
 
-func TestNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
+func TestNonBlockingCallFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -202,7 +202,7 @@ func TestAcquireAnySkipsKeyOfLockInContext(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
+func TestAcquireAnyWithNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
@@ -255,7 +255,7 @@ func TestFailedTakeoverDoesNotStopAcquireAny(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReturnsWithin30Seconds(t *testing.T) {
+func TestAcquireAnyWithNoWaitReturnsWithin30Seconds(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"no reply for b": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"no reply":       func(r *lab.Request) bool { return true },
@@ -321,7 +321,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyLimitsTimeToUndoOtherGrant(t *testing.T) {
+func TestAcquireAnyWaitsForCleanupAtMostReleaseGrace(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()
@@ -333,13 +333,13 @@ func TestAcquireAnyLimitsTimeToUndoOtherGrant(t *testing.T) {
 				return r.Send()
 			}
 			switch sent++; sent {
-			case 1: // the reply to the grant of a is lost, so its outcome is unknown
+			case 1: // the reply to the grant of key a is lost, so the outcome of that grant is unknown
 				_, _ = r.Send()
 				return nil, lab.ErrReset
-			case 2: // this reply shows that a was not granted
+			case 2: // this reply shows that key a was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // the request that undoes the grant of a gets no reply
+			return lab.Cut(r) // the request that undoes the grant of key a gets no reply
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector allocates memory itself, so the tests of this file are not built with
-// it.
+// The race detector allocates memory itself, so this file is not built when the detector is
+// enabled.
 
 package behaviour_test
 
@@ -19,9 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// allocating lists the operations whose memory allocations are recorded, in the order of
-// testdata/allocations.txt. Each count includes the allocations of the SDK and of the
-// engine.
+// allocating contains the operations whose memory allocations are recorded, in the order of
+// testdata/allocations.txt. Each count includes the allocations of the SDK and of the engine.
 var allocating = []struct {
 	name   string
 	shared bool // if true, the client has Config.SharedLease
@@ -62,9 +61,9 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 	return c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) })
 }
 
-// testdata/allocations.txt records the number of allocations of each operation. With
-// -rewrite, this test writes the file anew. It accepts a tenth more than recorded, because
-// other goroutines allocate memory, too.
+// The file testdata/allocations.txt contains the number of allocations of each operation. With
+// -rewrite, this test writes the file anew. Without, the test accepts a tenth more than the file
+// says, because other goroutines allocate memory, too.
 func TestAllocationsStayWithinRecordedBounds(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder

@@ -19,8 +19,8 @@ import (
 
 type protoItem = map[string]types.AttributeValue
 
-// scene is the state in which a call begins: the client c holds a lock and a group, and its
-// network (wire) has no fault yet. grant is a detached grant.
+// scene is the state in which a call begins: the client c holds a lock and a group, and its network
+// (wire) has no fault yet. The field grant is a detached grant.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -30,16 +30,16 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// The first constants are the time limits of calls whose context does not end. At its limit,
-// a call cancels its request in flight. Within the next few seconds (constant undoes), the call
-// undoes the effect of that request.
+// The constants tries, trust, term and tokenUse are time limits of calls whose context does not
+// end. At its limit, a call cancels its request in flight. Within the next few seconds (constant
+// undoes), the call undoes the effect of that request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a renewal lets the holder trust its lock
 	term     = 20 * time.Second // the lease
 	tokenUse = 5 * time.Minute  // time limit of a commit
-	byCtx    = 0                // the call has no limit of its own: only its context ends it
-	patience = 5 * time.Second  // time after which the context of a call ends, if it ends
+	byCtx    = 0                // no time limit: under a fault, the call returns only when its context ends
+	patience = 5 * time.Second  // timeout of the context, in the cases in which the context ends
 	undoes   = 3*time.Second + 2*time.Second + time.Second
 )
 
@@ -157,8 +157,8 @@ func (b *trickle) Read(p []byte) (int, error) {
 	}
 }
 
-// kinds names sets of API operations. The test makes all operations of one set fail. PutItem
-// is missing, because the library never sends it.
+// kinds contains sets of API operations, each with a name. The test makes all operations of one set
+// fail. PutItem is missing, because the library never sends it.
 var kinds = map[string][]string{
 	"get": {"GetItem"}, "update": {"UpdateItem"}, "delete": {"DeleteItem"}, "batch get": {"BatchGetItem"},
 	"transact": {"TransactWriteItems"}, "transact get": {"TransactGetItems"}, "list": {"Scan", "Query"},
@@ -184,10 +184,10 @@ func newScene(w *lab.World, shared bool) *scene {
 	return s
 }
 
-func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
+func TestCallsReturnWithinTimeLimitsUnderEveryFault(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.IsQuick() { // only the faults that delay calls most
+	if lab.IsQuick() { // keep only the faults that delay calls most
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}

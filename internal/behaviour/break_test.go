@@ -44,7 +44,7 @@ func TestBreakEndsOnlySpecifiedGrant(t *testing.T) {
 	})
 }
 
-func TestLostErrorNamesOperatorAndReasonOfBreak(t *testing.T) {
+func TestLostErrorContainsOperatorAndReasonOfBreak(t *testing.T) {
 	says := regexp.MustCompile(`^leasehold: lost job in table locks \(token \d+\) at [0-9:.]+: broken by operator/[a-z2-7]{4} at 0\d:\d\d:\d\d: "the disk\\nis full"(; the record shows a later grant, of test/[a-z2-7]{4})?$`)
 	type row struct {
 		after  func(*lab.World, *leasehold.Client)
@@ -170,7 +170,7 @@ func TestResumeSucceedsAfterUnansweredRenewal(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
-		// The renewal is applied, but its reply comes after the caller has left.
+		// The renewal is applied, but the caller stops waiting before the reply comes.
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second)))
 		lab.WantErr(t, "renewal", lock.Renew(w.Within(100*time.Millisecond)), leasehold.ErrUnknownOutcome)
 		g := w.Detach(lock)
@@ -179,10 +179,10 @@ func TestResumeSucceedsAfterUnansweredRenewal(t *testing.T) {
 	})
 }
 
-// FuzzGrant parses grants that another process may have written. The lease of a parsed grant
-// is never negative. Encoding a parsed grant and parsing it again keeps every field. The test
-// does not compare TrustedUntil.
-func FuzzGrant(f *testing.F) {
+// The test parses JSON that another process may have written. If the JSON is accepted, the lease of
+// the grant is not negative, and encoding and parsing the grant again changes no field. The test
+// does not compare the field TrustedUntil.
+func FuzzParsedGrantIsUnchangedByReencoding(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{
 		grant, `{}`, `null`, `[]`, `{"key":"job"}`, strings.Replace(grant, "20000", "-1", 1),
@@ -207,11 +207,11 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// rereads encodes v as JSON, and decodes that JSON into again.
-func rereads(t *testing.T, v, again any) {
+// rereads encodes v as JSON, and decodes that JSON into the value to which target points.
+func rereads(t *testing.T, v, target any) {
 	t.Helper()
 	b := lab.Must(json.Marshal(v))(t)
-	if err := json.Unmarshal(b, again); err != nil {
+	if err := json.Unmarshal(b, target); err != nil {
 		t.Fatalf("%+v was written as %s: %v", v, b, err)
 	}
 }
@@ -240,7 +240,7 @@ func TestDetachedGrantCanBeResumedOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
+func TestExpiredGrantCanBeResumedUnlessKeyIsTakenOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
 		g := w.Detach(lock)

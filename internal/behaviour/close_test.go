@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseReleasesOtherLocksWhileDoRuns(t *testing.T) {
+func TestCloseDuringDoReleasesAllOtherLocks(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)
@@ -64,7 +64,7 @@ func TestCloseUnderSharedLeaseSendsFewRequests(t *testing.T) {
 	})
 }
 
-func TestCloseEndsAllWaitsAndReleasesAllLocks(t *testing.T) { // in dynamolock, Close blocks until every waiting Acquire has returned
+func TestCloseCancelsAllWaitsAndReleasesAllLocks(t *testing.T) { // in dynamolock, Close blocks until every waiting Acquire has returned
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		foreign := holds(w, "foreign")
 		lock := w.Acquire(c, "job")
@@ -119,7 +119,7 @@ func TestCloseReleasesOtherLocksIfOneReleaseFails(t *testing.T) { // Close of dy
 	})
 }
 
-func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
+func TestSecondCloseReturnsWhenContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		stop := make(chan struct{})
 		running := begin(func() error {
@@ -162,7 +162,7 @@ func TestCloseDuringAcquireLeavesNoLockHeld(t *testing.T) {
 	}
 }
 
-func TestCloseEndsThrottledResumeAndBreak(t *testing.T) {
+func TestCloseCancelsThrottledResumeAndBreak(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)

@@ -80,7 +80,7 @@ func TestCommitWritesNothingAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestCommitThatFindsLossWakesNextWaiter(t *testing.T) {
+func TestCommitThatFindsLockLostWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -144,7 +144,7 @@ func TestCommitUsesNewIdempotencyTokenForEachCall(t *testing.T) {
 	})
 }
 
-func TestCommitReturnsErrTableNotFound(t *testing.T) {
+func TestCommitToMissingTableReturnsErrTableNotFound(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config()) // this test does not create the table to which the commit writes
 		lock := w.Acquire(c, "job")
@@ -159,7 +159,7 @@ func TestCommitReturnsErrTableNotFound(t *testing.T) {
 	})
 }
 
-func TestCommitOfEndedLockSendsNothing(t *testing.T) {
+func TestCommitUnderEndedLockSendsNothing(t *testing.T) {
 	type row struct {
 		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
 		want error
@@ -216,7 +216,7 @@ func TestCommitAndReleaseSendsOnlyOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
+func TestCommitAndReleaseFreesKeyEvenIfWritesFail(t *testing.T) {
 	failed := func(err error) bool {
 		var failed *leasehold.CommitError
 		return errors.As(err, &failed) && len(failed.Reasons) == 1
@@ -270,7 +270,7 @@ func TestGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorEndsLockIfItsGuardFailed(t *testing.T) {
+func TestGuardErrorMarksLockLostIfGuardFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")
@@ -283,7 +283,7 @@ func TestGuardErrorEndsLockIfItsGuardFailed(t *testing.T) {
 	})
 }
 
-func TestLockReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
+func TestReadUnderLockSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))))

@@ -101,7 +101,7 @@ func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 	}
 }
 
-func TestDynamoDBErrorsNameTableAndGiveAdvice(t *testing.T) {
+func TestDynamoDBErrorsContainTableAndAdvice(t *testing.T) {
 	type row struct {
 		code string
 		is   error
@@ -142,7 +142,7 @@ func TestDynamoDBErrorsNameTableAndGiveAdvice(t *testing.T) {
 	})
 }
 
-func TestAcquireContinuesAfterThrottlingOrConflict(t *testing.T) { // in dynamolock, Acquire fails if DynamoDB reports contention
+func TestAcquireRetriesAfterThrottlingOrConflict(t *testing.T) { // in dynamolock, Acquire fails if DynamoDB reports contention
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -161,7 +161,7 @@ func TestAcquireContinuesAfterThrottlingOrConflict(t *testing.T) { // in dynamol
 	}
 }
 
-func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
+func TestClientWarnsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 	type row struct {
 		idle, locks int
 		shared      bool
@@ -184,8 +184,8 @@ func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 	})
 }
 
-// pool is a wire with a GetTransport method, as the SDK's own HTTP client has. idle is the
-// transport's limit of idle connections per host.
+// pool is a Wire that has the method GetTransport, like the SDK's own HTTP client. The field idle
+// is the transport's limit of idle connections per host.
 type pool struct {
 	*lab.Wire
 	idle int
@@ -195,7 +195,7 @@ func (p *pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
+func TestClientWithSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
 	lab.WantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)

@@ -14,17 +14,17 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// A section is the work of a client while it holds the key. roundTrip is the time from a
-// request to its reply. limit is the least time from the start of one section to the start of
-// the next: one section, one round trip for the grant and one for the release.
+// A section is the work of a client while it holds the key. roundTrip is the time from a request to
+// its reply. limit is the least time from the start of one section to the start of the next: one
+// section, a round trip for the grant and a round trip for the release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
 	limit        = sectionTakes + 2*roundTrip
 )
 
-// startWithin is the period in which clients start, each at a random time. If all started at
-// once, all waiters would have waited equally long.
+// startWithin is the period in which clients start, each at a random time, so that the clients have
+// waited for different lengths of time.
 const startWithin = 100 * time.Millisecond
 
 // contention is the measured result of clients that contend for keys.
@@ -37,9 +37,9 @@ type contention struct {
 	used      lab.Units
 }
 
-// contend runs clients that repeatedly acquire the first free key of keys. takes returns
-// the length of a section, and far the length of a round trip. Time is virtual, so the
-// result is the same on every machine.
+// contend runs clients that repeatedly acquire one of the given keys. The function takes returns
+// the length of a section. The function far returns the length of a round trip. Time is virtual, so
+// the result is the same on every machine.
 func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, sections int, takes, far func(*rand.Rand) time.Duration) (c contention) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex // guards granted and c
@@ -98,8 +98,8 @@ func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, 
 	return c
 }
 
-// acquireOneOf acquires the first free key of keys. If keys has only one element, it calls
-// Acquire instead of AcquireAny.
+// acquireOneOf acquires the first free key of the given keys. If there is only one key,
+// acquireOneOf calls Acquire instead of AcquireAny.
 func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key) (*leasehold.Lock, error) {
 	if len(keys) == 1 {
 		return c.Acquire(ctx, keys[0].Partition)
@@ -131,8 +131,8 @@ func longTailed(chance *rand.Rand) time.Duration {
 	return roundTrip*2/3 + time.Duration(chance.ExpFloat64()*float64(roundTrip)*.29) + rare
 }
 
-// distant is a fault that delays each request by one round trip. The function far returns
-// its length.
+// distant returns a fault that delays each request by one round trip. The function far returns the
+// length of the round trip.
 func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))
@@ -144,9 +144,9 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	}
 }
 
-// In layouts without a queue every waiter polls. The test accepts a tenth more than the
-// recorded values, because results vary by chance. With fewer clients it runs more sections. So
-// a result exceeds its bound by chance only once in many million runs.
+// In layouts without a queue every waiter polls. The test accepts a tenth more than the recorded
+// values, because results vary by chance. With fewer clients the test runs more sections, so that
+// the means vary less. A result exceeds its bound by chance only once in many million runs.
 func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
@@ -171,8 +171,9 @@ func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 	}
 }
 
-// A dead waiter that becomes the queue's head blocks the key for the lease of a hand-over. If it
-// sent a grant request just before it died, it blocks the key for a full lease, which is longer.
+// A dead waiter that becomes the queue's head blocks the key for the lease of a hand-over. If the
+// waiter sent a grant request just before it died, it blocks the key for a full lease, which is
+// longer.
 func TestKeyStaysBusyWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -244,9 +245,9 @@ func TestKeyStaysBusyWhileQueuedWaitersDie(t *testing.T) {
 	})
 }
 
-// While the key is held, the head of the queue reads the record four times a second, and the
-// other queued waiters read it once a second. The queue has no room for most waiters. A waiter
-// outside the queue reads once in twelve seconds.
+// While the key is held, the head of the queue reads the record four times a second, and the other
+// queued waiters read it once a second. The queue has no room for most waiters. Each of these
+// waiters reads once in twelve seconds.
 func TestThousandWaitersSendFewReads(t *testing.T) {
 	waiters, most := lab.Cases(1000, 100), lab.Cases(120, 36)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

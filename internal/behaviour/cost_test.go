@@ -16,24 +16,25 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// costs are the number of requests of an operation, and the units that these requests
+// costs contains the number of requests of an operation, and the capacity units that these requests
 // consume.
 type costs struct {
 	requests int
 	lab.Units
 }
 
-// priced is an operation whose costs docs/timing.md states in a table.
+// priced is an operation whose costs are stated in a table of docs/timing.md.
 type priced struct {
 	name string
 	what func(w *lab.World, p *process) // prepares the operation, calls p.before, and runs the operation
 }
 
-// process is a client. Only its requests after a call of before count.
+// process is a client whose requests are counted. A call of the field before sets the count to
+// zero.
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire
-	before func() // ends the preparation: only requests after this call are counted
+	before func() // called after the preparation of an operation
 }
 
 func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
@@ -42,7 +43,7 @@ func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
 	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.Sent(); wire.Meter.Reset() }}
 }
 
-// operations are in the order of the table in docs/timing.md.
+// operations contains the operations in the order of the table in docs/timing.md.
 var operations = []priced{
 	{"`Acquire` of a free key", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
 	{"`Release`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); w.Release(l) }},
@@ -141,7 +142,7 @@ var operations = []priced{
 	}},
 }
 
-// sharedOperations are the operations of a client with Config.SharedLease.
+// sharedOperations contains the operations of a client with Config.SharedLease.
 var sharedOperations = []priced{
 	{"the first `Acquire`", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
 	{"a later `Acquire`", func(w *lab.World, p *process) {
@@ -180,9 +181,9 @@ var sharedOperations = []priced{
 	}},
 }
 
-// measure returns the number of requests of an operation, and the units that they consume.
-// The reply to a rejected write states no units. The meter counts such a write like an
-// applied one, because DynamoDB charges both alike.
+// measure returns the number of requests of an operation, and the units that they consume. The
+// reply to a rejected write states no units. The meter counts a rejected write like an applied
+// write, because DynamoDB charges the same for both.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -226,7 +227,7 @@ var fleets = []fleet{
 	}},
 }
 
-func TestDocumentedCostsMatchMeasuredRequests(t *testing.T) {
+func TestDocumentedCostsMatchMeasuredCosts(t *testing.T) {
 	b := lab.Must(os.ReadFile("../../docs/timing.md"))(t)
 	doc := string(b)
 	want := func(row string) {

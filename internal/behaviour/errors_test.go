@@ -24,7 +24,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// errorTypes lists the error types of package leasehold, as found in its source files.
+// errorTypes returns the names of the error types of package leasehold. It finds them in the
+// package's source files.
 func errorTypes(t *testing.T) map[string]bool {
 	t.Helper()
 	method := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)\) Error\(\) string`)
@@ -42,7 +43,7 @@ func errorTypes(t *testing.T) map[string]bool {
 	return found
 }
 
-// typesIn adds to found the type of err, and the types of all errors that err wraps.
+// typesIn adds the type of err to the map found, and also the types of all errors that err wraps.
 func typesIn(err error, found map[string]bool) {
 	if err == nil {
 		return
@@ -58,7 +59,7 @@ func typesIn(err error, found map[string]bool) {
 	}
 }
 
-func TestErrorsOfAllTypesNameKeyAndTable(t *testing.T) {
+func TestErrorsOfAllTypesContainKeyAndTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		c, wire := w.Client(lab.Config())
@@ -205,9 +206,9 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// DynamoDB throttles every request of these calls until their context ends. So when the
-// context ends, every request has been answered.
-func TestThrottledCallHasKnownOutcome(t *testing.T) {
+// DynamoDB throttles every request of the call until the call's context ends. A throttled request
+// is not applied, so the outcome of the call is known.
+func TestThrottledCallDoesNotReturnErrUnknownOutcome(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config

@@ -19,8 +19,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 	return lock
 }
 
-// sums returns the number of requests in all events, and the total time for which their
-// locks were held.
+// sums returns two totals over the collected events: the number of requests, without the events of
+// kind EventThrottled, and the time for which locks were held.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,8 +145,8 @@ func TestOnEventMayCallMethodsOfLock(t *testing.T) {
 		select {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
-		// The call in OnEvent must not wait until OnEvent returns. 12 s are enough for the call
-		// and too short for the lock to expire: the lock is trusted for 18 s.
+		// The call in OnEvent must not wait until OnEvent returns. 12 s is enough for the call, and
+		// too short for the lock to expire: the lock is trusted for 18 s.
 		case <-time.After(12 * time.Second):
 			t.Error("the call in OnEvent waits until OnEvent returns")
 		}
@@ -186,7 +186,7 @@ func TestStatsShowHeldLocksAndShortestTrust(t *testing.T) {
 	})
 }
 
-func TestRenewalEventContainsDurationOfItsRequest(t *testing.T) {
+func TestRenewalEventContainsDurationOfRenewalRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		events := lab.Events(&cfg, leasehold.EventRenewed)

@@ -26,7 +26,7 @@ func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 	})
 }
 
-func TestGroupContextEndsWhenAnyLockOfGroupEnds(t *testing.T) {
+func TestGroupContextIsCancelledWhenAnyLockIsLost(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type value struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), value{}, "kept"))
@@ -38,7 +38,7 @@ func TestGroupContextEndsWhenAnyLockOfGroupEnds(t *testing.T) {
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
 		defer cancel()
-		w.Delete("b") // the deletion of its record ends lock b
+		w.Delete("b") // without its record, lock b is lost
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {
@@ -115,15 +115,15 @@ func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
 	})
 }
 
-func TestCloseIgnoresGroupDoThatNeverRan(t *testing.T) {
+func TestCloseDoesNotWaitForGroupDoThatNeverRan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)
 		w.Delete("b")
 		_ = g.Locks()[1].Renew(t.Context())
 		lab.WantErr(t, "do", g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("the function ran"); return nil }), leasehold.ErrNotRun)
-		// The lock outer is still held. But no function runs under it or under the group,
-		// so Close need not wait.
+		// The outer lock is still held. But no function runs under that lock or under the group, so
+		// Close need not wait.
 		lab.WantErr(t, "Close", c.Close(w.Within(10*time.Second)), nil)
 	})
 }

@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestHandOverLeaseDependsOnReleasersLease(t *testing.T) {
+func TestHandOverLeaseDependsOnLeaseOfReleaser(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -69,7 +69,7 @@ func TestHandOverLeaseDependsOnReleasersLease(t *testing.T) {
 	})
 }
 
-// If the head of the queue has died, a hand-over to it blocks the key for the lease of the
+// If the head of the queue has died, a hand-over to that head blocks the key for the lease of the
 // hand-over. This lease is at most one second if the releaser's lease is one second.
 func TestDeadQueueHeadBlocksKeyOnlyBriefly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -84,7 +84,7 @@ func TestDeadQueueHeadBlocksKeyOnlyBriefly(t *testing.T) {
 	})
 }
 
-func TestQueueHeadCountsTrustFromItsLastRead(t *testing.T) {
+func TestTrustOfQueueHeadStartsAtReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
@@ -102,13 +102,13 @@ func TestQueueHeadCountsTrustFromItsLastRead(t *testing.T) {
 
 func TestQueueHeadSendsOwnGrantIfTrustIsShort(t *testing.T) {
 	skewed := lab.Config()
-	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A client
-	// with the configuration short trusts the key for 900 ms, even after a grant of its own.
+	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A client with
+	// the other configuration (short) trusts the key for 900 ms, even after a grant of its own.
 	skewed.MaxSkew = 8200 * time.Millisecond
 	short := leased(time.Second)
 	type row struct {
 		cfg     leasehold.Config
-		silent  time.Duration // how long the waiter's requests are throttled, so that it reads the hand-over late
+		silent  time.Duration // how long the waiter's requests are throttled, so that the waiter reads the hand-over late
 		replace bool
 	}
 	lab.Each(t, map[string]row{
@@ -162,7 +162,7 @@ func TestQueueHeadReadsFourTimesASecond(t *testing.T) {
 	})
 }
 
-func TestHandOverIsRenewedAfterTenthOfItsLease(t *testing.T) {
+func TestHandedOverLockIsRenewedAfterTenthOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -180,8 +180,8 @@ func TestHandOverIsRenewedAfterTenthOfItsLease(t *testing.T) {
 	})
 }
 
-// The lease of a hand-over is half as long as the lease of a grant. So the new holder sends
-// its first renewal early, and repeats it if it is throttled.
+// The lease of a hand-over is half as long as the lease of a grant. So the new holder sends its
+// first renewal early, and repeats a throttled renewal.
 func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -202,7 +202,7 @@ func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	})
 }
 
-func TestDetachOfHandedOverLockRenewsItFirst(t *testing.T) {
+func TestDetachOfHandedOverLockSendsRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -218,7 +218,7 @@ func TestDetachOfHandedOverLockRenewsItFirst(t *testing.T) {
 	})
 }
 
-func TestDetachSendsNothingAfterRenewal(t *testing.T) {
+func TestDetachOfRenewedLockSendsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -242,9 +242,10 @@ func TestFailedDetachAfterHandOverLeavesLockHeld(t *testing.T) {
 	})
 }
 
-// suspended makes three clients wait in the queue, and makes the first of them die. The
-// holder hands the key to the dead client. Another waiter takes the key over. This takeover
-// suspends the queue: clients poll instead of joining it. suspended returns the waiter's lock.
+// suspended makes three clients wait in the queue, and makes the first of them die. The holder
+// hands the key to the dead client. Another waiter takes the key over. This takeover suspends the
+// queue: clients poll instead of joining it. The function returns the lock of the waiter that took
+// over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -307,8 +308,8 @@ func TestTakeoverFromDeadQueueHeadSuspendsQueue(t *testing.T) {
 }
 
 // The dead holder had written the record itself, by its own grant or by a renewal after the
-// hand-over. So it died only while it held the key, and the clients in the queue may be live.
-// The takeover need not suspend the queue.
+// hand-over. So the holder died while it held the key, and not while it waited in the queue. The
+// clients in the queue may be live, and the takeover need not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -349,7 +350,7 @@ func TestTooLongQueueSuspensionIsIgnored(t *testing.T) {
 		lab.Elapse(20 * time.Second)
 		waits.Sent()
 		lab.Elapse(20 * time.Second)
-		if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // outside the queue, a client reads at least every half second (PollMax)
+		if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // while the queue is suspended, a client reads at least every half second (PollMax)
 			t.Errorf("%d reads in twenty seconds", n)
 		}
 		renew(w, lock)
@@ -374,8 +375,8 @@ func TestReleaseIgnoresSuspendedQueue(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// A former holder joins the queue before it sends a grant only if it has handed the
-		// key over. Here it has not, so it must not join.
+		// A client that has handed the key over joins the queue before it sends another grant. This
+		// client has released the key instead, so it must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
@@ -383,9 +384,9 @@ func TestReleaseIgnoresSuspendedQueue(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, waiters of other processes poll, and the record does not
-// show them. So after sixteen hand-overs among its own goroutines, the client releases the
-// key. It does the same in a layout without a queue.
+// While the queue is suspended, waiters of other processes poll, and the record does not show them.
+// So after sixteen hand-overs among its own goroutines, the client releases the key, and the other
+// waiters can acquire it. The client does the same in a layout without a queue.
 func TestSuspendedQueueLimitsLocalHandOversTo16(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// oneClient runs test in a bubble, with one new client and the simulated network of that
+// oneClient runs the given test in a bubble, with one new client and the simulated network of that
 // client.
 func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)) {
 	t.Helper()
@@ -24,7 +24,7 @@ func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.
 	})
 }
 
-// oneLock runs test in a bubble, with one client that holds the key "job".
+// oneLock runs the given test in a bubble, with one client that holds the key "job".
 func oneLock(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock)) {
 	t.Helper()
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
@@ -103,7 +103,7 @@ func as[E error](err error) (found E) {
 	return found
 }
 
-// wantCount fails the test unless the predicate (argument is) holds for exactly n calls.
+// wantCount fails the test unless exactly n of the calls satisfy the given predicate.
 func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bool, n int) {
 	t.Helper()
 	if got := lab.Count(calls, is); got != n {
@@ -128,28 +128,28 @@ func wantFree(w *lab.World, keys []leasehold.Key) {
 	}
 }
 
-// electionOf returns an election for key. It ignores the error of New, because key is
-// valid.
+// electionOf returns an election for key. It ignores the error of New, because the tests pass only
+// valid keys.
 func electionOf(c *leasehold.Client, key string) *election.Election {
 	e, _ := election.New(c, key)
 	return e
 }
 
-// The functions below fail the test at once if the call of the client fails.
+// Each function below ends the test if the client's method returns an error.
 
 func acquireAny(ctx context.Context, w *lab.World, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	return lab.Must(c.AcquireAny(ctx, keys, opts...))(w.T)
 }
 
-// holds creates a client and acquires a key with it.
+// holds creates a client that acquires a key, and returns the lock.
 func holds(w *lab.World, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	c, _ := w.Client(lab.Config())
 	return w.Acquire(c, key, opts...)
 }
 
-// share acquires the key of lock again, with Reentrant. It returns a second handle of the
+// share acquires the key of the given lock again, with Reentrant. It returns a second handle of the
 // same grant.
 func share(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) *leasehold.Lock {
 	w.T.Helper()

@@ -77,7 +77,7 @@ func TestDoRenewsLeaseUntilFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
+func TestTrustedUntilOfEndedLockIsNotInFuture(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -102,7 +102,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	})
 }
 
-func TestTrustStartsWhenGrantOrRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts from the reply instead, so its holder trusts the lock for too long
+func TestTrustStartsWhenGrantOrRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts the lease from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
@@ -137,7 +137,7 @@ func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
 	})
 }
 
-func TestLockReportsLossRightAfterProcessPause(t *testing.T) {
+func TestLockReportsLossImmediatelyAfterProcessPause(t *testing.T) {
 	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
 		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
 		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
@@ -177,7 +177,7 @@ func TestLockReportsLossRightAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestLostErrorSaysPausedOnlyAfterProcessPause(t *testing.T) {
+func TestLostReasonIsPausedOnlyAfterProcessPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -219,7 +219,7 @@ func TestLockStaysHeldDespiteOneLostReplyToRenewal(t *testing.T) { // in dynamol
 	})
 }
 
-func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock sends no more heartbeats once it has reported a lock "in danger"
+func TestRenewalsContinueAfterFailedRenewals(t *testing.T) { // python_dynamodb_lock sends no more heartbeats once it has reported a lock "in danger"
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		for range 5 {
 			wire.SetFault(lab.Cut)

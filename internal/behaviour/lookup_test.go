@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestGetReturnsRecordOfHeldAndReleasedLock(t *testing.T) {
+func TestGetReturnsRecordsOfHeldAndReleasedLocks(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "none", lab.ErrorOf(c.Get(t.Context(), "job")), leasehold.ErrNotFound)
 		lock := w.Acquire(c, "job")
@@ -97,15 +97,15 @@ func TestListSkipsSessionRows(t *testing.T) {
 	})
 }
 
-// polls is the longest time until Watch shows a change: two pauses between its polls.
+// polls is the longest time from a change until Watch reports it: two intervals between polls.
 const polls = 2 * 500 * time.Millisecond
 
-// sightings collects what one call of Watch has yielded.
+// sightings collects the results of one call of Watch.
 type sightings struct {
 	seen []leasehold.Sighting
 	err  error
-	over chan struct{}      // closed when the Watch has ended
-	stop context.CancelFunc // ends the Watch
+	over chan struct{}      // closed after the last result
+	stop context.CancelFunc // cancels the context of Watch
 }
 
 func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.KeyOption) *sightings {
@@ -115,8 +115,8 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				// An error must be the last result of Watch. The loop continues: a later
-				// result overwrites s.err, and the test fails.
+				// An error must be the last result of Watch. The loop continues, so that a later
+				// result overwrites s.err and the test fails.
 				continue
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
@@ -128,7 +128,7 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 	return s
 }
 
-// end stops the Watch. It returns the collected sightings and the error of Watch.
+// end cancels the context of Watch. It returns the collected sightings and the error of Watch.
 func (s *sightings) end() ([]leasehold.Sighting, error) {
 	s.stop()
 	<-s.over
@@ -194,7 +194,7 @@ func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 func TestWatchReportsEachThrottledRead(t *testing.T) {
 	type row struct {
 		fault              lab.Fault
-		throttled, failing int // expected number of EventThrottled and of EventWaitError
+		throttled, failing int // expected numbers of EventThrottled and EventWaitError events
 	}
 	lab.Each(t, map[string]row{
 		"throttled":  {lab.Refused("ThrottlingException"), 3, 0},

@@ -17,7 +17,7 @@ import (
 // If Release with MarkDone returns nil, the mark is stored. In most of the tests below,
 // Release cannot store the mark and must return an error.
 
-func TestMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
+func TestReleaseWithMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
 		"Close":                    func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
 		"Release without MarkDone": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
@@ -46,7 +46,7 @@ func TestMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
 	}
 }
 
-func TestMarkDoneFailsForReleasedHandle(t *testing.T) {
+func TestReleaseWithMarkDoneFailsForReleasedHandle(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
@@ -81,10 +81,10 @@ func TestCloseWaitsUntilDoneMarkIsStored(t *testing.T) {
 	})
 }
 
-// The first client's release gets no reply. Then another client is granted the key, and it
-// replaces the mark in the record or deletes the record. So the first client cannot find out
-// whether its release had stored a mark.
-func TestReplacedDoneMarkLeavesOutcomeUnknown(t *testing.T) {
+// The first client's release gets no reply. Then another client acquires the key, and replaces the
+// mark in the record or deletes the record. So the first client cannot find out whether its release
+// had stored a mark.
+func TestReplacedDoneMarkLeavesReleaseOutcomeUnknown(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"with another mark": leasehold.Once("mon"), "with deletion": leasehold.DeleteOnRelease(true),
 	}, func(t *testing.T, w *lab.World, since leasehold.AcquireOption) {
@@ -103,7 +103,7 @@ func TestReplacedDoneMarkLeavesOutcomeUnknown(t *testing.T) {
 
 // An operator breaks the lock. Every write of the first client was answered, so the client
 // knows that it has stored no mark that another client could have removed.
-func TestMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
+func TestReleaseWithMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"no later grant": nil, "a later mark": {leasehold.Once("mon")}, "a later deletion": {leasehold.DeleteOnRelease(true)},
 	} {
@@ -151,7 +151,7 @@ func TestReleaseOfExpiredLockStoresNoDoneMark(t *testing.T) {
 }
 
 // If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
-func TestSecondReleaseStoresDoneMarkOfFirst(t *testing.T) {
+func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
@@ -163,7 +163,7 @@ func TestSecondReleaseStoresDoneMarkOfFirst(t *testing.T) {
 	})
 }
 
-func TestMarkDoneFailsForResumedLock(t *testing.T) {
+func TestReleaseWithMarkDoneFailsForResumedLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lock := w.Resume(c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())
@@ -195,8 +195,8 @@ func TestReleaseFindsDoneMarkOfUnansweredCommit(t *testing.T) {
 					lab.WantErr(t, "commit and release", lock.CommitAndRelease(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 					since(w)
 					wire.SetFault(nil)
-					// The client repeats the release in the background meanwhile, and finds
-					// that the lock has ended.
+					// During these five seconds, the client repeats the release in the background
+					// and finds that the lock is lost.
 					if found {
 						lab.Elapse(5 * time.Second)
 					}

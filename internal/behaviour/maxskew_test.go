@@ -19,17 +19,17 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// withMaxSkew returns the configuration of a client whose wall clock is wrong by at most
-// skew.
+// withMaxSkew returns the configuration of a client whose wall clock is wrong by at most the given
+// MaxSkew.
 func withMaxSkew(skew time.Duration) leasehold.Config {
 	cfg := lab.Config()
 	cfg.MaxSkew = skew
 	return cfg
 }
 
-// withDeadHolder runs test twice, with a client that holds "job", renews its lock at once,
-// and dies. In one run the record of "job" contains the end of the lease. In the other run the
-// row of the client's session contains that end.
+// withDeadHolder runs the given test twice, each time with a client that acquires "job",
+// immediately renews the lock, and dies. In one run the record of "job" contains the end of the
+// lease. In the other run the row of the client's session contains the end of the lease.
 func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
 	t.Helper()
 	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
@@ -42,7 +42,7 @@ func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, 
 	})
 }
 
-func TestMaxSkewAllowsTakeoverWithoutObserving(t *testing.T) {
+func TestMaxSkewAllowsTakeoverWithoutObservingHolder(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -69,7 +69,7 @@ func TestWaiterTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
 	})
 }
 
-func TestNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
+func TestNonBlockingAcquireTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -79,7 +79,7 @@ func TestNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
 	})
 }
 
-func TestMaxSkewOfOneClientDoesNotShortenWait(t *testing.T) {
+func TestMaxSkewOfOnlyOneClientDoesNotShortenWait(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -183,7 +183,7 @@ func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 	})
 }
 
-func TestHolderSubtractsItsMaxSkewFromItsTrust(t *testing.T) {
+func TestHolderSubtractsOwnMaxSkewFromTrust(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -195,8 +195,8 @@ func TestHolderSubtractsItsMaxSkewFromItsTrust(t *testing.T) {
 }
 
 func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
-	// The holder's clock is behind by its MaxSkew, and the waiter's clock is ahead by its
-	// MaxSkew.
+	// The holder's clock is behind by the holder's MaxSkew, and the waiter's clock is ahead by the
+	// waiter's MaxSkew.
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
@@ -220,7 +220,7 @@ func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 // The former holder builds the hand-over request early, and DynamoDB applies it late. Between
 // these times the head of the queue reads the record, and counts its trust from that read. So
 // the head may trust the key for longer than the former holder expects.
-func TestDelayedHandOverIsNotTakenOverTooEarly(t *testing.T) {
+func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -237,7 +237,7 @@ func TestDelayedHandOverIsNotTakenOverTooEarly(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				// The head's first renewal fails. It would replace the end of the lease in
+				// The head's first renewal is lost. It would have replaced the end of the lease in
 				// the record.
 				return lab.Cut(r)
 			}
@@ -246,7 +246,7 @@ func TestDelayedHandOverIsNotTakenOverTooEarly(t *testing.T) {
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		// By the former holder's clock, the lease of the hand-over would have ended by now.
+		// By the former holder's clock, the lease of the hand-over has expired by now.
 		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond))))
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
@@ -258,7 +258,8 @@ func TestDelayedHandOverIsNotTakenOverTooEarly(t *testing.T) {
 }
 
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
-// largest difference between the two clocks. The rest may be too short to be useful.
+// largest difference between the two clocks. If the remaining time would be too short, the head
+// sends a grant of its own.
 func TestTrustAfterHandOverIsAtLeastHalfSecond(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -301,14 +302,15 @@ func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 	})
 }
 
-// Without MaxSkew, neither trust nor takeovers depend on wall clocks. The times in the
-// records then serve only people and TTL.
+// Without MaxSkew, neither trust nor takeovers depend on wall clocks. The times in the records are
+// then used only by people and by TTL.
 func TestWallClockAffectsNeitherTrustNorTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
-		// course makes one client hold a key and another client wait for it. After a minute
-		// it cuts the holder off from the network. Every 700 ms it sets the wall clocks of
-		// both clients. It returns when trust ended, and when the waiter took the key over.
+		// course makes one client hold a key and another client wait for that key. After a minute
+		// it cuts the holder off from the network. Every 700 ms it moves the wall clocks of both
+		// clients by the results of step. It returns the time until trust ended, and the time until
+		// the waiter took the key over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// heapOf returns the heap memory that fn adds, divided by n. The stacks of goroutines do
-// not count.
+// heapOf returns the heap memory that fn adds, divided by n. The result does not include the stacks
+// of goroutines.
 func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
@@ -36,15 +36,14 @@ func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 		t.Skip("the race detector uses additional memory")
 	}
 	const most = 3000
-	// The runtime may keep a stopped timer until the time at which it would have fired.
-	// Such a timer keeps the context of its attempt in memory. Up to a quarter of all
-	// timers may be such timers, so the test measures after that time. No renewal is due
-	// earlier.
+	// The runtime may keep a stopped timer until the time at which it would have fired. Such a
+	// timer keeps the context of its attempt in memory. Up to a quarter of all timers may be such
+	// timers, so the test measures after that time. No renewal is due before the measurement.
 	const attemptsAreOver = attempts.Limit + time.Second
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		n := lab.Crowd()
-		// This client creates the records before the measurement, so that the engine's memory
-		// for them does not count.
+		// This client creates the records before the measurement, so that the engine's memory for
+		// these records does not count.
 		before, _ := w.Client(lab.Config())
 		w.AcquireMany(before, "job", n)
 		_ = before.Close(t.Context())
@@ -118,7 +117,7 @@ func goroutinesOf(fn func()) int {
 // each of hundreds of locks needed a goroutine, the count would exceed strays.
 const strays = 5
 
-// If each held lock needed a goroutine, it would need a few more kilobytes of memory.
+// A goroutine for each held lock would cost a few more kilobytes of memory per lock.
 func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
@@ -161,7 +160,7 @@ func TestReleasedLockIsGarbageCollected(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		gone := releasedLock(w, c)
-		_ = releasedLock(w, c) // the client may still refer to the last released lock, so the test releases a second one
+		_ = releasedLock(w, c) // the client may still refer to the last released lock, so the test releases another lock
 		synctest.Wait()        // let the goroutines of the releases end: they refer to the locks
 		runtime.GC()
 		lab.Want(t, "released lock that is still in memory", gone.Value(), nil)

@@ -17,14 +17,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// runs counts how often its method do was called.
+// runs is the number of calls of the method do.
 type runs int
 
 func (n *runs) do(context.Context, *leasehold.Lock) error { *n++; return nil }
 
 var errFailed = errors.New("failed")
 
-// works runs Do, and fails the test unless Do has called its function once.
+// works calls Do with a function, and fails the test unless Do calls that function exactly once.
 func works(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) {
 	w.T.Helper()
 	var n runs
@@ -35,7 +35,7 @@ func works(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) {
 
 func fails(context.Context, *leasehold.Lock) error { return errFailed }
 
-// isDone fails the test unless err is a DoneError for the work called label.
+// isDone fails the test unless err is a DoneError for the work with the given label.
 func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	t.Helper()
 	var done *leasehold.DoneError
@@ -45,7 +45,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
+func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
@@ -59,7 +59,7 @@ func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOnceRunsFailedWorkAgain(t *testing.T) {
+func TestOptionOnceRunsFailedWorkAgain(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 		func() {
@@ -74,7 +74,7 @@ func TestOnceRunsFailedWorkAgain(t *testing.T) {
 	})
 }
 
-func TestWaitWithOnceEndsWhenWorkIsDone(t *testing.T) {
+func TestCallWithOptionOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
@@ -96,7 +96,7 @@ func TestWaitWithOnceEndsWhenWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestOnceNeedsNoExtraRequest(t *testing.T) {
+func TestOptionOnceNeedsNoExtraRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		for _, label := range []string{"mon", "tue"} {
 			works(w, c, leasehold.Once(label))
@@ -133,9 +133,9 @@ func TestOptionEveryToleratesClockThatIsBehind(t *testing.T) {
 	})
 }
 
-// A call with the option Every does the work of the period in which the call began. If it
-// waits for the key until the next period, it does not do the work of that next period.
-func TestWaitWithEverySkipsWorkOfNextPeriod(t *testing.T) {
+// A call with the option Every does the work of the period in which the call began. A call that
+// waits for the key until the next period does not do the work of that next period.
+func TestWaitWithOptionEverySkipsWorkOfNextPeriod(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -274,7 +274,7 @@ func TestFailedOuterWorkStoresNoDoneMark(t *testing.T) {
 	})
 }
 
-func TestInvalidOrUnsupportedOnceIsRejected(t *testing.T) {
+func TestInvalidOrUnsupportedOptionOnceIsRejected(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
@@ -360,8 +360,9 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-// A client hands the key to its next goroutine without reading the done mark. So it skips
-// goroutines that wait with Once.
+// A client hands the key to its next goroutine without reading the done mark. So it never hands the
+// key to a goroutine that waits with Once. That goroutine sends a grant itself, and the reply shows
+// the mark.
 func TestHandOverSkipsGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
@@ -405,9 +406,9 @@ func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
 	})
 }
 
-// Three other processes acquire the key again at once after each release. A waiter without
-// an entry in the queue would never be granted the key.
-func TestWaitWithOnceIsServedInTurn(t *testing.T) {
+// Three other processes try to acquire the key again immediately after each release. A waiter
+// without an entry in the queue would never be granted the key.
+func TestWaiterWithOptionOnceIsGrantedKeyInTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
@@ -484,7 +485,7 @@ func TestHandedOverKeyIsReleasedIfWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestDoWithOnceFailsIfGrantHasOtherHandle(t *testing.T) {
+func TestDoWithOptionOnceFailsIfGrantHasOtherHandle(t *testing.T) {
 	lab.Each(t, map[string]bool{"both handles held": false, "own handle released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock

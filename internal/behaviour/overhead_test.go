@@ -1,7 +1,7 @@
 //go:build unix && !race
 
-// The race detector allocates memory itself, so these tests are not built with it. They run
-// only on Unix, where Getrusage reports the CPU time of a process.
+// The race detector allocates memory itself, so this file is not built when the detector is
+// enabled. The tests run only on Unix, where Getrusage reports the CPU time of a process.
 
 package behaviour_test
 
@@ -62,8 +62,8 @@ func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// repeat answers each request on a connection with the next of replies. After the last
-// reply it starts again with the first.
+// repeat answers each request on a connection with the next of the given replies. After the last
+// reply it starts again with the first reply.
 func repeat(conn net.Conn, replies [][]byte) error {
 	requests := bufio.NewReader(conn)
 	for n := 0; ; n++ {
@@ -165,9 +165,9 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkLockAgainstTwoPlainWrites runs the client and the two bare writes
+// BenchmarkLockComparedToTwoPlainWrites runs the client and the two bare writes
 // alternately. So other load on the machine affects both in the same way.
-func BenchmarkLockAgainstTwoPlainWrites(b *testing.B) {
+func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)
 	var used [2]time.Duration

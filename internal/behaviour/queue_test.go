@@ -26,8 +26,9 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request adds its client to the queue in the record.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// A section is the work of one client under the lock. At best, the time from one section to
-// the next is the work of the first plus two round trips: for its release and the next grant.
+// A section is the work of one client under the lock. At best, the time from the start of one
+// section to the start of the next is the length of the first section plus two round trips: one for
+// the release, and one for the next grant.
 //
 // In the cases with the function longTailed, one request in a hundred is slow. Then each
 // section may take a little longer, but no waiter may miss its turn.
@@ -104,24 +105,26 @@ type lined struct {
 	wire   *lab.Wire              // the holder's wire
 	wires  []*lab.Wire            // wire of each waiter, in the order of the queue
 	heads  []*leasehold.Client    // client of each waiter
-	got    []chan *leasehold.Lock // receives the lock of each waiter, or nil if its wait has ended
-	leave  []context.CancelFunc   // ends the wait of each waiter
+	got    []chan *leasehold.Lock // receives the lock of each waiter, or nil if the wait was cancelled
+	leave  []context.CancelFunc   // cancels the wait of each waiter
 }
 
-// inOrder makes clients join the queue of a held key one after the other. waiters is their
-// number.
+// inOrder makes clients join the queue of a held key one after the other. The parameter waiters is
+// the number of these clients.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
 }
 
-// inOrderBehind is like inOrder, but the holder has the configuration holds.
+// inOrderBehind is like inOrder, but the first configuration is the holder's, and the second is the
+// waiters'.
 func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// behind is like inOrderBehind, but the holder acquires the key with the options held.
+// behind is like inOrderBehind, but the holder acquires the key with the given options (parameter
+// held).
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)
@@ -144,15 +147,15 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 	return l
 }
 
-// handOver releases the holder's lock. It returns the lock of the waiter with the index to.
+// handOver releases the holder's lock. It returns the lock of the waiter with the given index.
 func (l *lined) handOver(to int) *leasehold.Lock {
 	l.T.Helper()
 	l.Release(l.lock)
 	return <-l.got[to]
 }
 
-// releaseAll waits until each waiter is granted the key, and releases the waiter's lock at
-// once.
+// releaseAll waits until each waiter is granted the key, and immediately releases the waiter's
+// lock.
 func (l *lined) releaseAll() {
 	var all sync.WaitGroup
 	for _, got := range l.got {
@@ -239,7 +242,7 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 
 // When a client leaves the queue, the clients behind it get new positions. Those clients may
 // be leaving at the same time.
-func TestManyWaitersCancelledTogetherAllLeaveQueue(t *testing.T) {
+func TestSimultaneouslyCancelledWaitersAllLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
 		for i, leave := range l.leave {
@@ -288,7 +291,7 @@ func TestWaiterCancelledWhileJoiningLeavesQueue(t *testing.T) {
 	})
 }
 
-func TestCloseOfThrottledWaiterReturnsSoon(t *testing.T) {
+func TestCloseOfThrottledWaiterReturnsWithin12Seconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
@@ -332,7 +335,7 @@ func TestAcquireAcceptsHandOverToEarlierCall(t *testing.T) {
 	})
 }
 
-func TestWaitersJoinQueueAgainAfterItIsErased(t *testing.T) {
+func TestWaitersJoinAgainAfterQueueIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
@@ -433,8 +436,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			}()
 			lab.Elapse(time.Second)
 		}
-		// The last positions are reserved for clients that have waited longer than most. The test
-		// fills these positions by hand.
+		// The last positions are reserved for clients that have waited longer than most other
+		// clients. The test fills these positions by hand.
 		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
 		for _, entry := range list[:protocol.LastPlaces] {
 			another := slices.Clone(entry.(*types.AttributeValueMemberB).Value)
@@ -450,9 +453,9 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may begin to work as soon as it reads that it was handed the key. A former holder
-// that got no reply to the hand-over does not know whether the head works. So it must not undo
-// the hand-over.
+// The head may begin to work as soon as it reads that it was handed the key. A former holder that
+// got no reply to the hand-over does not know whether the head works. So the former holder must not
+// undo the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -466,7 +469,7 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestReleaserRespectsUnansweredHandOver(t *testing.T) {
+func TestReleaserDoesNotAcquireAfterUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
@@ -506,13 +509,13 @@ func TestWaiterJoinsQueueOnlyOnceEvenIfReplyIsLost(t *testing.T) {
 	})
 }
 
-// The reply to the waiter's join is lost, so the waiter does not know that it is in the
-// queue. The holder may hand the key to it at once, so it must read the record soon.
+// The reply to the waiter's join is lost, so the waiter does not know that it is in the queue. The
+// holder may hand the key to the waiter immediately, so the waiter must read the record soon.
 func TestWaiterReadsSoonAfterUnansweredJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		// After such a long wait, a waiter outside the queue reads the record only every
-		// twelve seconds.
+		// After a wait of a minute, a waiter outside the queue reads the record only every twelve
+		// seconds.
 		lab.Elapse(time.Minute)
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// everyAttribute returns attributes of all of DynamoDB's types, one of each.
+// everyAttribute returns one attribute of each type that DynamoDB has.
 func everyAttribute() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"s": lab.Str("text"), "n": lab.Num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
@@ -86,7 +86,7 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		copy(lock.Record().Data, "spoiled!")
 		is("the record, after the data of a copy was changed,", lock.Record())
 
-		// TryAcquire fails, because another call of this client holds the key.
+		// TryAcquire fails, because the same client already holds the key.
 		var held *leasehold.HeldError
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &held) {
 			t.Fatal(err)

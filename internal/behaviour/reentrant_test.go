@@ -61,7 +61,7 @@ func TestReentrantAcquireCannotChangeGrant(t *testing.T) {
 	})
 }
 
-func TestEachHandleHasItsOwnExpiryWarning(t *testing.T) {
+func TestEveryHandleOfGrantHasOwnExpiryWarning(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		var mu sync.Mutex
 		warned := map[string][]*leasehold.Lock{}
@@ -101,7 +101,7 @@ func TestEachHandleHasItsOwnExpiryWarning(t *testing.T) {
 	})
 }
 
-func TestReleaseOfOneHandleCannotStoreNewData(t *testing.T) {
+func TestReleaseOfOneOfTwoHandlesCannotStoreNewData(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -146,7 +146,7 @@ func TestReleaseOfOneHandleCannotStoreNewData(t *testing.T) {
 	}
 }
 
-func TestReentrantAcquireSharesLockInContext(t *testing.T) {
+func TestReentrantAcquireSharesGrantOfLockInContext(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		lab.WantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
@@ -165,7 +165,7 @@ func TestReentrantAcquireSharesLockInContext(t *testing.T) {
 	})
 }
 
-func TestContextsOfReleasedLockEndWithErrReleased(t *testing.T) {
+func TestContextsOfReleasedLockHaveCauseErrReleased(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
@@ -217,7 +217,7 @@ func TestTryAcquireOfOuterKeyReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestCancellingBoundContextDoesNotEndLock(t *testing.T) {
+func TestCancellingBoundContextLeavesLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())

@@ -29,8 +29,8 @@ var refusals = map[string]refusal{
 	},
 }
 
-// blocked lists calls that wait for a key. block makes the client c hold the key, so that
-// the call waits.
+// blocked contains calls that wait for a key. The function block makes the client c hold that key,
+// so that a call of the function wait has to wait.
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -51,7 +51,8 @@ func blockJob(w *lab.World, c *leasehold.Client) func() {
 	return func() { w.Release(lock) }
 }
 
-// granted fails the test unless the wait has ended with a grant. The channel then contains nil.
+// granted fails the test unless the channel contains nil, which means that the wait has ended with
+// a grant.
 func granted(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -88,7 +89,7 @@ func TestWaitForKeyContinuesAfterAWSRejectsRequest(t *testing.T) {
 	}
 }
 
-func TestWaitUnderSharedLeaseSurvivesRejection(t *testing.T) {
+func TestWaitUnderSharedLeaseSurvivesRejectedRequests(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		holder, _, lock := w.Holding(lab.SharedConfig())
 		c, wire := w.Client(lab.SharedConfig())
@@ -141,7 +142,7 @@ func TestErrorOfTimedOutWaitOmitsOutdatedAWSError(t *testing.T) {
 	})
 }
 
-func TestAcquireFailsIfAWSRejectsItsFirstRequest(t *testing.T) {
+func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 	refused := func(accepted bool) func(t *testing.T, w *lab.World, refused refusal) {
 		return func(t *testing.T, w *lab.World, refused refusal) {
 			for name, wait := range waits {
@@ -170,7 +171,7 @@ func TestAcquireFailsIfAWSRejectsItsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
+func TestLocalWaiterIsGrantedKeyAfterAccessWasDenied(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		// A release does not hand the key to a goroutine that waits with Once. The goroutine
 		// sends a grant itself.

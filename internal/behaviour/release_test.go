@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestUnansweredReleaseMayBeRepeated(t *testing.T) {
+func TestUnansweredReleaseCanBeRepeated(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		ctx := w.Ended()
@@ -56,7 +56,7 @@ func TestHandleOfEndedGrantDoesNotChangeLaterGrant(t *testing.T) { // in dynamol
 	})
 }
 
-func TestReleaseIsNotRepeatedAfterLeaseHasEnded(t *testing.T) {
+func TestReleaseIsNotRepeatedAfterLeaseHasExpired(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()
@@ -71,7 +71,7 @@ func TestReleaseIsNotRepeatedAfterLeaseHasEnded(t *testing.T) {
 	})
 }
 
-func TestReleaseOfExpiredLockSendsOneRequest(t *testing.T) {
+func TestReleaseOfExpiredLockSendsOnlyOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -167,7 +167,7 @@ func TestTrustEndsBeforeReleaseIsSent(t *testing.T) {
 	})
 }
 
-// panicOf returns the value that a function panics with, or nil.
+// panicOf returns the value that a function panics with, or nil if the function returns normally.
 func panicOf(fn func()) (value any) {
 	defer func() { value = recover() }()
 	fn()
@@ -180,8 +180,8 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 		acquire func(context.Context, *leasehold.Client) error
 	}
 	acquire := func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) }
-	// No case waits for several keys: such a wait calls OnEvent on another goroutine, where
-	// a panic would end the process.
+	// No case waits for several keys: such a wait calls OnEvent on another goroutine, where a panic
+	// would crash the process.
 	lab.Each(t, map[string]row{
 		"Acquire":            {leasehold.EventGranted, acquire},
 		"Acquire that waits": {leasehold.EventWaiting, acquire},
@@ -217,7 +217,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	})
 }
 
-func TestPanicInDoWaitsAtMostReleaseGrace(t *testing.T) {
+func TestPanicInDoIsDelayedByAtMostReleaseGrace(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Client.Do": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })

@@ -125,7 +125,7 @@ func TestObserveReportsFailingReadsOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestLogsOfLostLocksAndFailedReleasesNameTable(t *testing.T) {
+func TestLogsOfLostLocksAndFailedReleasesContainTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var said bytes.Buffer
 		cfg := lab.Config()

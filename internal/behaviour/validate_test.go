@@ -90,8 +90,8 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 	})
 }
 
-// refusedBytes acquires a key with a record that is too large. It returns the record's size
-// as the error states it.
+// refusedBytes acquires a key with a record that is too large. It returns the size of the record
+// that the error states.
 func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
@@ -185,7 +185,7 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	})
 }
 
-func TestUnsupportedFeatureIsRejectedAtOnce(t *testing.T) {
+func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": lab.Str("month end")})
 	for _, c := range []struct {
 		layout  layout.Layout

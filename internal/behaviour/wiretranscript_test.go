@@ -42,16 +42,16 @@ var mishaps = []mishap{
 	}},
 }
 
-// testdata/wire.txt records the requests that each operation sends, alone and with each
-// mishap. The test fails if any of these requests has changed. After an intended change,
-// read the diff of
+// The file testdata/wire.txt contains the requests that each operation sends, once without a fault
+// and once with each fault of mishaps. The test fails if any of these requests has changed. After
+// an intended change, read the diff of
 //
 //	go test -run '^TestRequestsMatchRecordedTranscript$' ./internal/behaviour -rewrite
 func TestRequestsMatchRecordedTranscript(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // maps the text of requests to the name of the first mishap that led to them
+			first := map[string]string{} // maps the text of requests to the name of the first mishap that led to these requests
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {
@@ -85,8 +85,8 @@ func TestRequestsMatchRecordedTranscript(t *testing.T) {
 	}
 }
 
-// transcribe runs an operation, and applies the fault of m to its first request. It returns
-// the operation's requests as text.
+// transcribe runs an operation, and applies the fault of m to the operation's first request. It
+// returns the operation's requests as text.
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -96,8 +96,8 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 		before := p.before
 		p.before = func() {
 			before()
-			// The requests for x and y may be sent in either order. The fault affects only
-			// x, so that every run sends the same requests.
+			// The requests for keys x and y may be sent in either order. The fault never affects
+			// the request for y, so that every run sends the same requests.
 			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault))
 		}
 		op.what(w, p)
@@ -212,8 +212,8 @@ const maxToken = "9007199254740989"
 
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
-// spell returns a request as text. It replaces each placeholder of an expression by its
-// name or value.
+// spell returns a request as text. It replaces each placeholder of an expression by the name or
+// value that the placeholder stands for.
 func (p *pseudonyms) spell(c lab.Call) string {
 	if c.Op == "TransactWriteItems" {
 		var b strings.Builder

@@ -209,7 +209,7 @@ func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 		for n, m := range hostileRuns(h.dir, (layout.Native{}).Name(), "k") {
 			// A trickle is a reply that the server sends so slowly that a command waits
 			// long and then retries. Only three commands get one here, to save time.
-			// TestCallsEndWithinTimeLimitsUnderEveryFault tests trickles for every call of
+			// TestCallsReturnWithinTimeLimitsUnderEveryFault tests trickles for every call of
 			// the library, in virtual time.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue

@@ -2,7 +2,7 @@ package conformance
 
 import "strings"
 
-// arithmeticCases test the sums and differences that SET and ADD compute.
+// arithmeticCases returns the cases for the sums and differences that SET and ADD compute.
 func arithmeticCases() []Case {
 	digits := strings.Repeat("9", 38)
 	wrongType := "An operand in the update expression has an incorrect data type"
@@ -35,7 +35,7 @@ func arithmeticCases() []Case {
 	}
 }
 
-// setCases test ADD and DELETE on attributes that are sets.
+// setCases returns the cases for ADD and DELETE on attributes that are sets.
 func setCases() []Case {
 	wrongType := "An operand in the update expression has an incorrect data type"
 	return []Case{

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// batchCases test BatchGetItem and BatchWriteItem.
+// batchCases returns the cases for BatchGetItem and BatchWriteItem.
 func batchCases() []Case {
 	a, b := item(Item{"x": num("1"), "y": num("2")}), keyedHash("b", Item{"x": num("3")})
 	keyA, keyB, keyC := item(nil), keyedHash("b", nil), keyedHash("c", nil)

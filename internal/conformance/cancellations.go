@@ -1,7 +1,7 @@
 package conformance
 
-// cancellationCases test transactions that are cancelled, and the cancellation reasons in their
-// errors.
+// cancellationCases returns the cases for cancelled transactions, and for the cancellation reasons
+// in the errors of these transactions.
 func cancellationCases() []Case {
 	a, b := item(Item{"x": num("1")}), keyedHash("b", Item{"x": num("3")})
 	keyB := keyedHash("b", nil)

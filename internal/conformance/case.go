@@ -34,7 +34,7 @@ type Case struct {
 	Then   []Item // expected items in the table after the requests, in any order; nil to skip the check
 }
 
-// Request is one API request, or a Call that sends several.
+// Request is one API request, or a Call that sends several requests.
 type Request interface {
 	send(ctx context.Context, to target) (Reply, error)
 }
@@ -52,9 +52,9 @@ type target struct {
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32   // number of items that a Query or Scan has read; zero if the filter kept all of them
-	Count    int32   // number of items if the request asked only for a count; in a Call, the number that its function returned
-	Last     Item    // key at which the next page of a Query or Scan starts; empty on the last page
+	Scanned  int32   // number of items that a Query or Scan has read; zero if the filter kept every item
+	Count    int32   // number of items if the request asked only for a count; for a Call, the number that the function returned
+	Last     Item    // key after which the next page of a Query or Scan starts; empty on the last page
 	Capacity float64 // capacity units that the request consumed; zero unless the request is a Metered
 	Detail   string  // additional text that the function of a Call returned
 	Err      *Fault
@@ -64,8 +64,8 @@ type Reply struct {
 type Fault struct {
 	Code    string
 	Text    string   // error text; in a wanted Fault, "…" matches any text, {table} the table's name, and "" every text
-	Item    Item     // item in the table, if a condition on it has failed and the request asked for the item
-	Reasons []Reason // for a cancelled transaction: one reason for each of its items
+	Item    Item     // item in the table, if a condition on that item has failed and the request asked for the item
+	Reasons []Reason // for a cancelled transaction: one reason for each item of the transaction
 }
 
 // Reason is the cancellation reason that DynamoDB returns for one item of a cancelled
@@ -111,8 +111,8 @@ func Run(t *testing.T, e Engine) {
 	}
 }
 
-// Send sends a request to the given table of the engine. It returns an error as the Err of the
-// Reply.
+// Send sends a request to the given table of the engine. If the request fails, the error is in the
+// field Err of the Reply.
 func (e Engine) Send(ctx context.Context, table string, r Request) Reply {
 	reply, err := r.send(ctx, target{client: e.Client, table: table})
 	if err != nil {
@@ -280,7 +280,7 @@ func (r Reply) String() string {
 	return text
 }
 
-// Outcome returns a copy of the reply without its error texts.
+// Outcome returns the reply as text, without error texts.
 func (r Reply) Outcome() string {
 	if r.Err == nil {
 		return r.String()

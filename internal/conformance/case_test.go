@@ -26,7 +26,7 @@ func TestConformanceCasesHaveUniqueNames(t *testing.T) {
 	t.Logf("%d cases", len(seen))
 }
 
-func TestEveryListedDifferenceNamesExistingCase(t *testing.T) {
+func TestEveryListedDifferenceBelongsToExistingCase(t *testing.T) {
 	for _, engine := range []string{"dynoxide", "DynamoDB Local"} {
 		left := differences(engine)
 		for _, s := range subjects() {

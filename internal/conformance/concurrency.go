@@ -12,7 +12,7 @@ import (
 
 const writers = 64
 
-// concurrencyCases test many clients that write the same items at the same time.
+// concurrencyCases returns the cases in which many clients write the same items at the same time.
 func concurrencyCases() []Case {
 	one := Item{":one": num("1")}
 	return []Case{

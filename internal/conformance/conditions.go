@@ -1,7 +1,7 @@
 package conformance
 
-// everyType returns the item on which conditionCases evaluate every condition. It has an
-// attribute of every type.
+// everyType returns the item on which the cases of conditionCases evaluate their conditions. The
+// item has an attribute of every type.
 func everyType() Item {
 	return item(Item{
 		"s":     str("hello"),
@@ -18,7 +18,7 @@ func everyType() Item {
 	})
 }
 
-// conditionCases test every comparator and function of a condition on one item. The request is
+// conditionCases returns the cases for every comparator and function of a condition. The request is
 // a DeleteItem, which succeeds if and only if the condition is true.
 func conditionCases() []Case {
 	var cases []Case
@@ -161,8 +161,8 @@ func conditionCases() []Case {
 	return append(cases, conditionPlaceCases()...)
 }
 
-// conditionPlaceCases test which item a condition is evaluated on, and which attribute names a
-// condition may use.
+// conditionPlaceCases returns cases that show on which item a condition is evaluated, and which
+// attribute names a condition may use.
 func conditionPlaceCases() []Case {
 	return []Case{
 		{

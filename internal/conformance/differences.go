@@ -4,12 +4,12 @@ package conformance
 type Difference struct {
 	Why string // why the engine's reply is believed to be wrong
 
-	// words is the engine's error text. It is set if the engine's reply differs from AWS's only
-	// in that text.
+	// The engine's error text, if the engine's reply differs from the reply of AWS only in that
+	// text.
 	words string
-	// want is the engine's whole reply. It is used if words is "". then is the table's content
-	// on the engine after the request; nil if the content is the same as on AWS.
+	// The engine's whole reply. It is used if words is "".
 	want Reply
+	// The table's items on the engine after the request; nil if these items are the same as on AWS.
 	then []Item
 }
 
@@ -26,7 +26,7 @@ func differences(engine string) map[string]*Difference {
 }
 
 // of returns the reply and the table content that the tests expect of this engine for the case.
-// They replace the reply and the content that AWS documents.
+// They replace the reply and the table content that AWS documents.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err
@@ -39,8 +39,8 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 	return d.want, c.Then
 }
 
-// worded returns one Difference for each error text in texts. The map's keys have the form
-// subject/case. why is the reason that all the differences share.
+// worded returns one Difference for each of the given error texts. The map's keys have the form
+// subject/case. The parameter why is the reason that all the differences share.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// expressionErrorCases test expressions that DynamoDB refuses, whatever the item contains.
+// expressionErrorCases returns the cases for expressions that DynamoDB refuses, whatever the item
+// contains.
 func expressionErrorCases() []Case {
 	var cases []Case
 	for _, c := range []struct{ condition, text string }{

@@ -1,6 +1,6 @@
 package conformance
 
-// keyErrorCases test requests whose key does not fit the table's key schema.
+// keyErrorCases returns the cases for requests whose key does not fit the table's key schema.
 func keyErrorCases() []Case {
 	mismatch := invalid("The provided key element does not match the schema")
 	bad := "One or more parameter values were invalid: "

@@ -1,7 +1,7 @@
 package conformance
 
-// placeholderErrorCases test requests with a placeholder that is used but not defined, or
-// defined but not used.
+// placeholderErrorCases returns the cases for requests with a placeholder that is used but not
+// defined, or defined but not used.
 func placeholderErrorCases() []Case {
 	one := Item{":v": num("1")}
 	return []Case{

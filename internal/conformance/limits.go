@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// limitCases test the maximum sizes of items, keys and replies.
+// limitCases returns the cases for the maximum sizes of items, keys and replies.
 func limitCases() []Case {
 	const itemLimit = 400 * 1024
 	of := func(size int) Item { // DynamoDB counts names and values, including the name and value of the key

@@ -7,7 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// numberCases test how a number may be written, and in what order numbers are sorted.
+// numberCases returns the cases for the notation of numbers, and for the order in which numbers are
+// sorted.
 func numberCases() []Case {
 	var cases []Case
 	digits := strings.Repeat("123456789", 4) + "12" // a number with 38 digits, which is the maximum

@@ -1,6 +1,6 @@
 package conformance
 
-// projectionCases test projection expressions.
+// projectionCases returns the cases for projection expressions.
 func projectionCases() []Case {
 	given := item(Item{
 		"x": num("1"), "y": str("2"), "name": str("reserved"), "a.b": str("dotted"),

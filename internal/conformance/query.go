@@ -10,7 +10,7 @@ func fiveAndOne() []Item {
 	}
 }
 
-// queryCases test the order, the pages and the filters of a Query.
+// queryCases returns the cases for the order, the pages and the filters of a Query.
 func queryCases() []Case {
 	all := fiveAndOne()
 	a := Item{":p": str("a")}
@@ -62,7 +62,7 @@ func queryCases() []Case {
 	}
 }
 
-// keyConditionCases test the key conditions that a Query may have.
+// keyConditionCases returns the cases for the key conditions that a Query may have.
 func keyConditionCases() []Case {
 	all := fiveAndOne()
 	query := func(where string, values Item, want Reply) Case {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests for one item. If Key is nil, the key is the one that item(nil) has. The fields If, Do
-// and Project contain a condition, an update and a projection expression.
+// Requests for one item. If Key is nil, the request uses the key of item(nil). The field If
+// contains a condition expression, Do an update expression, and Project a projection expression.
 
 // Get is a GetItem request. It is strongly consistent unless Eventual is set.
 type Get struct {
@@ -27,7 +27,7 @@ type Put struct {
 	Names     Names
 	Values    Item
 	Return    types.ReturnValue
-	OldIfFail bool // whether the error of a failed condition must contain the old item
+	OldIfFail bool // whether the request asks for the old item in the error of a failed condition
 }
 
 // Update is an UpdateItem request.
@@ -152,7 +152,7 @@ func keyOr(key Item) Item {
 	return key
 }
 
-// optional returns a pointer to expression, or nil if expression is empty.
+// optional returns a pointer to the given expression, or nil if the expression is empty.
 func optional(expression string) *string {
 	if expression == "" {
 		return nil

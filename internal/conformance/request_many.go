@@ -26,7 +26,7 @@ type Query struct {
 }
 
 // Scan is a Scan request for one page. It is strongly consistent unless Eventual is set. The
-// tests ignore the order of the items in its reply.
+// tests ignore the order of the items in the reply.
 type Scan struct {
 	Filter   string
 	Project  string
@@ -41,7 +41,7 @@ type Scan struct {
 }
 
 // BatchGet is a strongly consistent BatchGetItem request. The tests ignore the order of the
-// items in its reply.
+// items in the reply.
 type BatchGet struct {
 	Keys    []Item
 	Project string
@@ -96,8 +96,9 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page converts the reply to a Query or Scan. It sets Scanned only if scanned differs from count,
-// and Count only if the reply has no items. It returns an error if count contradicts the items.
+// page converts one page of a Query or Scan into a Reply. It sets the field Scanned only if scanned
+// differs from count, and the field Count only if the page has no items. It returns an error if
+// count is not the number of items.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

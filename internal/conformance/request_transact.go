@@ -8,14 +8,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TransactWrite is a TransactWriteItems request that consists of Put, Update, Delete and Check.
-// It ignores the Return fields of these.
+// TransactWrite is a TransactWriteItems request that consists of Put, Update, Delete and Check. The
+// Return fields of these requests are ignored.
 type TransactWrite struct {
 	Writes []Request
-	Token  string // ClientRequestToken; if it is "", the SDK makes one
+	Token  string // ClientRequestToken; if empty, the SDK generates a token
 }
 
-// Check is a ConditionCheck in a TransactWrite. It cannot be sent alone.
+// Check is a ConditionCheck in a TransactWrite. A Check that is sent alone becomes a transaction of
+// one item.
 type Check struct {
 	Key       Item
 	If        string
@@ -43,8 +44,9 @@ func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Capacity: total(out.ConsumedCapacity)}, nil
 }
 
-// tokenFor returns the idempotency token with the table's name added. DynamoDB compares the
-// tokens of all tables of an account, so cases with different tables need different tokens.
+// tokenFor returns the idempotency token with the table's name added. It returns an empty or too
+// long token unchanged. DynamoDB compares the tokens of all tables of an account, so cases with
+// different tables need different tokens.
 func (r TransactWrite) tokenFor(table string) string {
 	if r.Token == "" || len(r.Token) > 36 {
 		return r.Token

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// scanCases test scans of a whole table, in pages and in parallel segments.
+// scanCases returns the cases for scans of a whole table, in pages and in parallel segments.
 func scanCases() []Case {
 	all := fiveAndOne()
 	scan := func(name string, s Request, want Reply) Case {
@@ -43,7 +43,7 @@ func scanCases() []Case {
 	}
 }
 
-// paged returns a request that reads the whole table in pages of limit items, one segment after
+// paged returns a request that reads the whole table in pages of the given size, one segment after
 // another.
 func paged(limit, segments int32) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tableCases test the creation, description, listing and deletion of tables.
+// tableCases returns the cases for the creation, description, listing and deletion of tables.
 func tableCases() []Case {
 	return []Case{
 		{
@@ -152,7 +152,8 @@ func (c Case) elsewhere() Case {
 	return c
 }
 
-// refused wraps a request. It returns an error if the server does not refuse the request.
+// refused wraps a request that the server must refuse. The method send returns an error if the
+// server accepts the request.
 type refused struct{ Request }
 
 func (r refused) send(ctx context.Context, to target) (Reply, error) {

@@ -1,6 +1,7 @@
 package conformance
 
-// transactionCases test transactions that succeed, and idempotency tokens.
+// transactionCases returns the cases for transactions that succeed, for idempotency tokens, and for
+// invalid transactions.
 func transactionCases() []Case {
 	a, b := item(Item{"x": num("1"), "y": num("2")}), keyedHash("b", Item{"x": num("3")})
 	keyB, keyC := keyedHash("b", nil), keyedHash("c", nil)
@@ -9,7 +10,7 @@ func transactionCases() []Case {
 	}
 	return []Case{
 		{
-			Name:  "all four writes at once",
+			Name:  "all four kinds of write in one transaction",
 			Given: []Item{a, b},
 			When: TransactWrite{Writes: []Request{
 				Update{Do: "SET x = :v", Values: Item{":v": num("9")}},

@@ -49,8 +49,8 @@ func (describeTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: string(d.TimeToLiveStatus) + " " + aws.ToString(d.AttributeName)}, nil
 }
 
-// ttlCases test the TTL settings of a table. AWS promises only that an expired item is deleted
-// "within a few days", so no case tests the deletion.
+// ttlCases returns the cases for the TTL settings of a table. AWS promises only that an expired
+// item is deleted "within a few days", so no case tests the deletion.
 func ttlCases() []Case {
 	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	return []Case{

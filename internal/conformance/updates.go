@@ -1,6 +1,6 @@
 package conformance
 
-// updateCases test the actions of an update expression.
+// updateCases returns the cases for the actions of an update expression.
 func updateCases() []Case {
 	one, two := num("1"), num("2")
 	return []Case{
@@ -57,7 +57,7 @@ func updateCases() []Case {
 	}
 }
 
-// pathCases test updates of elements inside lists and maps.
+// pathCases returns the cases for updates of elements inside lists and maps.
 func pathCases() []Case {
 	one, two, nine := num("1"), num("2"), num("9")
 	missing := "The document path provided in the update expression is invalid for update"
@@ -94,8 +94,7 @@ func pathCases() []Case {
 	}
 }
 
-// update returns a case in which the update expression in do changes item(before) to
-// item(after).
+// update returns a case in which the given update expression changes item(before) to item(after).
 func update(name string, before Item, do string, values Item, after Item) Case {
 	return Case{
 		Name:  name,
@@ -105,8 +104,8 @@ func update(name string, before Item, do string, values Item, after Item) Case {
 	}
 }
 
-// updateFails returns a case in which DynamoDB refuses the update expression in do and leaves
-// the item unchanged. The parameter text is the expected error text.
+// updateFails returns a case in which DynamoDB refuses the given update expression and leaves the
+// item unchanged. The parameter text is the expected error text.
 func updateFails(name string, before Item, do string, values Item, text string) Case {
 	then := given(before)
 	if then == nil {

@@ -1,6 +1,7 @@
 package conformance
 
-// valueCases test which types of values DynamoDB stores unchanged, and which it refuses.
+// valueCases returns the cases for the values that DynamoDB stores unchanged, and for the values
+// that it refuses.
 func valueCases() []Case {
 	bad := "One or more parameter values were invalid: "
 	return []Case{

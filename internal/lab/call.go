@@ -29,8 +29,8 @@ func (c Call) Grants() bool {
 	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists"))
 }
 
-// Writes reports whether the request is a write with the operation op, or a transaction that
-// consists of such writes.
+// Writes reports whether the request is a write with the given operation. For a transaction, it
+// reports whether the first write has that operation.
 func (c Call) Writes(op string) bool {
 	parts := c.Parts()
 	return len(parts) > 0 && parts[0].Op == op
@@ -65,7 +65,7 @@ func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
 
-// Releases reports whether the request ends a grant of its sender.
+// Releases reports whether the request ends a grant of the client that sent it.
 func (c Call) Releases() bool {
 	if c.Commits() {
 		return c.EndsLock()
@@ -84,8 +84,8 @@ func (c Call) EndsLock() bool {
 	return false
 }
 
-// Guards reports whether the transaction contains a condition check of the record of key in the
-// lock table "locks".
+// Guards reports whether the transaction contains a condition check of the key's record in the lock
+// table "locks".
 func (c Call) Guards(key string) bool {
 	return slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
 		return i.ConditionCheck != nil && i.ConditionCheck.TableName == "locks" && i.ConditionCheck.Key["key"].S == key
@@ -120,8 +120,8 @@ func (c Call) NewGrant() string {
 	return id
 }
 
-// assigned reports whether the update expression of the request sets the attribute with the
-// given name. It also returns the new value if that is a string.
+// assigned reports whether the update expression of the request sets the attribute with the given
+// name. It also returns the new value, or "" if the new value is not a string.
 func (c Call) assigned(name string) (text string, sets bool) {
 	var in struct {
 		UpdateExpression          string
@@ -185,7 +185,7 @@ func (c Call) Keys() []string {
 	return keys
 }
 
-// Count returns how many of the calls satisfy a predicate.
+// Count returns how many of the calls satisfy the given predicate.
 func Count(calls []Call, is func(Call) bool) int {
 	n := 0
 	for _, c := range calls {

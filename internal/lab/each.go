@@ -30,12 +30,11 @@ func Leases() map[string]leasehold.Config {
 }
 
 // IsQuick reports whether a long test should try fewer cases. It returns true under the race
-// detector, which makes the test take five times as long. It also returns true with -short,
-// which is set by the command "make test". The command "make check" runs these tests with all
-// cases, too.
+// detector, with which a test takes five times as long. It also returns true with the flag -short,
+// which "make test" sets. "make check" runs these tests once more, with all cases.
 func IsQuick() bool { return Race || testing.Short() }
 
-// Cases returns all, or quick in a quick run.
+// Cases returns its second argument if IsQuick returns true, and otherwise its first argument.
 func Cases[T any](all, quick T) T {
 	if IsQuick() {
 		return quick
@@ -43,8 +42,8 @@ func Cases[T any](all, quick T) T {
 	return all
 }
 
-// Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has
-// ended. It returns a channel that receives the error of fn.
+// Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has ended. It
+// returns a channel that receives the error that fn returns.
 func Go(fn func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- fn() }()
@@ -102,8 +101,9 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	}
 }
 
-// Events changes cfg so that its clients record their events of the given kinds, or all events
-// if no kinds are given. It returns a function that returns the events recorded so far.
+// Events changes cfg so that every client with this Config records its events of the given kinds,
+// or all its events if no kinds are given. It returns a function that returns the events recorded
+// so far.
 func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
 	var mu sync.Mutex
 	var events []leasehold.Event
@@ -121,8 +121,8 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 	}
 }
 
-// WantErr fails the test unless err matches want and each of also. The parameter "what" names the
-// call that returned err. If want is nil, err must be nil.
+// WantErr fails the test unless err matches the error want and all further errors given. If want is
+// nil, err must be nil. The parameter "what" names the call that returned err.
 func WantErr(t testing.TB, what string, err, want error, also ...error) {
 	t.Helper()
 	for _, want := range append(also, want) {

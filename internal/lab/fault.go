@@ -36,8 +36,8 @@ func (r *Request) WithContext(ctx context.Context) *Request {
 // ErrReset is the error of a request whose connection was reset.
 var ErrReset = errors.New("connection reset by peer")
 
-// Cut is a Fault that loses the request, as in a network partition. The client waits until its
-// context ends.
+// Cut is a Fault that loses the request, as in a network partition. The client waits until the
+// request's context ends.
 func Cut(r *Request) (*http.Response, error) {
 	<-r.ctx.Done()
 	return nil, r.ctx.Err()
@@ -50,8 +50,8 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Unheard is a Fault that applies the request but loses the reply. The client waits until
-// its context ends, and then gets an error.
+// Unheard is a Fault that applies the request but loses the reply. The client waits until the
+// request's context ends, and then gets an error.
 func Unheard(r *Request) (*http.Response, error) {
 	_, _ = r.Send()
 	return Cut(r)
@@ -60,8 +60,8 @@ func Unheard(r *Request) (*http.Response, error) {
 // Drop is a Fault that resets the connection before the request arrives.
 func Drop(*Request) (*http.Response, error) { return nil, ErrReset }
 
-// On returns a fault that applies the fault in its second parameter to every request for which
-// fits returns true. It delivers all other requests.
+// On returns a fault that applies the given fault to every request for which fits returns true. It
+// delivers all other requests.
 func On(fits func(Call) bool, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {
@@ -71,8 +71,8 @@ func On(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Once returns a fault that applies the fault in its second parameter to the first request for
-// which fits returns true. It delivers all other requests.
+// Once returns a fault that applies the given fault to the first request for which fits returns
+// true. It delivers all other requests.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -88,8 +88,9 @@ func Once(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Script returns a fault that applies the first of faults to the first commit, the second to
-// the second commit, and so on. It delivers all other requests.
+// Script returns a fault that applies the first given fault to the first commit, the second fault
+// to the second commit, and so on. It delivers all other requests, and also a commit whose fault is
+// nil.
 func Script(faults ...Fault) Fault {
 	var mu sync.Mutex
 	n := 0
@@ -108,7 +109,7 @@ func Script(faults ...Fault) Fault {
 	}
 }
 
-// Slow returns a fault that delivers the request at once, and the response after d.
+// Slow returns a fault that delivers the request immediately, and the response after d.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
 // Far returns a fault that delays the request by half the given round trip, and the response by
@@ -120,7 +121,8 @@ func Far(roundTrip time.Duration) Fault {
 	}
 }
 
-// Late returns a fault that applies the given fault at once, but delays its result by d.
+// Late returns a fault that applies the given fault immediately, but returns the result only after
+// d.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		res, err := fault(r)
@@ -133,8 +135,7 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
-// ArriveAfter returns a fault that delivers the request after d. The client waits for that
-// long.
+// ArriveAfter returns a fault that delivers the request after d. The client waits for the response.
 func ArriveAfter(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(d)
@@ -142,7 +143,7 @@ func ArriveAfter(d time.Duration) Fault {
 	}
 }
 
-// Delayed returns a fault that resets the connection at once, and delivers the request only
+// Delayed returns a fault that resets the connection immediately, and delivers the request only
 // after d. By then the client no longer waits for the response.
 func Delayed(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
@@ -154,13 +155,14 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that returns res() for each request for which fits returns true. It
-// delivers all other requests.
+// Respond returns a fault that answers each request for which fits returns true with the result of
+// res. It delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }
 
-// Answer returns a fault that answers every request with res(), and delivers no request.
+// Answer returns a fault that answers every request with the result of res, and delivers no
+// request.
 func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
 }

@@ -72,7 +72,7 @@ func (w *World) Delete(key string) {
 	}
 }
 
-// Key returns the primary key of a key's record, as the SDK takes it.
+// Key returns the primary key of a lock's record, in the form that the SDK expects.
 func Key(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": Str(key)}
 }
@@ -120,7 +120,7 @@ func (w *World) Steal(key string) {
 	})
 }
 
-// MarkDead marks a session dead, as a client does after it has observed that the session is not
+// MarkDead marks a session as dead, as a client does after it has observed that the session is not
 // renewed. The parameter row is the key of the session's row.
 func (w *World) MarkDead(row string) {
 	w.T.Helper()

@@ -9,11 +9,11 @@ import (
 )
 
 // Jumps simulates a suspended machine, or a change of its wall clock. For each clock of the
-// machine, it contains by how many nanoseconds the clock is ahead of time.Now. While a machine
-// is suspended, its boot clock runs, but its monotonic clock and its timers do not.
+// machine, it contains the number of nanoseconds by which the clock is ahead of time.Now. While a
+// machine is suspended, its boot clock runs, but its monotonic clock and its timers do not.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
-// Edit adds the jumps to the clocks of a client's machine. Pass it to World.Client as an Edit.
+// Edit adds the jumps to the clocks of a client's machine. Pass this method to World.Client.
 func (j *Jumps) Edit(m *machine.Machine) {
 	now := m.Now
 	m.Now = func() decide.Instant {

@@ -22,7 +22,7 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 }
 
 // LeavesHeld acquires keys with a new client and then cuts off its network, as if its process had
-// died. It returns the locks after the given duration.
+// died. It returns the locks when the given duration has passed.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

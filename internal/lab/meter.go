@@ -43,8 +43,8 @@ func (m *Meter) count(op string, res *http.Response) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
-		// A write with a failed condition consumes as much as an applied write, but its reply
-		// does not show that.
+		// A write with a failed condition consumes as much as an applied write, but the reply does
+		// not show the capacity.
 		used = 1
 	}
 	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {

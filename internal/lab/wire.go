@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Wire is the network between one client and the engine. It records all requests, and a Fault
-// decides how it treats each of them.
+// Wire is the network between one client and the engine. It records all requests. A Fault decides
+// what happens to each request.
 type Wire struct {
 	Meter *Meter // counts the capacity that requests consume; if nil, requests do not ask for their capacity
 
 	engine *localdynamo.Engine
-	over   context.Context // ends when the test ends, which also ends requests in flight
+	over   context.Context // cancelled when the test ends, which cancels the requests in flight
 
 	mu    sync.Mutex
 	calls []Call
@@ -28,7 +28,7 @@ type Wire struct {
 // called.
 func (w *World) Wire() *Wire { return &Wire{engine: w.Engine, over: w.over} }
 
-// Do sends one request of the client. It implements the HTTP client of the SDK.
+// Do sends one request of the client. With this method, a Wire is an HTTP client for the SDK.
 func (w *Wire) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -22,8 +22,9 @@ func WorkKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": Str(id)}
 }
 
-// Note returns a write that appends value to the list "log" of an item in table work. The SDK
-// encodes its placeholders in random order, so two requests with this write may differ.
+// Note returns a write that appends value to the list "log" of an item in the table "work". The SDK
+// encodes the placeholders of the write in random order, so two requests with the same write may
+// differ.
 func Note(id, value string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                aws.String("work"),
@@ -46,7 +47,8 @@ func NoteIf(id, value string) types.TransactWriteItem {
 	return w
 }
 
-// Open marks an item in table work as open, so that the condition of NoteIf is true for it.
+// Open marks an item in the table "work" as open, so that the condition of NoteIf is true for that
+// item.
 func (w *World) Open(id string) {
 	w.T.Helper()
 	item := w.WorkItem(id)
@@ -59,7 +61,7 @@ func (w *World) Open(id string) {
 	}
 }
 
-// WorkItem returns an item of table work, or nil if the item does not exist.
+// WorkItem returns an item of the table "work", or nil if the item does not exist.
 func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
@@ -71,13 +73,13 @@ func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Log returns the values that writes of Note have appended to an item of table work.
+// Log returns the values that writes of Note have appended to an item of the table "work".
 func (w *World) Log(id string) []string {
 	w.T.Helper()
 	return Log(w.WorkItem(id))
 }
 
-// Get returns a read of an item in table work, for use in TransactGetItems.
+// Get returns a read of an item in the table "work", for use in TransactGetItems.
 func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }
@@ -93,8 +95,8 @@ func Log(item map[string]types.AttributeValue) []string {
 	return out
 }
 
-// WantLog fails the test unless exactly the given values were appended to item "a" of table
-// work.
+// WantLog fails the test unless exactly the given values were appended to item "a" of the table
+// "work".
 func (w *World) WantLog(want ...string) {
 	w.T.Helper()
 	if got := w.Log("a"); !slices.Equal(got, want) {

@@ -67,13 +67,13 @@ func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		defer func() { w.end(); synctest.Wait() }() // end the requests in flight before the engine is closed
+		defer func() { w.end(); synctest.Wait() }() // cancel the requests in flight before the engine is closed
 		test(t, w)
 	})
 }
 
-// InLayout is like InBubble, but the lock table has the given layout. cfg is a Config for
-// that table.
+// InLayout is like InBubble, but the lock table has the given layout. The test's parameter cfg is a
+// Config for that table.
 func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, cfg leasehold.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,13 +120,13 @@ func SharedConfig() leasehold.Config {
 	return cfg
 }
 
-// Client returns a client that behaves like a separate process, and the client's Wire. By
-// default all clients run on one simulated machine, whose clocks follow time.Now. The edits in
-// on change the machine of this client alone.
-func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wire) {
+// Client returns a client that behaves like a separate process, and the client's Wire. By default
+// all clients run on one simulated machine, whose clocks follow time.Now. The given edits change
+// the machine of this client alone.
+func (w *World) Client(cfg leasehold.Config, edits ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()
-	return w.ClientOf(w.Connect(on, func(o *dynamodb.Options) { o.HTTPClient = wire }), cfg), wire
+	return w.ClientOf(w.Connect(edits, func(o *dynamodb.Options) { o.HTTPClient = wire }), cfg), wire
 }
 
 // ClientOf returns a lock client that sends its requests through db.
@@ -139,12 +139,12 @@ func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Clien
 	return c
 }
 
-// Connect returns an SDK client of the engine, on a simulated machine. The edits in on change
-// the machine. A lock client that uses the result runs on that machine.
-func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.DB {
+// Connect returns an SDK client of the engine, on a simulated machine. The given edits change that
+// machine. A lock client that uses the result runs on that machine.
+func (w *World) Connect(edits []Edit, options ...func(*dynamodb.Options)) machine.DB {
 	return machine.DB{Client: w.Engine.Client(options...), Edit: func(m *machine.Machine) {
 		m.Now = machine.BootedAt(w.began)
-		for _, edit := range on {
+		for _, edit := range edits {
 			edit(m)
 		}
 	}}
@@ -183,8 +183,8 @@ type releaser interface {
 	Release(ctx context.Context, opts ...leasehold.ReleaseOption) error
 }
 
-// Queue starts a goroutine that waits for a key that the same client already holds, so it waits
-// in the client's local queue. Queue returns a channel that receives the waiter's lock.
+// Queue starts a goroutine that acquires a held key, and waits until that goroutine is blocked. It
+// returns a channel that receives the goroutine's lock.
 func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(c, key) }()
@@ -202,7 +202,7 @@ func (w *World) Detach(lock *leasehold.Lock) leasehold.Grant {
 	return g
 }
 
-// IsReleased reports whether the record of a key is marked released.
+// IsReleased reports whether the record of a key is marked as released.
 func (w *World) IsReleased(key string) bool { return Text(w.Item(key), "isReleased") == "1" }
 
 // Sessions returns the keys of the session rows in the table.

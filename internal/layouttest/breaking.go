@@ -132,9 +132,9 @@ func breakOursForPeer(e *env) {
 	e.release(lock)
 }
 
-// breakOtherPeer checks that a break of one peer's grant leaves the next peer's grant alone. A
-// peer is a client of another lock library. In some layouts a record does not contain its
-// owner, and in others several peers may have the same owner name.
+// breakOtherPeer checks that a break of one peer's grant does not change the next peer's grant. A
+// peer is a client of another lock library. In some layouts a record does not contain its owner,
+// and in others several peers may have the same owner name.
 func breakOtherPeer(e *env) {
 	c, _ := e.client()
 	e.put(e.granted(e.key, "a-peer", patience))

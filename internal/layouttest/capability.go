@@ -12,8 +12,8 @@ func capabilityChecks() []check {
 		{claim: "an unsupported feature is rejected before any request", hold: unsupported},
 		{claim: "a release keeps or deletes the record", hold: policies},
 		{claim: "only layouts that keep records and have a TTL support retention", hold: retention},
-		{claim: "a peer's grant is never read as fenced", hold: fencedOrNot},
-		{claim: "slots are numbers", hold: slots},
+		{claim: "a peer's grant is never read as a grant with a token", hold: fencedOrNot},
+		{claim: "only a number is accepted as a slot", hold: slots},
 	}
 }
 

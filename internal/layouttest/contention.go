@@ -18,8 +18,8 @@ func hundredGoroutines(e *env) {
 	a, _ := e.client()
 	b, _ := e.client()
 	var inside atomic.Int32
-	// Only the lock under test guards the variable named last. So the race detector reports a
-	// data race if two clients hold the key at once.
+	// Only the lock under test guards the variable named last. So the race detector reports a data
+	// race if two clients hold the key at the same time.
 	var last int64
 	var done sync.WaitGroup
 	ctx := e.within(patience)
@@ -34,9 +34,9 @@ func hundredGoroutines(e *env) {
 				if inside.Add(1) != 1 {
 					e.Error("two goroutines hold the key")
 				}
-				// In layouts that delete records on release, a token is the time of its grant's
-				// request. So a delayed request may get a lower token than the grant
-				// before it.
+				// In layouts that delete records on release, the token of a grant is the time at
+				// which the client built the request. So a delayed request may get a lower token
+				// than the previous grant.
 				if lock.Token() <= last && e.caps().KeepOnRelease {
 					e.Errorf("token %d after %d", lock.Token(), last)
 				}

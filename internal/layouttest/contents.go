@@ -16,7 +16,7 @@ func contentChecks() []check {
 	}
 }
 
-// carried returns the data and the attributes that a caller has stored in r, as an Item.
+// carried returns the data and the attributes that a caller has stored in the record r, as an Item.
 func (e *env) carried(r leasehold.Record) Item {
 	out := Item{}
 	for name, v := range r.Attributes {
@@ -132,8 +132,8 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// item is the record of a lock that a peer (a client of another lock library) holds. Its
-	// sort key is the value of the variable one.
+	// item is the record of a lock that a peer (a client of another lock library) holds, with the
+	// first of the two sort keys.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

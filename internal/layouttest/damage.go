@@ -20,7 +20,7 @@ func damageChecks() []check {
 		{claim: "a damaged record of leasehold is reported and left unchanged", hold: damagedOurs},
 		{claim: "a damaged record of a peer is reported and left unchanged", hold: damagedPeers},
 		{claim: "an error about a user's attribute does not advise a break", hold: keptAlive},
-		{claim: "a released row of another kind is never granted", hold: damagedFree},
+		{claim: "a released record with an invalid kind or token is never granted", hold: damagedFree},
 		{claim: "a released record is granted despite damage that a grant repairs", hold: mended},
 	}
 }
@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns one damage for each of the given bad values of the attribute.
+// each returns a list with one damage for each of the given bad values of the attribute.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,8 +55,9 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns two lists of damages to the record of a held key. Each damage in common makes
-// any record invalid. Each damage in ours makes only a record that leasehold wrote invalid.
+// damages returns two lists of damages to the record of a held key. Each damage of the list common
+// makes any record invalid. Each damage of the list ours makes a record invalid only if leasehold
+// wrote the record.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -135,7 +136,7 @@ func damagedPeers(e *env) {
 	common, _ := e.damages()
 	e.damaged(e.granted(e.key, "a-peer", patience), common)
 	if e.isByClock() {
-		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // a peer that is dead held the key, and its record is damaged
+		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // the damaged record of a dead peer
 	}
 
 	item, attribute := e.another()
@@ -175,7 +176,7 @@ func keptAlive(e *env) {
 }
 
 // damaged checks that leasehold refuses a record with any of the damages. It also checks that a
-// listing still yields the undamaged record beside the damaged ones.
+// listing still yields the undamaged record beside the damaged records.
 func (e *env) damaged(sound Item, all []damage) {
 	e.Helper()
 	c, _ := e.client()
@@ -204,8 +205,8 @@ func (e *env) damaged(sound Item, all []damage) {
 	}
 }
 
-// refuses checks that Get and TryAcquire fail and do not change the record. Their errors must
-// name the key and the attribute.
+// refuses checks that Get and TryAcquire fail and do not change the record. The errors must contain
+// the key and the attribute.
 func (e *env) refuses(c *leasehold.Client, key, attribute string) {
 	e.Helper()
 	before := e.itemOf(key)

@@ -13,8 +13,8 @@ func deadChecks() []check {
 		{claim: "a dead holder's key is taken over by the layout's rule", hold: deadHolder},
 		{claim: "a dead peer's key is taken over by the layout's rule", hold: deadPeer},
 		{claim: "the record shows the former holder until the next release", hold: formerHolder},
-		{claim: "only a record that has expired by every clock is taken over at once", hold: expired, exact: true},
-		{claim: "TryAcquire takes over a key that its client has observed for a lease", hold: watched, exact: true},
+		{claim: "TryAcquire takes over only a record that has expired by every clock", hold: expired, exact: true},
+		{claim: "TryAcquire takes over a key that the client has observed for the length of a lease", hold: watched, exact: true},
 		{claim: "a peer that renews is not taken over", hold: renewingPeer, exact: true},
 		{claim: "a lock is lost before another client may acquire the key", hold: lostFirst, exact: true},
 	}

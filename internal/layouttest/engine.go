@@ -30,8 +30,8 @@ type Engine struct {
 	// Run runs one check. The engine may contain tables of other checks.
 	Run func(t *testing.T, check func(t *testing.T, connect Connect))
 
-	// Virtual means that Run runs its check in a bubble of testing/synctest, where the clocks
-	// of clients follow the bubble's virtual time.
+	// Virtual is true if Run runs the check in a bubble of testing/synctest, where the clocks of
+	// clients follow the bubble's virtual time.
 	Virtual bool
 }
 
@@ -143,8 +143,9 @@ func (e *env) put(item Item) {
 	}
 }
 
-// unchanged checks that the record equals before, except for its wait queue. The parameter
-// after is part of the error message: it names the call that must not have changed the record.
+// unchanged checks that the record equals the given earlier item, except for the wait queue. The
+// parameter after names the call that must not have changed the record. It is part of the error
+// message.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	noQueue := Item{"waiters": nil}

@@ -8,17 +8,17 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks returns checks that leasehold does not have the faults of five other lock
-// libraries. It checks only faults that appear with a single client.
+// faultChecks returns checks that leasehold does not have certain faults of five other lock
+// libraries.
 func faultChecks() []check {
 	return []check{
 		{claim: "a caller's attribute cannot free the key", hold: reservedNames},
 		{claim: "expiresAt is reserved only in layouts that use it", hold: ownNames},
 		{claim: "a failed request is never a grant", hold: errorsAreNoGrants},
-		{claim: "Do passes on the errors and panics of its function", hold: passThrough},
-		{claim: "a client works after a failed TryAcquire", hold: triedAgain},
-		{claim: "keys are equal only if both of their parts are", hold: identity},
-		{claim: "requests concern only the record", hold: onlyTheRecord},
+		{claim: "Do passes on the errors and panics of the caller's function", hold: passThrough},
+		{claim: "a client can acquire a key after a failed TryAcquire", hold: triedAgain},
+		{claim: "keys are equal only if both parts of the keys are equal", hold: identity},
+		{claim: "a client sends only GetItem, UpdateItem and DeleteItem requests for one key", hold: onlyTheRecord},
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 func grantChecks() []check {
 	return []check{
 		{claim: "a free key is granted and released in two requests", hold: twoRequests},
-		{claim: "a held key is refused at once with its holder", hold: refused},
-		{claim: "a key that a peer holds is refused with its holder", hold: refusedByPeer},
+		{claim: "TryAcquire of a held key returns the holder in one request", hold: refused},
+		{claim: "TryAcquire of a key that a peer holds returns the peer as the holder", hold: refusedByPeer},
 		{claim: "a key that a peer has freed is granted in one request", hold: freedByPeer},
-		{claim: "tokens grow", hold: tokensGrow},
+		{claim: "each grant has a higher token than the grant before", hold: tokensGrow},
 		{claim: "IfExists acquires only an existing record", hold: ifExists},
 	}
 }

@@ -36,8 +36,8 @@ func TestEveryLayoutPassesChecksOnEngineWithFile(t *testing.T) {
 	}
 }
 
-// inVirtualTime returns an engine that runs each check in a synctest bubble. For each
-// check, it calls open for a new engine.
+// inVirtualTime returns an engine that runs each check in a synctest bubble. It calls open to
+// create a new engine for each check.
 func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine {
 	return layouttest.Engine{
 		Virtual: true,
@@ -89,7 +89,7 @@ func TestAcquireAllTakesOverKeysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestWithSortKeyAppliesToKeysWithoutSortKey(t *testing.T) {
+func TestOptionWithSortKeyAppliesToKeysWithoutSortKey(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))

@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// These tests follow the procedures of docs/migrating, by which a fleet of processes moves to
-// another layout in stages. During a rollout, processes of two successive stages run at the
-// same time. So processes of different stages must exclude each other, too.
+// These tests follow the procedures of docs/migrating for moving a fleet of processes to another
+// layout in stages. During a rollout, processes of two successive stages run at the same time. So
+// processes of different stages must exclude each other, too.
 
 // stage contains the configurations of the locks that a process holds while it works in one
 // stage of the move. The process acquires the locks in this order.
@@ -30,7 +30,7 @@ type stage []leasehold.Config
 
 // section is work that only one process may do at a time.
 type section struct {
-	inside, done atomic.Int32 // number of processes inside now, and of times that the work was done
+	inside, done atomic.Int32 // number of processes inside now, and number of times that the work was done
 	overlaps     atomic.Int32 // number of entries while another process was inside
 
 	mu     sync.Mutex
@@ -134,7 +134,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude fails the test if two processes were in the section at once, or if tokens of
+// mustExclude fails the test if two processes were in the section at the same time, or if tokens of
 // the same table do not increase.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
@@ -156,11 +156,11 @@ func testMovingInPlace(t *testing.T, l layout.Layout) {
 	})
 }
 
-func TestMoveFromAWSLabsLayoutKeepsOneHolder(t *testing.T) {
+func TestMoveFromAWSLabsLayoutNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.AWSLabs{})
 }
 
-func TestMoveFromDynamolockLayoutKeepsOneHolder(t *testing.T) {
+func TestMoveFromDynamolockLayoutNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
@@ -180,7 +180,7 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	return []stage{{old}, {old, native}, {native}}
 }
 
-func TestThreeStageMoveKeepsOneHolder(t *testing.T) {
+func TestThreeStageMoveNeverAllowsTwoHolders(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
@@ -211,7 +211,7 @@ func ttlOn(t *testing.T, w *lab.World) {
 // A release in layout native leaves an expiry time in the record. The layouts that can use
 // the same table remove the expiry time with each grant, so TTL never deletes a held record.
 // TTL can therefore stay on while clients of both layouts run.
-func TestTTLKeepsHeldRecordDuringMoveFromNative(t *testing.T) {
+func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -102,12 +102,12 @@ func TestDynamolockReadsRewrittenRecord(t *testing.T) {
 	})
 }
 
-// A client of layout native leaves an expiry time in a record that it releases, and other
-// libraries do not know this attribute. The Java client keeps the attribute when it acquires
-// by an update in place, and dynamolock always keeps it. Then TTL deletes a held record.
-// dynamolock can read such a record only if it wrote the record itself, and a native client
-// then broke the lock. So TTL must stay off until no record with an expiry time is left.
-func TestTTLDeletesDynamolocksRecordAfterBreak(t *testing.T) {
+// A client of layout native leaves an expiry time in a record that it releases, and other libraries
+// do not know this attribute. The Java client keeps the attribute when it acquires by an update in
+// place, and dynamolock always keeps it. In these cases TTL deletes a held record. dynamolock can
+// read such a record only if it wrote the record itself, and a native client then broke the lock.
+// So TTL must stay off until no record with an expiry time is left.
+func TestTTLDeletesHeldDynamolockRecordAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
@@ -133,8 +133,8 @@ func setToken(t *testing.T, w *lab.World, n string) {
 	}
 }
 
-// 2^53-2 is the largest possible token: the decoder refuses every larger one.
-func TestLastTokensLeaveReadableRecords(t *testing.T) {
+// 2^53-2 is the largest possible token: the decoder refuses every larger token.
+func TestRecordWithLastTokenIsReadableButNeverGranted(t *testing.T) {
 	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
 		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
 	check := func(name string, l layout.Layout, next func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {
@@ -148,8 +148,8 @@ func TestLastTokensLeaveReadableRecords(t *testing.T) {
 						t.Errorf("%+v: %v", r, err)
 					}
 				}
-				// The key has no next token and can never be granted. So TryAcquire must return
-				// soon, and its error must contain advice.
+				// The key has no next token, so no client can acquire it. TryAcquire must return
+				// soon, and the error must contain advice.
 				began := time.Now()
 				other, _ := w.Client(cfg)
 				_, err := other.TryAcquire(t.Context(), "job")

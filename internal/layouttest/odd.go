@@ -18,8 +18,8 @@ func oddChecks() []check {
 	}
 }
 
-// odd is an unusual but valid record. A peer (a client of another lock library) may write it,
-// depending on its configuration.
+// odd is an unusual but valid record. A peer (a client of another lock library) may write such a
+// record, depending on the peer's configuration.
 type odd struct {
 	what   string
 	change Item
@@ -107,7 +107,8 @@ func (s Subject) oddities() []odd {
 	panic("no oddities of " + s.Layout.Name())
 }
 
-// eachOdd calls hold once for each of the unusual records. Each record has its own key.
+// eachOdd calls the function hold once for each of the unusual records. Each record has a key of
+// its own.
 func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
 	e.Helper()
 	key := e.key
@@ -152,7 +153,7 @@ func oddIsHeld(e *env) {
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
-			// The holder's short lease ended before the call read the record a second time.
+			// The holder's short lease expired before the call read the record a second time.
 			r, _ := lock.TookOver()
 			e.isPeers(r, item)
 			e.release(lock)
@@ -233,8 +234,8 @@ func namelessIsBroken(e *env) {
 	e.put(first)
 	r := e.get(c)
 	next, _ := e.nameless()
-	// The peer writes a renewal or another grant. The record does not show which of the two it
-	// is.
+	// The peer writes a renewal or another grant. The record does not show which of the two the
+	// peer has written.
 	e.put(next)
 	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)

@@ -22,13 +22,13 @@ type peer struct {
 	// deletes the item.
 	freed func(holder string) Item
 
-	// until returns the time at which the holder in item becomes dead for the peer. The
-	// parameter written is the time when the item was written or first read. until returns
-	// the zero time if the peer cannot read the item.
+	// until returns the time at which the peer considers the holder in the given item dead. The
+	// parameter written is the time when the item was written or first read. until returns the zero
+	// time if the peer cannot read the item.
 	until func(item Item, written time.Time) time.Time
 
-	// owner returns the Record.Owner that leasehold must read from a record in which the peer
-	// has granted the key to holder.
+	// owner returns the Record.Owner that leasehold must read from a record in which the peer has
+	// granted the key to the given holder.
 	owner func(holder string) string
 }
 

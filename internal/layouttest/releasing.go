@@ -18,8 +18,8 @@ func releaseChecks() []check {
 	}
 }
 
-// isFree reports whether item, the record of a key, is nil or marked released. A peer, which is a
-// client of the layout's lock library, would acquire such a key at once.
+// isFree reports whether item, the record of a key, is nil or marked as released. A peer, which is
+// a client of the layout's lock library, would acquire such a key immediately.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"
 }
@@ -63,9 +63,9 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check twice: once with a holder that discovers the loss of its lock by
-// Release, and once with a holder that discovers it by Renew. The check calls the function find
-// with the lost lock and the expected reason.
+// eachWay runs a check twice: once with a holder that discovers the loss of its lock by Release,
+// and once with a holder that discovers the loss by Renew. The check calls the function find with
+// the lost lock and the expected reason.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {

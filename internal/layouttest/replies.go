@@ -32,8 +32,8 @@ func (f fault) String() string {
 	return [...]string{"delivered", "its reply lost", "refused", "throttled", "failed with a 500", "lost"}[f]
 }
 
-// holds checks that lock is not lost, and that the record contains the version, the grant and
-// the token of lock.
+// holds checks that the given lock is not lost, and that the record contains the lock's version,
+// grant and token.
 func (e *env) holds(lock *leasehold.Lock, what fault) {
 	e.Helper()
 	c, _ := e.client()

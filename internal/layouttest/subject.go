@@ -87,8 +87,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a short lease. It is longer than the layout's allowance for clock skew, so its
-// holder trusts it for a while.
+// short returns a short lease. The lease is longer than the layout's allowance for clock skew, so
+// the holder trusts its lock for a while.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second
@@ -96,7 +96,7 @@ func (s Subject) short() time.Duration {
 	return s.skew + 2*time.Second
 }
 
-// keyItem returns the key attributes of the record of key, with the default sort key.
+// keyItem returns the key attributes of the given key's record, with the default sort key.
 func (s Subject) keyItem(key string) Item { return s.sortedKeyItem(key, s.sortValue) }
 
 func (s Subject) sortedKeyItem(key, sort string) Item {
@@ -110,15 +110,15 @@ func (s Subject) sortedKeyItem(key, sort string) Item {
 	return item
 }
 
-// record returns an item that has the given attributes, and key as its key.
+// record returns an item with the given key and attributes.
 func (s Subject) record(key string, attributes Item) Item {
 	item := s.keyItem(key)
 	maps.Copy(item, attributes)
 	return item
 }
 
-// granted returns the item that a peer writes for a grant of key. A peer is a client of the
-// layout's lock library.
+// granted returns the item that a peer writes for a grant of the given key. A peer is a client of
+// the layout's lock library.
 func (s Subject) granted(key, holder string, lease time.Duration) Item {
 	return s.record(key, s.peer.grant(holder, lease, time.Now()))
 }

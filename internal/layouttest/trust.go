@@ -14,8 +14,8 @@ func trustChecks() []check {
 	}
 }
 
-// trusted checks that the holder stops trusting its lock before other clients may take it over.
-// The holder sent its request for the given lease between the times before and after.
+// trusted checks that the holder stops trusting its lock before other clients may take the lock
+// over. The holder sent its request for the given lease between the two given times.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew

@@ -104,7 +104,7 @@ func waiterEnds(e *env) {
 	}
 	e.unchanged(before, "a wait")
 	e.release(lock)
-	// The cancelled wait of b must not prevent a later Acquire of b.
+	// The cancelled wait of client b must not prevent a later Acquire of client b.
 	e.release(e.acquire(b))
 }
 

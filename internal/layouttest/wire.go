@@ -87,7 +87,8 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// always sets f, which chooses the fault of every request. If f is nil, no fault is applied.
+// always sets the function that chooses the fault of every request. If f is nil, no fault is
+// applied.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leaves is a shell script for CMD. It leaves a process running in a new session (setsid)
-// and exits with code 3. The leftover process runs until a line is written to the FIFO
-// named go.
+// leaves is a shell script for CMD. The script starts a process in a new session (setsid),
+// and exits with code 3 while that process still runs. The process runs until a line is
+// written to the FIFO "go".
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program whose stderr is the file dir/said. With a pipe, the test's
-// wait for the program would not end: processes that outlive the program inherit its stderr
-// and keep the pipe open.
+// startSaying starts a program and sends its stderr to the file dir/said. It uses no pipe:
+// a process that outlives the program would keep the pipe open, and the test would wait for
+// that process as well.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
@@ -34,9 +34,9 @@ func startSaying(t *testing.T, dir string, env []string, program string, args ..
 	return p
 }
 
-// startLeaving starts leasehold run with the key k in a new table. Its CMD is the script
-// leaves. startLeaving returns once CMD has ended. left is the id of the process that CMD
-// has left running.
+// startLeaving starts leasehold run on the key "k" in a new table, with the script in the
+// constant leaves as CMD. It returns once CMD has ended. The result left is the id of the
+// process that CMD has left running.
 func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *process, left int) {
 	t.Helper()
 	dir, env = tableEnv(t)
@@ -47,8 +47,8 @@ func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *p
 	return dir, env, p, left
 }
 
-// leftBehind returns the process id in the file at path. The test expects leasehold to end
-// the process. If it still runs when the test ends, a cleanup function kills it.
+// leftBehind returns the process id in the file at path. If that process still runs at the
+// end of the test, a cleanup function kills the process.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -60,13 +60,13 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the stderr of a program contains the text what. startSaying has sent
-// that stderr to the file dir/said.
-func says(t *testing.T, dir, what string) {
+// says waits until a program that startSaying has started has written the given text to
+// stderr, which is the file dir/said.
+func says(t *testing.T, dir, text string) {
 	t.Helper()
-	eventually(t, "stderr contains "+what, func() bool {
+	eventually(t, "stderr contains "+text, func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, "said"))
-		return err == nil && strings.Contains(string(b), what)
+		return err == nil && strings.Contains(string(b), text)
 	})
 }
 
@@ -80,7 +80,7 @@ func TestBackgroundProcessKeepsLockOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestSignalEndsProcessLeftByCMDOnAnyBackend(t *testing.T) {
+func TestSIGTERMStopsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--json")
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
@@ -89,9 +89,10 @@ func TestSignalEndsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-// The signal ends CMD, but does not reach the process that CMD started in another session
-// (setsid). The same happens with docker stop. leasehold must end that process.
-func TestSignalEndsDetachedProcessOnAnyBackend(t *testing.T) {
+// The signal ends CMD, but does not reach the process that CMD has started in another
+// session (setsid). docker stop has the same effect. leasehold must stop that process as
+// well.
+func TestSIGTERMStopsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
@@ -106,8 +107,8 @@ func TestRunCanStopProcessesLeftByCMDOnAnyBackend(t *testing.T) {
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
 	dead(t, left, "the process still runs")
-	// This CMD leaves a process running that ignores SIGTERM. leasehold kills it once the
-	// grace period (-g) has passed.
+	// This CMD leaves a process running that ignores SIGTERM. leasehold kills that process
+	// once the grace period (-g) has passed.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the process that ignores SIGTERM still runs")
@@ -121,13 +122,13 @@ func TestRunCanLeaveProcessesRunningOnAnyBackend(t *testing.T) {
 	if isDead(left) {
 		t.Error("the process that CMD left running was stopped")
 	}
-	// The process that CMD left running may now acquire the key. Its environment
-	// (LEASEHOLD_HELD) still claims that it holds the key.
+	// The process that CMD left running may now acquire the key, although LEASEHOLD_HELD in
+	// the environment of that process still lists the key as held.
 	b := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/environ", left)))(t)
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestLostLockKillsDetachedProcessOnAnyBackend(t *testing.T) {
+func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -138,16 +139,16 @@ func TestLostLockKillsDetachedProcessOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-func TestOrphanDiesWithLeaseholdOnAnyBackend(t *testing.T) {
+func TestProcessLeftByCMDDiesWithLeaseholdOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)
 	eventually(t, "the process is dead", func() bool { return isDead(left) })
 }
 
-// withoutFirstThread is the name of an environment variable. If it is set, this test
-// program ends its main thread while its other threads continue. The program then writes
-// its process id to the file that the variable names.
+// withoutFirstThread is the name of an environment variable. If that variable is set, this
+// test program ends its main thread while its other threads continue. The program then
+// writes its process id to the file whose path is the value of the variable.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
 func init() { // Go runs init functions on the main thread
@@ -167,13 +168,13 @@ func init() { // Go runs init functions on the main thread
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
 
-// hasThreads reports whether a process has running threads besides its first.
+// hasThreads reports whether a process has threads besides its first thread.
 func hasThreads(pid int) bool {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return err == nil && len(threads) > 1
 }
 
-func TestProcessWithoutMainThreadIsAliveOnAnyBackend(t *testing.T) {
+func TestProcessWithoutMainThreadCountsAsAliveOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
@@ -212,8 +213,9 @@ func TestProcessWithoutMainThreadIsAliveOnAnyBackend(t *testing.T) {
 	})
 }
 
-// makesOrphans is a shell script for CMD. It starts three processes whose parents exit
-// before them. It exits with code 5 once leasehold has reaped these three orphans.
+// makesOrphans is a shell script for CMD. The script starts three processes and makes them
+// orphans: the parent of each process exits first. The script exits with code 5 once
+// leasehold has reaped the three orphans.
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
@@ -236,9 +238,9 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 	}
 }
 
-// Many programs exit with 0 after SIGTERM. So CMD's exit code 0 after a signal does not
-// mean that the work is done. Processes that CMD has left running may not have finished
-// either.
+// Many programs exit with 0 after SIGTERM. So exit code 0 of a CMD that was told to stop
+// does not mean that the work is done. The signal may also stop processes that CMD has left
+// running before they have finished.
 func TestStoppedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -24,7 +24,7 @@ func TestBreakWarnsIfHolderIsNotNotified(t *testing.T) {
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {
 			t.Parallel()
-			f := newFaulty(t, table.Spec{}, when(func(op string, r *http.Request) bool {
+			f := newFaulty(t, table.Spec{}, faultIf(func(op string, r *http.Request) bool {
 				body := bodyOf(r)
 				return op == "UpdateItem" && bytes.Contains(body, []byte("brokenGrants")) && !bytes.Contains(body, []byte("ownerName"))
 			}, denies("UpdateItem")))
@@ -80,14 +80,14 @@ func TestForgetRejectsRecordOfSharedLease(t *testing.T) {
 	db, env := served(t)
 	locks, lock := sharedLock(t, db)
 	row := "leasehold/session/" + lock.Record().Session
-	for range 2 { // first round: the session is live; second round: it has ended
+	for range 2 { // first round: the session is live; second round: the session has ended
 		refuses(t, env, 1, "is the row of a shared lease rather than a key: nothing was removed", "forget", row, "--yes")
 		refuses(t, env, 1, "is the row of a shared lease", "break", row) // if forget had removed the row, break would report a missing record instead
 		lab.OK(t, locks.Close(t.Context()))
 	}
 }
 
-func TestTableRewriteChangesOnlyFreeRecords(t *testing.T) {
+func TestTableRewriteConvertsOnlyFreeRecords(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
@@ -99,8 +99,8 @@ func TestTableRewriteChangesOnlyFreeRecords(t *testing.T) {
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
 	// read returns all records, and the keys of the records that the library dynamolock can
-	// read. The library cannot read a lease without a unit, such as 20000. The native layout
-	// writes such leases.
+	// read. dynamolock cannot read a lease without a unit, such as 20000, which is how the
+	// native layout writes leases.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {

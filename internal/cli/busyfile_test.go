@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// storeFile makes a local store in a new directory.
+// storeFile makes a local store below a new directory. It returns the directory and the
+// path of the store file.
 func storeFile(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -27,8 +28,8 @@ func storeFile(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// busyFile makes a local store and locks its file, as another process would, until unlock
-// is called.
+// busyFile makes a local store and locks the store file, as another process would. The
+// function unlock ends this lock.
 func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	t.Helper()
 	dir, file = storeFile(t)
@@ -89,7 +90,7 @@ func TestCommandWaitsUntilStoreFileIsUnlocked(t *testing.T) {
 	}
 }
 
-func TestSignalEndsWaitForLockedStoreFile(t *testing.T) {
+func TestSIGTERMInterruptsWaitForLockedStoreFile(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--", "true"}, {"ls"}} {
 		dir, file, _ := busyFile(t)
@@ -102,7 +103,8 @@ func TestSignalEndsWaitForLockedStoreFile(t *testing.T) {
 	}
 }
 
-// This test runs 40 processes at once. The test in proof/robustness/processes runs 300.
+// This test runs 40 processes at the same time. The test in proof/robustness/processes runs
+// 300 processes.
 func TestConcurrentProcessesShareStoreFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -127,7 +129,7 @@ func TestConcurrentProcessesShareStoreFile(t *testing.T) {
 	}
 }
 
-func TestRunFailsAtOnceIfStoreFileIsUnusable(t *testing.T) {
+func TestWaitingRunFailsImmediatelyIfStoreIsUnusable(t *testing.T) {
 	t.Parallel()
 	replaced := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, file string) {

@@ -73,7 +73,7 @@ func Main(env invocation.Env) int {
 }
 
 // helpOutput is a writer for help that reports success to cobra even if a write fails.
-// Otherwise cobra would print the error, and Main would print it a second time.
+// Otherwise cobra would print the error, and Main would print the same error again.
 type helpOutput struct{ io.Writer }
 
 func (o helpOutput) Write(b []byte) (int, error) {
@@ -81,7 +81,8 @@ func (o helpOutput) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// exitCode prints err, unless err is meant to be silent, and returns the exit code for it.
+// exitCode returns the exit code for err. It also prints err, unless err is meant to be
+// silent.
 func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
@@ -89,14 +90,14 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if readerGone(err, in.Env.Stdout) {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // no message: the command ends with the exit code of a process killed by SIGPIPE
 	}
-	// If a flag is invalid, cobra ignores the flags after it and does not call
-	// PersistentPreRunE. So look for --json here. Look only before "--", because CMD and its
-	// arguments follow "--".
+	// If a flag is invalid, cobra ignores the flags after that flag and does not call
+	// PersistentPreRunE. So look for --json here. Look only before "--", because CMD and
+	// its arguments follow "--".
 	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
 	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
 	// With -n and -w, a held KEY is an answer rather than an error. With -q, only the exit
-	// code reports it.
+	// code reports that KEY is held.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
@@ -106,16 +107,17 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	return troubleCode(cmd, in.Args)
 }
 
-// readerGone reports whether err is a write to standard output that failed because its
-// reader, for example head(1), has closed the pipe.
+// readerGone reports whether err comes from a write to standard output that failed because
+// the reader of the pipe, for example head(1), has closed the pipe.
 func readerGone(err error, stdout io.Writer) bool {
 	f, ok := stdout.(*os.File)
 	var at *fs.PathError
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code for a failure of leasehold itself. If cmd runs a CMD,
-// the code is 125, as with timeout(1): CMD may use the small codes for its own results.
+// troubleCode returns the exit code for a failure of leasehold itself. If the command line
+// calls for a CMD, the code is 125, as with timeout(1): CMD may use small codes for its own
+// results. Otherwise the code is 2.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {
@@ -142,7 +144,8 @@ func Command() *cobra.Command {
 }
 
 // EnableCommandSorting is a global variable of cobra, so init sets it before any command
-// runs. If it is false, the help lists the commands in the order in which newRoot adds them.
+// runs. If the variable is false, the help lists the commands in the order in which newRoot
+// adds them.
 func init() {
 	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("contains", strings.Contains)
@@ -254,9 +257,9 @@ func flagError(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }
 
-// flagSuggestion returns ", did you mean --FLAG?" for an unknown flag with the given name.
-// Cobra suggests only commands, so flagSuggestion makes a dummy command for each flag of
-// cmd.
+// flagSuggestion returns ", did you mean --FLAG?" for an unknown flag with the given name,
+// or "" if no flag of cmd has a similar name. Cobra suggests only commands, so
+// flagSuggestion makes a dummy command for each flag of cmd.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

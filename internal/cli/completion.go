@@ -38,14 +38,14 @@ func newCompletion(in *invocation.Invocation) *cobra.Command {
 	}
 }
 
-// Completion writes a script to w that completes leasehold command lines in the given
+// Completion writes to w a script that completes leasehold command lines in the given
 // shell.
 func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
 	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
 	// contain a file name that another user has chosen. If that name has one of the
-	// characters below, its evaluation could run a command. So insert a guard into the
+	// characters below, the evaluation could run a command. So insert a guard into the
 	// script: if the line has such a character, the script returns before the evaluation.
 	const runs = "`({;&|<>"
 	var call, guard string
@@ -58,8 +58,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
-		// Cobra's script for fish evaluates the words before the last one without their
-		// quotes. Replace the line that reads these words by one that quotes them again.
+		// Cobra's script for fish evaluates the words before the last word without their
+		// quotes. Replace the line that reads these words by a line that quotes the words
+		// again.
 		const words = "set -l args (commandline -opc)"
 		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // option -x of commandline exists since fish 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
@@ -80,8 +81,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 }
 
 // plainWord matches words without special characters of bash, zsh, fish or PowerShell.
-// leasehold offers only such words as completions. When the user presses TAB, the shell
-// evaluates them, and another user may have chosen the name of a key in the table.
+// leasehold offers only such words as completions, because the shell evaluates the words of
+// a command line, and a completed word may be a key that another user has chosen.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
 // offering returns a function that calls f and drops the completions that do not match
@@ -93,13 +94,14 @@ func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// complete registers completions for the flags of cmd and of its subcommands. It passes each
-// completion function of a flag or of arguments through offering, which drops unsafe words.
+// complete registers completions for the flags of cmd and of its subcommands. It wraps each
+// completion function with the function offering, which drops words that are unsafe in a
+// shell.
 func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // fails if the command has no --key; this is no error
+	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // returns an error if the command has no flag --key: ignore the error
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
 		"attr":       {"key=", "sort=", "ttl="},
@@ -111,7 +113,7 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // fails if the command does not have the flag; this is no error
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // returns an error if the command does not have the flag: ignore the error
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

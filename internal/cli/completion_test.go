@@ -81,8 +81,8 @@ func TestCompletionScriptHasGuardBeforeEval(t *testing.T) {
 	}
 }
 
-// The original script of the library cobra for fish removes the quotes of all words before
-// the last one, and then evaluates the words.
+// Cobra's own script for fish removes the quotes from all words before the last word, and
+// then evaluates the words. leasehold's script must quote these words again.
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	lab.OK(t, Completion(tree(), "fish", &script))

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
+func TestMessagesContainNoFixedPluralAfterNumber(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	rooms, _ := filepath.Glob("*/*.go") // Glob fails only for an invalid pattern
 	commands, _ := filepath.Glob("commands/*/*.go")
@@ -20,7 +20,7 @@ func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
 		t.Fatal(err)
 	}
 	plural := regexp.MustCompile(`"[^"]*%(\[\d\])?d [a-z]+s\b[^"]*"`)
-	always := []string{ // ends of messages whose number is a limit or is never 1, so the plural is right
+	always := []string{ // endings of messages in which the number is a limit or is never 1, so that the plural is right
 		`"-p %d: use 1 to %d permits"`, `"all %d permits of %s are held"`, ` at most %d bytes"`, `"%d bytes"`, `"%d bytes (see --data)"`, `" and %d holders"`,
 		`"hand-over among %d clients"`,
 	}

@@ -34,9 +34,9 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// As soon as CMD runs, it moves a new access key into the credentials file. CMD ends once a
-// renewal of the lock has been signed with that key.
-func TestRunReloadsCredentialsIfServerRejectsThem(t *testing.T) {
+// CMD first replaces the credentials file by a file with a new access key. CMD then runs
+// until a renewal of the lock has been signed with the new key.
+func TestRunReloadsCredentialsThatServerRejects(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
 		t.Run(code, func(t *testing.T) {
@@ -62,7 +62,8 @@ func TestRunReloadsCredentialsIfServerRejectsThem(t *testing.T) {
 }
 
 // throughProxy returns the environment of a command that reaches the server through an HTTP
-// proxy. The server's host name is not a local one, so the command needs credentials.
+// proxy. The server's host name is not a name of this machine, so the command needs
+// credentials.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)
@@ -118,7 +119,7 @@ func TestRunWaitsUntilCredentialSourceAnswers(t *testing.T) {
 	}
 }
 
-func TestRunFailsAtOnceWithoutCredentials(t *testing.T) {
+func TestRunFailsImmediatelyWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
@@ -145,7 +146,7 @@ func TestRunReportsUnreachableCredentialSource(t *testing.T) {
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
 	// The SDK requests credentials up to three times, with random pauses. So leasehold may
 	// report the trouble during the first of these requests or later, and may end before or
-	// after the last one. The patterns accept each case.
+	// after the last request. The patterns accept all of these cases.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Three hosts have the same crontab line and separate home directories. In the first night,
-// leasehold is killed on host a while its CMD runs. In the next night, exactly one host
-// must run CMD.
+// Three hosts have the same crontab line and separate home directories. On the first night,
+// leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must
+// run CMD.
 func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -77,10 +77,10 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 	}
 }
 
-// With -w 2s, a run waits 2 s for a live holder, which is less than the lease of 3 s. Once
-// the holder appears dead, the next run observes it for a whole lease, which is longer than
-// -w, and then takes over.
-func TestRunTakesOverDespiteShortWaitOnAnyBackend(t *testing.T) {
+// With -w 2s, a run waits for a live holder for at most 2 s, which is less than the lease
+// of 3 s. If the holder appears dead, the run observes the holder for the whole length of
+// the lease, although that is longer than -w, and then takes over the lock.
+func TestRunTakesOverLockDespiteShortWaitOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second
@@ -102,7 +102,8 @@ func TestRunTakesOverDespiteShortWaitOnAnyBackend(t *testing.T) {
 	})
 }
 
-// cron mails all output of a crontab line.
+// cron mails all output of a crontab line, so the line must print nothing unless the job
+// fails.
 func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	var settings []string
@@ -137,8 +138,8 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	mails("another host runs the job after a failure", "^$", 0, "true")
 }
 
-// crontabLines returns the commands of the crontab lines in docs/cron.md that have the given
-// schedule. It returns each command as cron passes it to the shell: with % instead of \%
+// crontabLines returns the commands of the crontab lines in docs/cron.md that have the
+// given schedule. The commands are as cron passes them to the shell: with % instead of \%
 // (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
@@ -156,7 +157,7 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 }
 
 // Two runs of one crontab line may overlap. The second run must print nothing, because cron
-// mails the output of a line whatever its exit code is.
+// mails any output of a line, even if the exit code is 0.
 func TestCrontabLineSendsNoMailIfRunsOverlap(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
@@ -196,8 +197,9 @@ func TestCrontabLineSendsNoMailIfRunsOverlap(t *testing.T) {
 	}
 }
 
-// This crontab line runs at minute 30 of each hour of local time. In the night when the
-// clocks go back, half past two comes twice.
+// This crontab line runs at minute 30 of each hour of local time. On the night when the
+// clocks go back, half past two comes twice. The job must run at only one of these two
+// times.
 func TestCrontabJobRunsOnceInRepeatedHour(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")

@@ -23,8 +23,8 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			// These three layouts cover the three kinds of table keys: no sort key, a
-			// string as sort key, and a number as sort key.
+			// The layouts that are not skipped cover the three kinds of table keys: no sort
+			// key, a string as sort key, and a number as sort key.
 			continue
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -70,14 +70,14 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 			asked.ends(0)
 			asked.shows(`removed the record of "it's bad"`)
 			says(1, "no such record", "break", "it's bad")
-			says(0, "", "get", "job", "--held") // the record of the key job was not changed
+			says(0, "", "get", "job", "--held") // the record of the key "job" was not changed
 		})
 	}
 }
 
 // The error message suggests a command. Without the flags --table and --layout, that
 // command would use the table in LEASEHOLD_TABLE, which is a different table here.
-func TestSuggestedBreakCommandNamesTableAndLayout(t *testing.T) {
+func TestSuggestedBreakCommandContainsTableAndLayout(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{"key": s("damaged")})
@@ -92,18 +92,18 @@ func TestSuggestedBreakCommandNamesTableAndLayout(t *testing.T) {
 }
 
 // troubled starts a server, and returns the path of a file that the test's CMD creates just
-// before it ends. Once the file exists, the server answers every request with the given
-// error code for the duration d.
+// before CMD ends. From then on, the server answers every request with the given error
+// code, until the time d has passed.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
-	return newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool {
+	return newFaulty(t, table.Spec{}, faultIf(func(string, *http.Request) bool {
 		info, err := os.Stat(ended)
 		return err == nil && time.Since(info.ModTime()) < d
 	}, refusing(code))), ended
 }
 
-func TestRunRetriesReleaseUntilItSucceeds(t *testing.T) {
+func TestRunRetriesFailedReleaseUntilSuccess(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ args, after []string }{
 		"done mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
@@ -134,7 +134,7 @@ func TestRunExitsWith123IfDoneMarkCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestSignalEndsRetriesOfFailedRelease(t *testing.T) {
+func TestSIGINTStopsRetriesOfFailedRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string

@@ -26,8 +26,8 @@ type fence struct {
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// documents returns the documents that match one of the patterns. It returns a map from the
-// path of each document, relative to the module's root, to the document's text.
+// documents returns the texts of the documents that match one of the patterns. The keys of
+// the map are the paths of the documents, relative to the module's root.
 func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -81,18 +81,19 @@ const (
 // An exception is a rule for shell blocks that the test cannot run as printed. It contains
 // the changes to make before the run, or the reason why the test skips the block.
 type exception struct {
-	path, has string   // path of the document, and a text that occurs only in this block; if has is empty, the rule is for all blocks of the document
-	why       string   // reason to skip the block; empty if the test runs it
-	in        place    // environment in which the block runs
-	instead   []string // pairs of texts; the second replaces the first in the block
-	then      string   // shell lines that the test adds after the block
+	path    string   // path of the document
+	has     string   // a text that occurs only in this block; if the text is empty, the rule is for all blocks of the document
+	why     string   // reason to skip the block; empty if the test runs the block
+	in      place    // environment in which the block runs
+	instead []string // pairs of texts: in the block, the test replaces the first text of a pair by the second text
+	then    string   // shell lines that the test adds after the block
 }
 
 // ofProof is the reason to skip the blocks that run tests of the module proof.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
-// exceptions contains the rules for the shell blocks that cannot run as printed with a new
-// table. The test runs all other blocks as printed.
+// exceptions contains the rules for the shell blocks that cannot run as printed. The test
+// runs all other blocks as printed, with a new table.
 var exceptions = []exception{
 	{path: "README.md", has: "go install ", why: "it downloads a release"},
 	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
@@ -132,8 +133,8 @@ var exceptions = []exception{
 // the store for all users of the machine.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
-// treated returns the exception for the block, and the script that the test runs for the
-// block.
+// treated returns the exception for the block f, and the script that the test runs for the
+// block. If there is no exception, the script is the block itself.
 func (f fence) treated(t *testing.T) (exception, string) {
 	t.Helper()
 	var found []exception
@@ -156,8 +157,8 @@ func (f fence) treated(t *testing.T) (exception, string) {
 	return found[0], strings.NewReplacer(found[0].instead...).Replace(f.text) + found[0].then
 }
 
-// programs lists the programs that shell blocks of the guides run as CMD. The test creates
-// them.
+// programs lists the programs that shell blocks of the guides run as CMD. The function
+// aReader creates these programs.
 var programs = []string{"report.sh", "deploy.sh", "sync.sh", "index.sh", "thumbnails.sh", "hourly.sh", "test.sh"}
 
 // serves is a script that starts a server command, waits until the command has printed its
@@ -170,7 +171,8 @@ kill $pid; wait $pid
 `
 
 // aReader prepares the working directory of a reader who types the commands of the guides.
-// It contains the programs that these commands call, and PATH in env leads to them.
+// The directory contains the programs that these commands call, and PATH in env contains
+// the directory.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -190,15 +192,17 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// goCaches returns the variables GOCACHE and GOMODCACHE of this process. With them, the
-// command go reuses builds and downloads although the test sets another HOME.
+// goCaches returns the variables GOCACHE and GOMODCACHE of this process. With these
+// variables, the go command reuses builds and downloads although the test sets another
+// HOME.
 func goCaches(t *testing.T) []string {
 	t.Helper()
 	paths := strings.Fields(string(lab.Must(exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output())(t)))
 	return []string{"GOCACHE=" + paths[0], "GOMODCACHE=" + paths[1]}
 }
 
-// reads runs a script in the directory and environment of a reader of the guides.
+// reads runs a script in the directory and environment of a reader of the guides. The
+// script must succeed.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
@@ -240,7 +244,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEveryExceptionMatchesShellBlock(t *testing.T) {
+func TestEveryExceptionAppliesToShellBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {
@@ -287,8 +291,8 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the test uses this repository instead of a clone
 	goes := lab.Must(exec.LookPath("go"))(t)
-	// PATH must lead to the leasehold that the document installs with go install. It must
-	// not lead to the leasehold of this test.
+	// The script must run the leasehold that the document installs with go install. So this
+	// PATH does not contain the directory of the leasehold of this test.
 	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -376,7 +380,7 @@ func TestCrontabLinesInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestREADMECommandsWorkDespiteBadAWSSettings(t *testing.T) {
+func TestREADMECommandsSucceedDespiteBadAWSSettings(t *testing.T) {
 	t.Parallel()
 	readme := lab.Must(os.ReadFile("../../README.md"))(t)
 	caches := goCaches(t)
@@ -414,8 +418,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. It replaces each variable and placeholder by the number 1: all flags accept it,
-// except those with a fixed list of values.
+// comment. It replaces each variable and placeholder by the number 1: all flags accept 1,
+// except flags with a fixed list of values.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {
@@ -433,7 +437,7 @@ func arguments(line string) []string {
 
 func TestCommandLinesInDocumentsUseExistingFlags(t *testing.T) {
 	t.Parallel()
-	var lines [][2]string // pairs: the position of a command line in the documents, and its text
+	var lines [][2]string // pairs: the position of a command line in the documents, and the command line
 	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")
 	for _, f := range fences(texts) {
 		for _, m := range inABlock.FindAllStringSubmatch(f.text, -1) {

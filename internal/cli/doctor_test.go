@@ -32,8 +32,9 @@ type line struct {
 	Values                 map[string]any
 }
 
-// doctor runs leasehold doctor against the server, and checks its exit code and that doctor
-// has left no record in the table. It returns the output lines by the name of their check.
+// doctor runs leasehold doctor against the server. It checks the exit code, and that
+// leasehold doctor has left no record in the table. It returns the lines of the output. The
+// keys of the map are the names of the checks.
 func (f *faulty) doctor(code int, args ...string) map[string]line {
 	f.t.Helper()
 	lines := doctor(f.t, f.env, code, args...)
@@ -64,12 +65,12 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 	return lines
 }
 
-// is fails the test unless doctor printed a line for the given check that has the given
-// state and contains each text in says.
-func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
+// expectLine checks the line that leasehold doctor has printed for the given check. The
+// line must have the given state and contain each of the given texts.
+func expectLine(t *testing.T, lines map[string]line, check, state string, texts ...string) {
 	t.Helper()
 	l := lines[check]
-	for _, text := range says {
+	for _, text := range texts {
 		if !strings.Contains(l.What+": "+l.Do, text) {
 			t.Errorf("%s does not say %q: %+v", check, text, l)
 		}
@@ -88,20 +89,21 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 			f := newFaulty(t, table.Spec{Layout: l}, healthy)
 			lines := f.doctor(0, "--layout", name)
 			for _, check := range strings.Fields("store table rights lock clock credentials") {
-				is(t, lines, check, "ok")
+				expectLine(t, lines, check, "ok")
 			}
-			is(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 20s is renewed every ")
-			is(t, lines, "store", "ok", "table locks in http://127.0.0.1:", "named by LEASEHOLD_TABLE")
-			is(t, lines, "rights", "ok", "all that holding locks needs")
+			expectLine(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 20s is renewed every ")
+			expectLine(t, lines, "store", "ok", "table locks in http://127.0.0.1:", "named by LEASEHOLD_TABLE")
+			expectLine(t, lines, "rights", "ok", "all that holding locks needs")
 			lab.Want(t, "lines", len(lines), 7)
 
-			// A local store must give the same results. Only the check of permissions is
-			// missing, because a local store has no IAM.
+			// A local store must pass the same checks, except the checks that concern AWS:
+			// permissions, clock and credentials. For a local store, leasehold doctor also
+			// checks the file system.
 			env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(t.TempDir(), "locks.db"))
 			succeeds(t, env, "table", "create", "--layout", name)
 			lines = doctor(t, env, 0, "--layout", name)
 			for _, check := range []string{"store", "file system", "table", "lock", "round trip"} {
-				is(t, lines, check, "ok")
+				expectLine(t, lines, check, "ok")
 			}
 			if text := fmt.Sprint(lines); len(lines) != 5 || strings.Contains(text, "dynamodb:") || strings.Contains(text, "DynamoDB") {
 				t.Errorf("lines: %v", lines)
@@ -113,16 +115,16 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	}
 }
 
-// describes returns a fault for replies to DescribeTable. In each reply, it replaces the
-// first occurrence of the first text by the second text.
-func describes(from, to string) fault {
+// describes returns a fault that changes each reply to DescribeTable: it replaces the first
+// occurrence of oldText by newText.
+func describes(oldText, newText string) fault {
 	described := func(op string, _ *http.Request) bool { return op == "DescribeTable" }
-	return when(described, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	return faultIf(described, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		recorded := httptest.NewRecorder()
 		next.ServeHTTP(recorded, r)
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		w.WriteHeader(recorded.Code)
-		_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), from, to, 1))
+		_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), oldText, newText, 1))
 	})
 }
 
@@ -196,7 +198,7 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 			f.env = append(f.env, c.env...)
 			lines := f.doctor(c.code, c.args...)
 			for _, s := range c.says {
-				is(t, lines, s.check, s.state, s.text)
+				expectLine(t, lines, s.check, s.state, s.text)
 			}
 		})
 	}
@@ -214,8 +216,8 @@ func TestDoctorReusesConnections(t *testing.T) {
 	f.doctor(0)
 	connections := 0
 	from.Range(func(any, any) bool { connections++; return true })
-	// Allow five connections. On a busy machine, the HTTP transport opens another connection
-	// if the previous request has not yet returned its connection.
+	// Allow five connections. On a busy machine, the HTTP transport opens another
+	// connection if the connection of the previous request is not yet idle.
 	if n := requests.Load(); connections > 5 || n < 100 {
 		t.Errorf("%d connections for %d requests", connections, n)
 	}
@@ -223,31 +225,31 @@ func TestDoctorReusesConnections(t *testing.T) {
 
 func TestDoctorUsesOnlyKeysWithGivenPrefix(t *testing.T) {
 	t.Parallel()
-	f := newFaulty(t, table.Spec{}, when(func(op string, r *http.Request) bool {
+	f := newFaulty(t, table.Spec{}, faultIf(func(op string, r *http.Request) bool {
 		body := bodyOf(r)
 		return !strings.HasPrefix(op, "Describe") && !bytes.Contains(body, []byte(`"svc/`))
 	}, refusing("AccessDeniedException")))
-	is(t, f.doctor(1), "rights", "fatal", "denied: dynamodb:GetItem")
-	is(t, f.doctor(0, "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
+	expectLine(t, f.doctor(1), "rights", "fatal", "denied: dynamodb:GetItem")
+	expectLine(t, f.doctor(0, "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
 }
 
 func TestDoctorRetriesThrottledRequests(t *testing.T) {
 	t.Parallel()
 	var seen sync.Map
-	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool {
+	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool {
 		_, again := seen.LoadOrStore(op, true)
 		return !again
 	}, refusing("ProvisionedThroughputExceededException")))
 	lines := f.doctor(0)
-	is(t, lines, "table", "ok", "fits layout native")
-	is(t, lines, "rights", "ok", "all that holding locks needs")
+	expectLine(t, lines, "table", "ok", "fits layout native")
+	expectLine(t, lines, "rights", "ok", "all that holding locks needs")
 }
 
-func TestDoctorEndsIfNoServerAnswers(t *testing.T) {
+func TestDoctorReportsUnreachableServer(t *testing.T) {
 	t.Parallel()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+noServer)
 	lines := doctor(t, env, 2)
-	is(t, lines, "table", "fatal", "no connection to "+noServer, "check the network, the region and the endpoint")
+	expectLine(t, lines, "table", "fatal", "no connection to "+noServer, "check the network, the region and the endpoint")
 	lab.Want(t, "lines", len(lines), 2)
 }
 
@@ -257,7 +259,7 @@ func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('}') // read the whole request, because a reply before its end would cause another error
+			_, _ = bufio.NewReader(conn).ReadString('}') // read the whole request, because a reply before the end of the request would cause another error
 			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
 			_ = conn.Close()
 		}
@@ -271,7 +273,7 @@ func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	for name, url := range endpoints {
 		env := append(bare(t.TempDir()), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1")
 		t.Run(name, func(t *testing.T) {
-			is(t, doctor(t, env, 2, "--table", "locks", "--endpoint-url", url), "table", "fatal", "the answer is not DynamoDB's: check proxies and the endpoint")
+			expectLine(t, doctor(t, env, 2, "--table", "locks", "--endpoint-url", url), "table", "fatal", "the answer is not DynamoDB's: check proxies and the endpoint")
 		})
 	}
 }
@@ -295,12 +297,12 @@ func TestDoctorReportsExpiryOfCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.env = append(env, c.set...)
-			is(t, f.doctor(0), "credentials", "ok", c.says)
+			expectLine(t, f.doctor(0), "credentials", "ok", c.says)
 		})
 	}
 }
 
-func TestDoctorDeletesItsTestKeyAfterCtrlC(t *testing.T) {
+func TestInterruptedDoctorDeletesTestKey(t *testing.T) {
 	t.Parallel()
 	var held atomic.Bool
 	stopped := make(chan struct{})
@@ -326,5 +328,5 @@ func TestDoctorReportsLockedStoreFile(t *testing.T) {
 	t.Parallel()
 	dir, file, _ := busyFile(t)
 	lines := doctor(t, append(bare(dir), "LEASEHOLD_FILE="+file), 2)
-	is(t, lines, "store", "fatal", " was busy for 10s: another process keeps it locked", "fuser(1) names it")
+	expectLine(t, lines, "store", "fatal", " was busy for 10s: another process keeps it locked", "fuser(1) names it")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// When elect loses the lock, its term as leader ends, and it stops CMD. When it acquires
-// the lock again, its next term begins, and it starts CMD again.
+// When elect loses the lock, it stops CMD: its term as leader is over. When elect acquires
+// the lock again, its next term begins, and elect starts CMD again.
 func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -42,9 +42,9 @@ func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 	}
 }
 
-// After a signal to end, elect must not start CMD again. That holds even if CMD ignores the
-// signal and elect then loses the lock.
-func TestElectStartsNoCMDAfterSignalOnAnyBackend(t *testing.T) {
+// A signal has told elect to end. From then on, elect must not start CMD again, even if CMD
+// ignores the signal and elect then loses the lock.
+func TestElectRestartsNoCMDAfterSIGTERMOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -57,7 +57,7 @@ func TestElectStartsNoCMDAfterSignalOnAnyBackend(t *testing.T) {
 	lab.Want(t, "the term of CMD", fileNumber(t, filepath.Join(dir, "terms")), first)
 }
 
-func TestElectWatchPrintsNewLeaderOnAnyBackend(t *testing.T) {
+func TestElectWatchFlagPrintsNewLeaderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
@@ -70,15 +70,15 @@ func TestElectWatchPrintsNewLeaderOnAnyBackend(t *testing.T) {
 	s.ends(128 + int(syscall.SIGINT))
 }
 
-// The test kills ten leaders in a row. After each, another process must be elected with a
-// higher term, and two CMDs must never run at the same time.
-func TestElectNeverRunsTwoCMDsAtOnceOnAnyBackend(t *testing.T) {
+// The test kills ten leaders in a row. After each death, another process must be elected
+// with a higher fencing token, and two CMDs must never run at the same time.
+func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
 	const candidates, deaths = 3, 10
-	// CMD writes its process id to the file leads. The CMD of the next leader reads it
-	// there. If the process with that id still runs, two CMDs run at the same time, and the
+	// CMD writes its process id to the file "leads". The CMD of the next leader reads that
+	// id. If the process with the id still runs, two CMDs run at the same time, and the
 	// test fails.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
@@ -132,7 +132,7 @@ func TestElectNeverRunsTwoCMDsAtOnceOnAnyBackend(t *testing.T) {
 		}
 		delete(running, pid)
 		leader.kill()
-		begin() // the test restarts the killed process, as an init system would
+		begin() // starts a new process in place of the killed process, as an init system would
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))
 	if b, err := os.ReadFile(filepath.Join(dir, "overlaps")); err == nil {
@@ -141,8 +141,8 @@ func TestElectNeverRunsTwoCMDsAtOnceOnAnyBackend(t *testing.T) {
 }
 
 // After the request to step down, the CMD of the first leader continues for longer than the
-// grace period. leasehold must wait for CMD instead of killing it. If leasehold killed CMD,
-// the last line that CMD writes would be lost.
+// grace period. leasehold must wait for CMD instead of killing CMD: otherwise the last line
+// that CMD writes would be lost.
 func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -178,7 +178,8 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 }
 
 // CMD has ended, but leasehold holds the key until the processes that CMD left running have
-// ended. A request to step down stops only these processes.
+// ended. A request to step down then stops only these processes, so the exit code of CMD
+// still counts.
 func TestStepDownKeepsExitCodeOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -30,7 +30,7 @@ import (
 )
 
 // twoRegions imitates the AWS Regions us-east-1 and us-east-2 behind an HTTPS proxy. Both
-// serve one table of one localdynamo engine, like replicas of a global table.
+// Regions serve one table of one localdynamo engine, like replicas of a global table.
 type twoRegions struct {
 	env    []string
 	isDark [2]atomic.Bool  // true while the Region answers every request with HTTP 503
@@ -45,7 +45,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	names := []string{"us-east-1", "us-east-2"}
 	certificate := certificateOf(t, names)
-	at := map[string]string{} // maps the host and port of a Region to the address of its server
+	at := map[string]string{} // maps the host and port of each Region's endpoint to the address of the server that imitates the Region
 	for i, name := range names {
 		region := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
@@ -77,7 +77,8 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	return w
 }
 
-// join tunnels the connection of a client of the proxy to the given address.
+// join connects a client of the proxy to the server at the given address, and copies the
+// bytes in both directions.
 func join(rw http.ResponseWriter, address string) {
 	server, err := (&net.Dialer{}).Dial("tcp", address)
 	if err != nil {
@@ -110,14 +111,14 @@ func certificateOf(t *testing.T, regions []string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}
 }
 
-// leasehold starts the command with us-east-1 as its Region and us-east-2 in
+// leasehold starts the command with us-east-1 in LEASEHOLD_REGION and us-east-2 in
 // LEASEHOLD_FAILOVER.
 func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
 	t.Helper()
 	return start(t, t.TempDir(), append(slices.Clip(w.env), "LEASEHOLD_FAILOVER=us-east-2"), args...)
 }
 
-// holds starts leasehold run and waits until it holds the key k.
+// holds starts leasehold run on the key "k" and waits until CMD runs.
 func (w *twoRegions) holds(t *testing.T) *process {
 	t.Helper()
 	p := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
@@ -125,7 +126,7 @@ func (w *twoRegions) holds(t *testing.T) *process {
 	return p
 }
 
-func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
+func TestFailoverKeepsLockDuringOutageOfRegion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		flags []string
@@ -164,7 +165,7 @@ func TestFailoverNeedsStronglyConsistentTable(t *testing.T) {
 	holder.said("no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
 }
 
-func TestBreakPrintsCommandWithFailoverFlag(t *testing.T) {
+func TestBreakSuggestsCommandWithFailoverFlag(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.holds(t)
@@ -201,11 +202,11 @@ func TestCommandsFailOverIfRegionFails(t *testing.T) {
 func TestTableCreateRejectsFailoverForNewTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	w.leasehold(t, "table", "create").ends(0) // succeeds: the table locks already exists
+	w.leasehold(t, "table", "create").ends(0) // succeeds, because the table "locks" already exists
 	p := w.leasehold(t, "table", "create", "--table", "others")
 	p.ends(2)
 	p.said("table create makes no table in several Regions: see docs/regions.md, or leave out LEASEHOLD_FAILOVER")
-	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table others was not created
+	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table "others" was not created
 }
 
 func TestListAndGetPrintRegionThatAnswered(t *testing.T) {
@@ -264,8 +265,8 @@ func terms(file string) int {
 }
 
 // After an outage, the record still shows elect's own grant of its previous term. elect
-// must not wait for that grant to expire, although it waits for grants of other holders.
-func TestElectDoesNotWaitForItselfAfterOutage(t *testing.T) {
+// must not wait for that grant to expire, as it would wait for the grant of another holder.
+func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,
@@ -280,7 +281,7 @@ func TestElectDoesNotWaitForItselfAfterOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var isDown atomic.Bool
-			f := newFaulty(t, table.Spec{}, while(&isDown, down))
+			f := newFaulty(t, table.Spec{}, faultWhile(&isDown, down))
 			dir := t.TempDir()
 			began := filepath.Join(dir, "began")
 			p := start(t, dir, owned(f.env, "me"), "elect", "-l", "4s", "self", "--", "sh", "-c", "echo >>began; exec sleep 300")
@@ -306,7 +307,7 @@ func TestElectDoesNotWaitForItselfAfterOutage(t *testing.T) {
 
 // While a command waits for a held key, the server rejects all requests for a short time.
 // The command must continue to wait.
-func TestWaitForKeyContinuesAfterRejectedRequests(t *testing.T) {
+func TestWaitingCommandSurvivesRejectedRequests(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": refusing("ExpiredTokenException"), "UnrecognizedClientException": refusing("UnrecognizedClientException"),
@@ -317,7 +318,7 @@ func TestWaitForKeyContinuesAfterRejectedRequests(t *testing.T) {
 				t.Parallel()
 				var refuses atomic.Bool
 				var refused atomic.Int32
-				f := newFaulty(t, table.Spec{}, while(&refuses, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+				f := newFaulty(t, table.Spec{}, faultWhile(&refuses, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 					refusal(op, w, r, next)
 					refused.Add(1)
 				}))

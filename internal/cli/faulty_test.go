@@ -30,7 +30,7 @@ import (
 
 // faulty is an HTTP server that imitates a faulty DynamoDB. It passes each request to a
 // function of type fault. That function answers the request itself, or passes it on to a
-// localdynamo engine, which has a table named locks.
+// localdynamo engine, which has a table named "locks".
 type faulty struct {
 	t      *testing.T
 	engine *localdynamo.Engine
@@ -62,8 +62,8 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	return f
 }
 
-// noServer is an address without a listener. Its port is fixed. If the test took a free
-// port and released it, the port could be assigned to another test's server.
+// noServer is an address without a listener. The port is fixed. If a test reserved a free
+// port and released the port again, another test's server could get the same port.
 const noServer = "http://127.0.0.1:1"
 
 // served starts a server that denies the given operations and has no other fault. It
@@ -74,14 +74,14 @@ func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) 
 	return f.db, f.env
 }
 
-// putItem stores an item in the table named locks.
+// putItem stores an item in the table named "locks".
 func putItem(t *testing.T, db *dynamodb.Client, item map[string]types.AttributeValue) {
 	t.Helper()
 	lab.Must(db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 }
 
-// sharedLock returns a client of the table named locks, and a lock on the key job that the
-// client holds under a shared lease.
+// sharedLock returns a client of the table named "locks", and a lock on the key "job" that
+// the client holds under a shared lease.
 func sharedLock(t *testing.T, db *dynamodb.Client) (*leasehold.Client, *leasehold.Lock) {
 	t.Helper()
 	locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true}))(t)
@@ -89,7 +89,7 @@ func sharedLock(t *testing.T, db *dynamodb.Client) (*leasehold.Client, *leasehol
 	return locks, lab.Must(locks.Acquire(t.Context(), "job"))(t)
 }
 
-// empty fails the test if the table has any record.
+// empty checks that the table contains no record.
 func (f *faulty) empty() {
 	f.t.Helper()
 	out, err := f.db.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
@@ -102,17 +102,17 @@ func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r)
 }
 
-// unavailable is a fault that answers every request as DynamoDB answers while it is down
-// (HTTP 503).
+// unavailable is a fault that answers every request as DynamoDB does during an outage (HTTP
+// 503).
 func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// when returns a fault that applies f to each request that fulfils the given condition. The
+// faultIf returns a fault that applies f to each request that meets the condition. The
 // engine answers all other requests.
-func when(is func(op string, r *http.Request) bool, f fault) fault {
+func faultIf(condition func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if is(op, r) {
+		if condition(op, r) {
 			f(op, w, r, next)
 			return
 		}
@@ -120,9 +120,10 @@ func when(is func(op string, r *http.Request) bool, f fault) fault {
 	}
 }
 
-// while returns a fault that applies f to each request that comes while on is true.
-func while(on *atomic.Bool, f fault) fault {
-	return when(func(string, *http.Request) bool { return on.Load() }, f)
+// faultWhile returns a fault that applies f to each request that arrives while the flag
+// isOn is true.
+func faultWhile(isOn *atomic.Bool, f fault) fault {
+	return faultIf(func(string, *http.Request) bool { return isOn.Load() }, f)
 }
 
 // refusing returns a fault that answers every request with the DynamoDB error of the given
@@ -134,10 +135,10 @@ func refusing(code string) fault {
 }
 
 // denies returns a fault that answers the given operations with the AccessDeniedException
-// of IAM. The prefix of its error type differs from the prefix that the function refuse
-// uses for DynamoDB's own errors.
+// of IAM. The type of this error has another prefix than the errors of the function refuse,
+// which are DynamoDB's own errors.
 func denies(denied ...string) fault {
-	return when(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
+	return faultIf(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: x is not authorized to perform: dynamodb:%s"}`, op)
@@ -159,21 +160,22 @@ func bodyOf(r *http.Request) []byte {
 }
 
 // liar is a server that passes the first requests to a localdynamo engine, and answers all
-// later ones with a hostile reply (lie).
+// later requests with a hostile reply.
 type liar struct {
 	engine http.Handler
 
 	mu    sync.Mutex
-	lie   http.HandlerFunc // answer to later requests; nil if the server never lies
-	after int              // number of requests that the engine answers before the server lies
+	lie   http.HandlerFunc // writes the hostile reply; nil if the engine answers all requests
+	after int              // number of requests that the engine still answers before the first hostile reply
 }
 
-// says lets the engine answer the next requests, as many as after. All later requests get
-// the hostile reply lie. If lie is nil, the engine answers them as well.
-func (l *liar) says(lie http.HandlerFunc, after int) {
+// says sets the replies of the server: first the engine answers the given number of
+// requests, and then the function lie answers all later requests. If lie is nil, the engine
+// answers all requests.
+func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lie, l.after = lie, after
+	l.lie, l.after = lie, number
 }
 
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +194,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // refusals returns error replies after which a client does not retry its request. Together
-// they contain the given text in every part of an error reply that can contain free text.
+// these replies contain the given text in every part of an error reply that can contain
+// free text.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)
@@ -222,7 +225,7 @@ func refusals(text string) []http.HandlerFunc {
 }
 
 // lies returns replies that a malicious server, or a server other than DynamoDB, might
-// send. The given text is in each part of a reply that a client may quote.
+// send. The given text is in each part of a reply that a client may print.
 func lies(text string) map[string]http.HandlerFunc {
 	const dynamoDBs = "application/x-amz-json-1.0"
 	write := func(contentType string, body func(op string) string) http.HandlerFunc {
@@ -278,8 +281,8 @@ func lies(text string) map[string]http.HandlerFunc {
 	}
 }
 
-// fetch is a program that replaces curl: it prints the body of the response from a URL, and
-// fails if the status is not 200.
+// fetch is the main function of a program that replaces curl. The program prints the body
+// of the response from a URL, and fails if the status is not 200.
 func fetch() {
 	resp, err := http.Get(os.Args[1])
 	if err != nil {
@@ -295,8 +298,9 @@ func fetch() {
 
 var filtered = regexp.MustCompile(`\.(\w+)`)
 
-// fields is a program that replaces jq -r. It fails unless its input is a sequence of JSON
-// objects, and each field in the jq filter is a field of one of these objects.
+// fields is the main function of a program that replaces jq -r. The program fails unless
+// its input is a sequence of JSON objects, and each field in the jq filter is a field of at
+// least one of these objects.
 func fields() {
 	missing := map[string]bool{}
 	for _, m := range filtered.FindAllStringSubmatch(os.Args[2], -1) {

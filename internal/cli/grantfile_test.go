@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// With -v, a command logs each request. Here it must print only the error message, because
-// it must send no request.
+// With -v, a command logs each request. Here the command must print only the error message:
+// it must reject the file before it sends a request.
 func TestGrantFileMustBeRegularFileOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"

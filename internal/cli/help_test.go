@@ -23,7 +23,8 @@ import (
 // tree returns a new root command with all its subcommands.
 func tree() *cobra.Command { return newRoot(invocation.New(envOf(nil))) }
 
-// everyCommand calls fn for each command and topic that a user can get help for.
+// everyCommand calls fn with cmd and, recursively, with each subcommand and topic that is
+// not hidden.
 func everyCommand(cmd *cobra.Command, fn func(*cobra.Command)) {
 	if cmd.Hidden {
 		return
@@ -62,7 +63,7 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 				t.Errorf("the help does not list %s", sub.CommandPath())
 			}
 		}
-		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the root command may be longer, because its help lists all commands
+		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the help of the root command may be longer, because that help lists all commands
 			t.Errorf("%s: %d lines of help", cmd.CommandPath(), lines)
 		}
 	})
@@ -112,7 +113,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 			t.Errorf("leasehold --help does not name %s", cmd.Name())
 		}
 	})
-	if cmd, _, err := root.Find([]string{"completion"}); err != nil || cmd == root { // the root command accepts any arguments
+	if cmd, _, err := root.Find([]string{"completion"}); err != nil || cmd == root { // Find returns the root command if the name is unknown
 		t.Errorf("no command completion, %v", err)
 	}
 }
@@ -157,8 +158,8 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 // single quotes.
 var typedWord = regexp.MustCompile(`'[^']*'|\S+`)
 
-// Each block of testdata/usage.txt contains a command line, and below it a part of the
-// error that it causes.
+// Each block of testdata/usage.txt contains a command line and, on the next line, a part of
+// the error message that this command line must cause.
 func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

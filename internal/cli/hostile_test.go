@@ -34,8 +34,8 @@ import (
 // direction of text, and invisible characters.
 const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
 
-// freeText marks the free fields in rows without hostile text. A field is free if a user or
-// another client of the table can choose its content.
+// freeText is the content of the free fields in rows without hostile text. A field is free
+// if a user or another client of the table can choose the content of the field.
 const freeText = "FREE"
 
 // hostileTables is a server with one table for each layout, and some rows without hostile
@@ -53,7 +53,7 @@ type hostileTables struct {
 func newHostileTables(t testing.TB) *hostileTables {
 	t.Helper()
 	engine := localdynamo.New()
-	_, fuzzes := t.(*testing.F) // fuzz targets run after all tests, so no other test runs beside one
+	_, fuzzes := t.(*testing.F) // fuzz targets run after all tests, so no other test runs at the same time as a fuzz target
 	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}, alone: fuzzes}
 	server := httptest.NewServer(h.liar)
 	t.Cleanup(func() {
@@ -109,34 +109,35 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a copy of v with the hostile text in each string that contains freeText. If
-// all is true, the text is in each string, number and map instead.
-func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
+// spoilt returns a copy of v with the hostile text in each string and binary value that
+// contains freeText. If everywhere is true, the text is in each string, binary value,
+// number and map instead.
+func spoilt(v types.AttributeValue, everywhere bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
-		if all || strings.Contains(v.Value, freeText) {
+		if everywhere || strings.Contains(v.Value, freeText) {
 			return &types.AttributeValueMemberS{Value: strings.ReplaceAll(v.Value, freeText, "") + text}
 		}
 	case *types.AttributeValueMemberB:
-		if all || bytes.Contains(v.Value, []byte(freeText)) {
+		if everywhere || bytes.Contains(v.Value, []byte(freeText)) {
 			return &types.AttributeValueMemberB{Value: []byte(text)}
 		}
 	case *types.AttributeValueMemberN:
-		if all {
+		if everywhere {
 			return &types.AttributeValueMemberS{Value: text}
 		}
 	case *types.AttributeValueMemberL:
 		out := &types.AttributeValueMemberL{}
 		for _, e := range v.Value {
-			out.Value = append(out.Value, spoilt(e, all, text))
+			out.Value = append(out.Value, spoilt(e, everywhere, text))
 		}
 		return out
 	case *types.AttributeValueMemberM:
 		out := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 		for name, e := range v.Value {
-			out.Value[name] = spoilt(e, all, text)
+			out.Value[name] = spoilt(e, everywhere, text)
 		}
-		if all && text != "" {
+		if everywhere && text != "" {
 			out.Value[text] = &types.AttributeValueMemberS{Value: text}
 		}
 		return out
@@ -144,7 +145,7 @@ func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue 
 	return v
 }
 
-// withFree returns a copy of the row in which text replaces freeText.
+// withFree returns a copy of the row with the given text in place of freeText.
 func withFree(row map[string]types.AttributeValue, text string) map[string]types.AttributeValue {
 	free := map[string]types.AttributeValue{}
 	for name, v := range row {
@@ -153,8 +154,9 @@ func withFree(row map[string]types.AttributeValue, text string) map[string]types
 	return free
 }
 
-// spoiltRows returns several hostile rows for each benign row of the layout. In the first of
-// them, all free fields contain text. In each of the others, one attribute contains text.
+// spoiltRows returns several hostile rows for each benign row of the layout. In the first
+// of these rows, all free fields contain the text. In each of the other rows, a single
+// attribute contains the text.
 func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
 	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
 	var out []map[string]types.AttributeValue
@@ -172,7 +174,8 @@ func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]ty
 	return out
 }
 
-// put makes row the only row of the table. It returns false if the server rejects the row.
+// put deletes all rows of the table, and then stores the given row. It returns false if the
+// server rejects the row.
 func (h *hostileTables) put(t testing.TB, table string, row map[string]types.AttributeValue) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -201,15 +204,17 @@ func (h *hostileTables) keySchema(t testing.TB, table string) []types.KeySchemaE
 	return lab.Must(h.db.DescribeTable(context.Background(), in))(t).Table.KeySchema
 }
 
-// main runs a command line in this process and returns its exit code.
+// main runs a command line like the method execute, with the line "n" as standard input,
+// and returns the exit code.
 func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
-	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
+	return h.execute(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command line in this process. Only leasehold run gets a new process, unless
-// h.alone is true. In this process, leasehold run would kill the child processes of other
-// tests: it would mistake them for processes that its CMD has left running.
-func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+// execute runs a command line in this process. Only leasehold run gets a new process,
+// unless h.alone is true. In this process, leasehold run would kill the child processes of
+// other tests: it would mistake these child processes for processes that CMD has left
+// running.
+func (h *hostileTables) execute(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {
 		leasehold, err := installed()
@@ -283,7 +288,7 @@ func onlyShows(t *testing.T, what string, text []byte) {
 	}
 }
 
-// isJSON fails the test unless lines is a sequence of JSON values.
+// isJSON fails the test unless the lines contain only JSON values.
 func isJSON(t *testing.T, what string, lines []byte) {
 	t.Helper()
 	for d := json.NewDecoder(bytes.NewReader(lines)); ; {

@@ -20,7 +20,7 @@ const speech = "nobody: it is free; run leasehold break k --yes"
 // single quotes.
 var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
 
-// prose returns the given command lines that print sentences rather than JSON.
+// prose returns those of the given command lines that print sentences rather than JSON.
 func prose(commands [][]string) (found [][]string) {
 	for _, args := range commands {
 		if !slices.Contains(args, "--json") && !slices.Contains(args, "--raw") && args[0] != "__complete" {
@@ -37,10 +37,11 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns the rows with hostile text that the server accepts in the layout. It
-// returns every row with the command lines from looksAt. It returns the rows with the text
-// only in free fields once more, with the command lines from changes. The holder of such a
-// row does not appear dead, so no command waits.
+// spoiltFor returns the rows with hostile text that the server accepts in the table of the
+// layout, each with command lines. Every row comes with the command lines from the function
+// looksAt. Rows with hostile text only in free fields come a second time, with the command
+// lines from the function changes. The holder in such a row does not appear dead, so no
+// command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {

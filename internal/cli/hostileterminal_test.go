@@ -199,7 +199,7 @@ func TestHostileRecordCannotControlPseudoTerminal(t *testing.T) {
 // Each command that ends by itself must also end when the server's reply is hostile, and
 // must not let text of the reply control the terminal. Commands retry for ten seconds or
 // more, so the test runs all of them at once.
-func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
+func TestCommandExitsDespiteHostileServerReply(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
 	var underWay sync.Map

@@ -29,14 +29,15 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check returns the differences between the value v and the schema want. at is the path of
-// the value. Unlike a JSON Schema validator, check also reports fields that are not in want.
-func (s published) check(at string, want map[string]any, v any) []string {
+// check returns the differences between a schema and the value v, which is at the given
+// path in the output. Unlike a JSON Schema validator, check also reports fields that are
+// not in the schema.
+func (s published) check(path string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {
-		return s.check(at, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
+		return s.check(path, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
 	}
 	var wrong []string
-	add := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { wrong = append(wrong, path+": "+fmt.Sprintf(format, args...)) }
 	if enum, ok := want["enum"].([]any); ok && !slices.Contains(enum, v) {
 		add("%v is not one of %v", v, enum)
 	}
@@ -65,7 +66,7 @@ func (s published) check(at string, want map[string]any, v any) []string {
 			break
 		}
 		for i, e := range v {
-			wrong = append(wrong, s.check(fmt.Sprintf("%s[%d]", at, i), items, e)...)
+			wrong = append(wrong, s.check(fmt.Sprintf("%s[%d]", path, i), items, e)...)
 		}
 	case map[string]any:
 		if want["type"] != "object" {
@@ -82,7 +83,7 @@ func (s published) check(at string, want map[string]any, v any) []string {
 			field, known := fields[name].(map[string]any)
 			switch {
 			case known:
-				wrong = append(wrong, s.check(at+"."+name, field, e)...)
+				wrong = append(wrong, s.check(path+"."+name, field, e)...)
 			case closed:
 				add("%s is not in the schema", name)
 			}
@@ -222,7 +223,7 @@ func TestClosedStdoutPipeIsNoErrorOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestAcquireReleasesLockIfPrintFailsOnAnyBackend(t *testing.T) {
+func TestAcquireReleasesLockIfOutputFailsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	said, code := withoutReader(t, dir, env, "acquire", "k")
@@ -232,7 +233,7 @@ func TestAcquireReleasesLockIfPrintFailsOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
 
-func TestClosedStderrKeepsExitCodeOnAnyBackend(t *testing.T) {
+func TestClosedStderrDoesNotChangeExitCodeOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	w := readerless(t)

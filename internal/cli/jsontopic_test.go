@@ -46,7 +46,8 @@ func (f schemaField) kind() string {
 	return cmp.Or(f.Encoding, strings.TrimPrefix(f.Ref, "#/$defs/"), f.Type)
 }
 
-// schemaForPeople returns the JSON schema as text for the help. Its lines fit a terminal.
+// schemaForPeople returns the JSON schema as text for the help. The lines of the text fit a
+// terminal of 80 columns.
 func schemaForPeople(t *testing.T) string {
 	t.Helper()
 	const width = 80
@@ -82,7 +83,8 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 	return text
 }
 
-// inOrder calls fn with each field of a JSON object, in the order of the text.
+// inOrder calls fn with each field of a JSON object, in the order in which the fields are
+// written.
 func inOrder(t *testing.T, object json.RawMessage, fn func(name string, value json.RawMessage)) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(object))

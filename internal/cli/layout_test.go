@@ -25,7 +25,7 @@ func n(v int64) types.AttributeValue  { return &types.AttributeValueMemberN{Valu
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
-	damaged string // name of an attribute that every record needs; a test removes it to damage the record
+	damaged string // name of an attribute that every record needs; tests remove the attribute to damage the record
 	version string
 	row     string // expected line of leasehold ls in a pipe, without the key
 	name    string // name of the owner, as messages show it
@@ -69,8 +69,8 @@ func foreigners() []foreign {
 	}}
 }
 
-// holds starts a server. In its table, the process that used the other library holds the
-// key job.
+// holds starts a server whose table contains the record f.item: the process that used the
+// other library holds the key "job".
 func (f foreign) holds(t *testing.T) *faulty {
 	t.Helper()
 	server := newFaulty(t, table.Spec{Layout: f.layout}, healthy)
@@ -135,7 +135,7 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 // renew and release must use the layout in the grant file, even if the settings name the
 // native layout. In the native layout, a renewal would write a lease that dynamolock cannot
 // read, and a release would add an expiry time for DynamoDB's TTL.
-func TestRenewAndReleaseUseLayoutInGrantFile(t *testing.T) {
+func TestRenewAndReleaseUseLayoutFromGrantFile(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRenewAndReleaseUseLayoutInGrantFile(t *testing.T) {
 	}
 }
 
-func TestDemoRunsInOtherLayouts(t *testing.T) {
+func TestDemoSucceedsInNonNativeLayouts(t *testing.T) {
 	t.Parallel()
 	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
 		t.Run(l.Name(), func(t *testing.T) {

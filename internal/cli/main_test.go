@@ -1,6 +1,7 @@
 // The tests run the command in separate processes, as users do. Tests whose names end in
 // OnAnyBackend use a lock table in a local store, which is a file. If
-// LEASEHOLD_TEST_ENDPOINT is set, they use a table on the DynamoDB server with that URL:
+// LEASEHOLD_TEST_ENDPOINT is set, these tests use a table on the DynamoDB server with that
+// URL:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyBackend$'
 package cli_test
@@ -55,9 +56,9 @@ func main(env invocation.Env) {
 }
 
 // fromOS returns the environment of a command on a machine that is not an EC2 instance.
-// TEST_MACHINE_DIR names the directory of the store for all users of the machine. There is
-// such a store only if the test has created the directory. TEST_FILE_SYSTEM sets the type
-// of file system that the command sees.
+// TEST_MACHINE_DIR names the directory of the store for all users of the machine. Unless
+// the test has created that directory, the machine has no such store. TEST_FILE_SYSTEM sets
+// the type of file system that the command sees.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -69,7 +70,7 @@ func fromOS() invocation.Env {
 }
 
 // alone returns an environment in which leasehold cannot find the path of its own program.
-// So it cannot start the gate and the watchdog, which are processes of that program.
+// So leasehold cannot start the gate process and the watchdog, which run the same program.
 func alone() invocation.Env {
 	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
@@ -112,11 +113,11 @@ func manyAtATime() {
 	}
 }
 
-var installedIn string // directory with the program that installed has built; empty before that
+var installedIn string // directory of the program that the function installed has built; empty before the first call of that function
 
-// installed builds the command without the race detector, as users install it, and returns
-// its path. It builds only once. Tests that start the command very often use it: with the
-// race detector, they would take minutes.
+// installed returns the path of a leasehold program without the race detector, which is
+// what users install. The first call builds the program. Tests that start leasehold very
+// often use this program: with the race detector, these tests would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -150,8 +151,8 @@ func bare(dir string) []string {
 	}
 }
 
-// newStoreFile creates the file of a local store and its directory. If the file did not
-// exist, the first command would create it and print a message about that.
+// newStoreFile creates the file of a local store and its directory. Without the file, the
+// first command would create it and print a message about the new store.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -163,8 +164,8 @@ func newStoreFile(path string) error {
 	return store.Close()
 }
 
-// withTable creates a lock table. It returns the variables of bare and those that select
-// this table.
+// withTable creates a lock table. It returns the variables that the function bare returns,
+// and the variables that select this table.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
@@ -186,8 +187,10 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
-// rewrite is a flag. With it, test scripts store the output of a command as the expected
-// output, instead of comparing it: go test -run TestScriptsInTestdataPass/help ./internal/cli -rewrite
+// rewrite is a flag. With this flag, test scripts store the output of a command as the
+// expected output, instead of comparing the two:
+//
+//	go test -run TestScriptsInTestdataPass/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
 func TestScriptsInTestdataPass(t *testing.T) {
@@ -222,7 +225,7 @@ func runOnAnyBackend(t *testing.T, dir string, more ...string) {
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// The script command exits CODE COMMAND [ARG...] runs a command and checks that its
+	// The script command "exits CODE COMMAND [ARG...]" runs COMMAND and checks that the
 	// exit code is CODE.
 	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 		want, err := strconv.Atoi(args[0])
@@ -231,8 +234,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 	},
-	// The script command cmpkinds FILE KIND... checks that the events in FILE have exactly
-	// these kinds, in this order.
+	// The script command "cmpkinds FILE KIND..." checks that the events in FILE have
+	// exactly these kinds, in this order.
 	"cmpkinds": func(ts *testscript.TestScript, _ bool, args []string) {
 		var kinds []string
 		for _, line := range strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n") {
@@ -244,16 +247,17 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// The script command table NAME selects another table in the same store. For a local
-	// store it also sets LEASEHOLD_HELD, as leasehold run does. Without LEASEHOLD_HELD, every
-	// command would fail, because both LEASEHOLD_TABLE and LEASEHOLD_FILE are set.
+	// The script command "table NAME" selects another table in the same store. For a local
+	// store, "table" also sets LEASEHOLD_HELD, as leasehold run does. Without
+	// LEASEHOLD_HELD, every command would fail, because both LEASEHOLD_TABLE and
+	// LEASEHOLD_FILE are set.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
 			ts.Setenv("LEASEHOLD_HELD", fmt.Sprintf(`[{"key":"above","table":%q,"store":%q}]`, args[0], file))
 		}
 	},
-	// The script command eventually COMMAND [ARG...] runs a command repeatedly until its
+	// The script command "eventually COMMAND [ARG...]" runs COMMAND repeatedly until the
 	// exit code is 0.
 	"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
 		deadline := time.Now().Add(patience)
@@ -277,13 +281,14 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls the given function repeatedly until it returns true. If that takes longer
-// than patience, eventually fails the test. what describes the awaited event.
-func eventually(t *testing.T, what string, is func() bool) {
+// eventually calls the given function repeatedly until the function returns true. If that
+// takes longer than patience, eventually fails the test with a message that contains event,
+// a description of the awaited event.
+func eventually(t *testing.T, event string, happened func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v", what, patience)
+			t.Fatalf("%s: not within %v", event, patience)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// servedToTheDead starts a server, and returns the environment of a command that uses it.
-// The key job is held by a client that used MaxSkew and has been dead for an hour.
+// servedToTheDead starts a server, and returns the environment of a command that uses the
+// server. The key "job" is held by a client that used MaxSkew and died an hour ago.
 func servedToTheDead(t *testing.T) (env []string) {
 	t.Helper()
 	db, env := served(t)

@@ -22,15 +22,16 @@ var (
 )
 
 // saysWhatToDo matches the paths of source files that messagesOf skips. The messages in
-// these files contain their own advice, or no user sees their errors.
+// these files contain their own advice, or are errors that no user sees.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
-// ofFlags lists the functions whose messages messagesOf skips. These functions reject the
-// value of a flag, and each of their messages contains its own advice.
+// ofFlags lists functions that reject the value of a flag. The function messagesOf omits
+// the messages of these functions, because each such message contains its own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
-// messagesOf returns the messages in the source of the command. The keys are their formats,
-// with "…" in place of each formatting verb, such as %s. The values are their positions.
+// messagesOf returns the messages in the source of the command. The keys of the map are the
+// format strings of the messages, with "…" in place of each formatting verb, such as %s.
+// The values are the positions in the source.
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths := lab.Must(filepath.Glob("*.go"))(t)
@@ -70,13 +71,14 @@ func messagesOf(t *testing.T) map[string]string {
 	return found
 }
 
-// partOfAnother matches a text that begins with a value and a letter, such as "…s". Such a
-// text is only a part of a message.
+// partOfAnother matches a text that begins with "…" and a letter, such as "…s". Such a text
+// is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether docs/operating.md need not list the message. An error that
-// begins with a flag's name contains its own advice. A text of fewer than five words, or
-// one that partOfAnother matches, is only a part of a message.
+// explainsItself reports whether docs/operating.md may omit the message. It may omit an
+// error that begins with the name of a flag, because such an error contains its own advice.
+// It may also omit a text that is only a part of a message: a text of fewer than five
+// words, or a text that partOfAnother matches.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

@@ -18,7 +18,7 @@ import (
 )
 
 // planting is a set of directories for a test of an attack: another user of the machine
-// puts files and links there, and then root runs the command.
+// puts files and links into these directories, and then root runs the command.
 type planting struct {
 	t         *testing.T
 	dir       string // directory of the store that all users of the machine share
@@ -59,14 +59,14 @@ func (p planting) sh(script string) {
 }
 
 // root runs the command as root in root's home directory. The command must fail with the
-// message in says or, if says is "", succeed.
-func (p planting) root(says string, args ...string) {
+// given message. If the message is empty, the command must succeed.
+func (p planting) root(message string, args ...string) {
 	p.t.Helper()
 	cmd := exec.Command(p.leasehold, args...)
 	cmd.Dir, cmd.Env = p.home, append(append(bare(p.home), "TEST_MACHINE_DIR="+p.dir), p.env...)
 	out, err := cmd.CombinedOutput()
-	if (err == nil) != (says == "") || !strings.Contains(string(out), says) {
-		p.t.Errorf("%q: %v, want %q in\n%s", args, err, says, out)
+	if (err == nil) != (message == "") || !strings.Contains(string(out), message) {
+		p.t.Errorf("%q: %v, want %q in\n%s", args, err, message, out)
 	}
 }
 
@@ -124,8 +124,8 @@ func TestRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 }
 
 // A user may have the permission to search a directory (x) but not to read it (r). The
-// command must open a store there, too. So it cannot use os.Root, which opens the directory
-// for reading.
+// command must be able to open a store in such a directory. So leasehold cannot use
+// os.Root, which opens the directory for reading.
 func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
@@ -134,8 +134,8 @@ func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-// As root, leasehold must not write to another user's file, because that user can read and
-// change the content. It must not follow another user's symlink either.
+// As root, leasehold must not use another user's file, because that user can read and
+// change the content. leasehold must not follow another user's symlink either.
 func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
@@ -183,8 +183,8 @@ func inDir(dir string, args []string) []string {
 func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	// Root may write to the files that the command line names even in another user's home
-	// directory, because that user may run leasehold with sudo.
+	// Even in another user's home directory, root may write to files given on the command
+	// line, because that user may run leasehold with sudo.
 	home := filepath.Join(filepath.Dir(p.home), "theirs")
 	lab.OK(t, errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)))
 	group := filepath.Join(filepath.Dir(p.home), "group")
@@ -231,7 +231,7 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 		return said.String(), code
 	}
 	// The user nobody runs the command first, so the store file belongs to that user. Root
-	// must use this file and not change its owner.
+	// and a third user must use the same file.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}

@@ -52,7 +52,7 @@ func probed(t *testing.T, url string) (code int, text string) {
 }
 
 // answers fails the test unless a request to url gets the given status code and a body that
-// contains want.
+// contains the text want.
 func answers(t *testing.T, url string, code int, want string) {
 	t.Helper()
 	if got, text := probed(t, url); got != code || !strings.Contains(text, want) {
@@ -60,13 +60,12 @@ func answers(t *testing.T, url string, code int, want string) {
 	}
 }
 
-// The test disconnects the leader from the server. The leader must first fail its liveness
-// probe, and then its probe /leader. Only after that may its successor pass the probe
-// /leader.
+// The test disconnects the leader from the server. The leader must first fail the probe
+// /live, and then the probe /leader. Only then may the next leader pass the probe /leader.
 func TestLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
-	server := newFaulty(t, table.Spec{}, while(&cut, unavailable))
+	server := newFaulty(t, table.Spec{}, faultWhile(&cut, unavailable))
 	others := httptest.NewServer(server.engine)
 	t.Cleanup(others.Close)
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)

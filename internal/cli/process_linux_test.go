@@ -14,7 +14,7 @@ import (
 
 // The test kills the shell that started leasehold, as a CI system does when a step is
 // cancelled. Without --die-with-parent, CMD would continue.
-func TestDieWithParentFlagEndsCMDOnAnyBackend(t *testing.T) {
+func TestDieWithParentFlagStopsCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
@@ -47,7 +47,7 @@ func TestDieWithParentFlagEndsCMDOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestDieWithParentFlagEndsWaitOnAnyBackend(t *testing.T) {
+func TestDieWithParentFlagInterruptsWaitOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestRunOutlivesParentByDefaultOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the other processes have ended, because the store is removed after the test
 }
 
-// Any user of the machine can read the command lines of all processes, so these must not
-// contain secrets.
+// Any user of the machine can read the command lines of all processes, so command lines
+// must not contain secrets.
 func TestCommandLinesContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

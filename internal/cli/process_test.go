@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// process is a process that runs the command or another program.
+// process is a process of a test. It runs leasehold or another program.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -68,8 +68,8 @@ func startProgram(t *testing.T, dir string, env []string, program string, args .
 	return p
 }
 
-// processOf returns a process of the given program that has not been started. Its output is
-// discarded unless the caller sets another destination.
+// processOf prepares a process that will run the given program, but does not start the
+// process. The output is discarded unless the caller sets another destination.
 func processOf(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(program, args...)}
 	p.cmd.Dir, p.cmd.Env = dir, env
@@ -77,7 +77,7 @@ func processOf(t *testing.T, dir string, env []string, program string, args ...s
 	return p
 }
 
-// start starts the process. A cleanup function kills it when the test ends.
+// start starts the process. A cleanup function kills the process when the test ends.
 func (p *process) start() {
 	p.t.Helper()
 	lab.OK(p.t, p.cmd.Start())
@@ -152,7 +152,8 @@ func (p *process) printed(texts ...string) {
 	}
 }
 
-// fileNumber waits until a CMD has written a number to a file, and returns the number.
+// fileNumber waits until a CMD has written a number to the file at path, and returns the
+// number.
 func fileNumber(t *testing.T, path string) int {
 	t.Helper()
 	eventually(t, "a number in "+path, func() bool {
@@ -162,8 +163,8 @@ func fileNumber(t *testing.T, path string) int {
 	return lab.Must(strconv.Atoi(strings.TrimSpace(string(lab.Must(os.ReadFile(path))(t)))))(t)
 }
 
-// atWork starts the command with the script works as its CMD. It returns the process ids of
-// CMD and of CMD's child.
+// atWork starts leasehold with the script in the constant works as CMD. It returns the
+// process ids of CMD and of CMD's child.
 func atWork(t *testing.T, dir string, env []string, args ...string) (p *process, cmd, child int) {
 	t.Helper()
 	p = start(t, dir, env, append(args, "--", "sh", "-c", works)...)
@@ -180,12 +181,11 @@ func isDead(pid int) bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// dead fails the test if the process still runs. The parameter otherwise is the message of
-// the failure.
-func dead(t *testing.T, pid int, otherwise string) {
+// dead fails the test with the given message if the process still runs.
+func dead(t *testing.T, pid int, message string) {
 	t.Helper()
 	if !isDead(pid) {
-		t.Error(otherwise)
+		t.Error(message)
 	}
 }
 
@@ -200,8 +200,9 @@ func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }
 
-// works is a shell script for CMD. It starts sleep as a second process in its process
-// group, writes both process ids to files, and runs until a signal ends it.
+// works is a shell script for CMD. The script starts the program sleep as a second process
+// in the same process group, writes both process ids to files, and runs until a signal ends
+// the script.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
@@ -226,7 +227,7 @@ func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestRunDoesNotWaitForMetricsFileOnAnyBackend(t *testing.T) {
+func TestRunDoesNotWaitForLockedMetricsFileOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	f := lab.Must(os.Create(filepath.Join(dir, "m.prom")))(t)
@@ -238,7 +239,7 @@ func TestRunDoesNotWaitForMetricsFileOnAnyBackend(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestSuggestedCommandIsQuotedOnAnyBackend(t *testing.T) {
+func TestSuggestedCommandIsQuotedForShellOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -257,7 +258,7 @@ func TestSuggestedCommandIsQuotedOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestSignalEndsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
+func TestSIGINTInterruptsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestSignalEndsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestSignalBeforeStartReachesCMDOnAnyBackend(t *testing.T) {
+func TestSignalBeforeStartOfCMDReachesCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
@@ -285,8 +286,9 @@ func TestSignalBeforeStartReachesCMDOnAnyBackend(t *testing.T) {
 	p.endsBy(syscall.SIGUSR1) // leasehold must keep SIGUSR1 until CMD runs: the gate process, which waits for CMD's start, ignores SIGUSR1
 }
 
-// The test starts one program with and without leasehold, and compares what it inherits.
-func TestCMDStartsAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
+// The test starts one program with and without leasehold, and compares what the program
+// inherits.
+func TestCMDInheritsSameStateAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("the test reads the state of a process in /proc")
@@ -320,7 +322,7 @@ func TestCMDStartsAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
 // The test suspends leasehold (SIGSTOP). It uses a server instead of a local store: a
 // suspended process may keep the file of a local store locked, so that no other process
 // could acquire the key.
-func TestCMDIsKilledBeforeNextCMDStarts(t *testing.T) {
+func TestCMDOfPausedRunIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
@@ -339,15 +341,17 @@ func TestCMDIsKilledBeforeNextCMDStarts(t *testing.T) {
 	p.said("leasehold: lost k (token ", "; CMD was stopped")
 }
 
-// hanging starts a server that answers no request while hangs is true.
+// hanging starts a server, and returns a flag. While the flag is true, the server answers
+// no request.
 func hanging(t *testing.T) (f *faulty, hangs *atomic.Bool) {
 	t.Helper()
 	hangs = &atomic.Bool{}
-	return newFaulty(t, table.Spec{}, while(hangs, unanswered)), hangs
+	return newFaulty(t, table.Spec{}, faultWhile(hangs, unanswered)), hangs
 }
 
-// events parses the JSON events that leasehold run --json has written to stderr. It returns
-// them by kind.
+// events parses the JSON objects that leasehold run --json has written to stderr. The
+// result maps each kind of event to the last event of that kind. The kind of an error
+// message is "error" followed by the error code.
 func events(t *testing.T, stderr string) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -382,9 +386,10 @@ func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// leasehold trusts the lock until 3.6 s after it sent the last answered request, and
-	// sends CMD the stop signal 1 s before that time. The first answered request was sent
-	// before CMD started, and the last before the server hung.
+	// leasehold trusts the lock until 3.6 s after it has sent the last request that the
+	// server answered. It sends CMD the stop signal 1 s before it stops trusting the lock.
+	// leasehold sent the first answered request before CMD started, and the last answered
+	// request before the server hung.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -422,7 +427,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestCMDDiesDespitePausedWatchdogOnAnyBackend(t *testing.T) {
+func TestCMDDiesWithLeaseholdDespitePausedWatchdogOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux sends a signal at the parent's death")
@@ -431,7 +436,7 @@ func TestCMDDiesDespitePausedWatchdogOnAnyBackend(t *testing.T) {
 	p, cmd, child := atWork(t, dir, env, "run", "k")
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
 	// Suspend leasehold (SIGSTOP) first, and wait until all its threads have stopped. A
-	// thread that still ran would replace the suspended watchdog.
+	// thread that still ran would start a new watchdog in place of the suspended watchdog.
 	p.signal(syscall.SIGSTOP)
 	eventually(t, "leasehold is stopped", func() bool { return isStopped(p.cmd.Process.Pid) })
 	lab.OK(t, syscall.Kill(watchdog, syscall.SIGSTOP))
@@ -442,7 +447,7 @@ func TestCMDDiesDespitePausedWatchdogOnAnyBackend(t *testing.T) {
 	eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
 }
 
-func TestCMDIsStoppedAfterDeathOfWatchdog(t *testing.T) {
+func TestLossOfLockStopsCMDEvenIfWatchdogDied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -453,8 +458,8 @@ func TestCMDIsStoppedAfterDeathOfWatchdog(t *testing.T) {
 	p.said("the watchdog process has died")
 }
 
-// If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new one. When
-// leasehold is then killed, the new watchdog kills CMD and its children.
+// If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new watchdog. When
+// leasehold is then killed, the new watchdog kills CMD and the children of CMD.
 func TestDeadOrPausedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
@@ -475,7 +480,7 @@ func TestDeadOrPausedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 }
 
 // The test kills each watchdog process in turn, as the kernel may do when memory runs out.
-func TestCMDIsStoppedAfterDeathOfTenWatchdogs(t *testing.T) {
+func TestLossOfLockStopsCMDEvenIfTenWatchdogsDied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
@@ -510,7 +515,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-func TestProcessesHoldKeyOneByOneOnAnyBackend(t *testing.T) {
+func TestProcessesNeverHoldKeyConcurrentlyOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
@@ -518,8 +523,9 @@ func TestProcessesHoldKeyOneByOneOnAnyBackend(t *testing.T) {
 	if testing.Short() {
 		each = 4
 	}
-	// The critical section creates a file and removes it at the end. It fails if the file
-	// exists, that is, if another process is in its critical section.
+	// The critical section first creates a file, and removes the file at the end. The
+	// critical section fails if the file already exists, because then another process is in
+	// the critical section.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	var wg sync.WaitGroup
 	for range processes {

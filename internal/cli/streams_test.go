@@ -19,7 +19,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
 	f := lab.Must(parser.ParseFile(files, name, source, 0))(t)
-	forCMD := map[ast.Expr]bool{} // allowed uses: streams that the code passes to CMD, as in Stdout: a.Env.Stdout, or only examines
+	forCMD := map[ast.Expr]bool{} // allowed uses of a stream: the code passes the stream to CMD, or only examines the stream
 	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
 	ast.Inspect(f, func(n ast.Node) bool {
 		at := func(what string) { found = append(found, files.Position(n.Pos()).String()+": "+what) }
@@ -65,7 +65,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	return found
 }
 
-func TestOnlyTypeOutputWritesToStandardStreams(t *testing.T) {
+func TestStandardStreamsAreWrittenOnlyBySayOutput(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // the four uses are in FromOS and New, which set up the streams
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor

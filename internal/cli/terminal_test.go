@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is a process on its own pseudo-terminal. It collects all text that the process
-// writes there.
+// screen is a process on its own pseudo-terminal. The field text collects all text that the
+// process writes to the terminal.
 type screen struct {
 	*process
 	tty  *os.File
@@ -131,8 +131,8 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyBackend(t *testing.T) {
 	s.ends(0)
 }
 
-// leasehold has a terminal here, but no shell with job control has started it, as with
-// ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume it, and KEY
+// Here leasehold has a terminal, but was not started by a shell with job control, as with
+// ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume CMD, and KEY
 // would stay held.
 func TestCtrlZIsIgnoredWithoutJobControlOnAnyBackend(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestListOnTerminalIsAlignedOnAnyBackend(t *testing.T) {
 	shows([]string{`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`}, "get", "done")
 }
 
-func TestLinesFitTerminalOnAnyBackend(t *testing.T) {
+func TestOutputFitsTerminalWidthOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	key := strings.Repeat("tenant/", 9) + "job.1"
@@ -211,7 +211,7 @@ func TestLinesFitTerminalOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestListCheckPrintsResultsAtCtrlCOnAnyBackend(t *testing.T) {
+func TestListWithCheckPrintsResultsOnCtrlCOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -327,5 +327,5 @@ func TestBreakSuggestsRenamingOffendingAttribute(t *testing.T) {
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // exit code 2: the record still exists, and without a terminal break cannot ask for confirmation
+	start(t, t.TempDir(), env, "break", "live").ends(2) // exit code 2: the record still exists, and leasehold break cannot ask for confirmation, because it has no terminal
 }

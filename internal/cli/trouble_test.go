@@ -25,13 +25,15 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// said runs the command until it ends, and returns its output and its exit code.
+// said runs leasehold, waits until leasehold has ended, and returns the output and the exit
+// code.
 func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return saidBy(t, "leasehold", env, args...)
 }
 
-// saidBy runs the given program until it ends, and returns its output and its exit code.
+// saidBy runs the given program, waits until the program has ended, and returns the output
+// and the exit code.
 func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder
@@ -53,8 +55,9 @@ func succeeds(t *testing.T, env []string, args ...string) (stdout string) {
 	return stdout
 }
 
-// refuses runs the command. It fails the test unless the exit code is code and standard
-// error contains want.
+// refuses runs the command. It fails the test unless the command exits with the given code
+// and writes the text want to standard error. It returns what the command has written to
+// standard error.
 func refuses(t *testing.T, env []string, code int, want string, args ...string) (stderr string) {
 	t.Helper()
 	stdout, stderr, got := said(t, env, args...)
@@ -87,7 +90,7 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 }
 
 // If leasehold run treated the timeout as a held key, it would exit with the code given by
-// -E. A cron job with -E 0 would then look as if another host had run it.
+// -E. A cron job with -E 0 would then look as if another host had run the job.
 func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -100,9 +103,9 @@ func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	}
 }
 
-func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
+func TestCommandFailsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	stops := when(func(op string, _ *http.Request) bool { return op != "DescribeTable" }, unanswered)
+	stops := faultIf(func(op string, _ *http.Request) bool { return op != "DescribeTable" }, unanswered)
 	for name, c := range map[string]struct {
 		command string
 		fault   fault
@@ -126,7 +129,7 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 
 // Standard output is /dev/full, so the command cannot write the grant. The server hangs, so
 // the command cannot release the key either.
-func TestAcquireEndsIfPrintAndReleaseFail(t *testing.T) {
+func TestAcquireReportsFailedOutputAndRelease(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -153,7 +156,7 @@ func TestAcquireEndsIfPrintAndReleaseFail(t *testing.T) {
 	}
 }
 
-func TestAccessDeniedErrorNamesAction(t *testing.T) {
+func TestAccessDeniedErrorContainsIAMAction(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
@@ -193,10 +196,10 @@ func TestVerboseFlagLogsEveryRequest(t *testing.T) {
 	}
 }
 
-func TestVerboseLogNumbersEachAttempt(t *testing.T) {
+func TestVerboseFlagLogsNumberOfEachAttempt(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
-	f := newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool { return requests.Add(1) <= 2 }, unavailable))
+	f := newFaulty(t, table.Spec{}, faultIf(func(string, *http.Request) bool { return requests.Add(1) <= 2 }, unavailable))
 	_, stderr, code := said(t, f.env, "acquire", "-v", "k")
 	if want := `^leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 1
 leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 2
@@ -206,8 +209,9 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// Once a second, the command checks the time since the last useful reply. After three
-// seconds it reports the trouble. On a busy machine, the report may come later.
+// Every second, the command checks how long ago the last useful reply came. It reports the
+// trouble if that was three seconds ago or more. On a busy machine, the report may come
+// later.
 func TestRunReportsFailingRequestsAsTextAndJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -260,16 +264,17 @@ func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 
 // leasehold sends the stop signal shortly before it stops trusting the lock. CMD ends at
 // the signal, so the lock is not lost.
-func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
+func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	t.Parallel()
 	// Use the program without the race detector. With the race detector, the watchdog would
 	// take a second to exit, which is as long as the grace period.
 	program := lab.Must(installed())(t)
 	var updates atomic.Int32
-	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
+	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
 	// A busy machine may delay the server by half a second. With a shorter lease, the reply
-	// would then come too late, and the command could not learn that the server throttles.
+	// would then come too late, and the command could not learn that the server throttles
+	// requests.
 	for _, args := range [][]string{
 		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "9s", "-g", "1s", "j", "--", "sleep", "60"},

@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// tooLong limits the run time of each process. unread limits how long its child processes
-// may keep its output open after that. So a test fails, instead of hanging, if a process
+// tooLong limits the run time of each process. unread limits how long child processes of an
+// ended process may keep its output open. So a test fails, instead of hanging, if a process
 // hangs.
 const (
 	tooLong = 2 * time.Minute
@@ -100,8 +100,8 @@ func run(t *testing.T, env []string, name string, args ...string) []string {
 	return read
 }
 
-// runAll runs a program the given number of times, all at once. It returns the lines of all
-// runs, sorted.
+// runAll runs a program the given number of times, all concurrently. It returns the lines
+// of all runs, sorted.
 func runAll(t *testing.T, env []string, times int, name string, args ...string) []string {
 	var mu sync.Mutex
 	var read []string
@@ -140,7 +140,7 @@ func local(t *testing.T) (env []string, url string) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url), url
 }
 
-func TestHelloExampleRunsWithAndWithoutTable(t *testing.T) {
+func TestHelloExampleRunsWhetherOrNotTableExists(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	for _, when := range []string{"without a table", "with a table"} {

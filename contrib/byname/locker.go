@@ -65,8 +65,8 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
 // Callers of one Locker are served in the order of their calls. If a caller loses its lock,
 // the next caller still waits until the caller that lost the lock calls Unlock. So two
-// callers of one Locker never work under the same name at once, even after a loss. A caller
-// in another process may work under the name as soon as the lock is lost.
+// callers of one Locker never work under the same name at the same time, even after a loss.
+// A caller in another process may work under the name as soon as the lock is lost.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
 		// While the lock of the earlier section is trusted, Acquire below waits in the
@@ -144,9 +144,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. It ignores the duration: certmagic passes it to request a lease as long as its work.
-// The client renews the lock in the background, so a short lease is enough, and a dead
-// holder blocks the name for less time.
+// held. It ignores the duration, by which certmagic requests a lease that is as long as the
+// work. The client renews the lock in the background, so a short lease is enough, and a
+// dead holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {
@@ -156,7 +156,8 @@ func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duratio
 }
 
 // Held returns the lock that this Locker holds under a name, between Lock and Unlock. The
-// lock's context ends when the lock is lost. Its token and its Commit fence writes.
+// lock's context ends when the lock is lost. The lock's token and its method Commit fence
+// writes.
 func (l *Locker) Held(name string) (*leasehold.Lock, bool) {
 	s := l.section(name)
 	if s == nil {

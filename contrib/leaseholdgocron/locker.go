@@ -66,8 +66,9 @@ func (l *Locker) Every(period time.Duration) *Locker {
 
 // Lock acquires a job's lock for one run. It does not wait for a live holder, but returns a
 // *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. If the
-// holder appears dead, Lock observes it for the length of its lease, and takes over if it
-// does not renew (see leasehold.NoWait). The client renews the lock until the run ends.
+// holder appears dead, Lock observes it for the length of its lease, and takes over the
+// lock if the holder does not renew (see leasehold.NoWait). The client renews the lock
+// until the run ends.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
 // difference between the clocks of two processes, it may end before the second process

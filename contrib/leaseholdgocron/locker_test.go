@@ -43,7 +43,7 @@ func newLocker(t *testing.T, locks *leasehold.Client) *leaseholdgocron.Locker {
 	return lab.Must(leaseholdgocron.NewLocker(locks, "jobs/"))(t)
 }
 
-func TestLockerLetsOneProcessAtATimeRunJob(t *testing.T) {
+func TestLockerPreventsSimultaneousRunsOfJob(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 	})
 }
 
-func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
+func TestIsLeaderSucceedsOnlyDuringTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		e := lab.Must(leaseholdgocron.NewElector(locks, "scheduler", ""))(t)

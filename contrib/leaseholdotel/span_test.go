@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// of returns the spans with the given name, in the order in which they ended.
-func of(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
+// spansNamed returns the spans with the given name, in the order in which they ended.
+func spansNamed(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
 	return slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool { return s.Name != name })
 }
 
@@ -33,7 +33,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestEachAcquireHoldAndCommitHasSpan(t *testing.T) {
+func TestEveryAcquireHoldAndCommitCreatesSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")
@@ -53,7 +53,7 @@ func TestEachAcquireHoldAndCommitHasSpan(t *testing.T) {
 		}
 
 		hows := map[string]int{}
-		for _, s := range of(spans, "leasehold.acquire") {
+		for _, s := range spansNamed(spans, "leasehold.acquire") {
 			hows[value(s, "leasehold.how")]++
 			if s.Status.Code != codes.Unset {
 				t.Errorf("status of a grant: %v", s.Status)
@@ -67,7 +67,7 @@ func TestEachAcquireHoldAndCommitHasSpan(t *testing.T) {
 
 		var held []time.Duration
 		lost, unreleased := map[leasehold.LostReason]int{}, 0
-		for _, s := range of(spans, "leasehold.hold") {
+		for _, s := range spansNamed(spans, "leasehold.hold") {
 			held = append(held, s.EndTime.Sub(s.StartTime))
 			reason := value(s, "leasehold.reason")
 			if failed := s.Status.Code == codes.Error; reason != "" && !failed || failed != (len(s.Events) == 1) {
@@ -96,7 +96,7 @@ func TestEachAcquireHoldAndCommitHasSpan(t *testing.T) {
 		if unreleased != life.Unreleased {
 			t.Errorf("%d holds that could not be released, want %d", unreleased, life.Unreleased)
 		}
-		if commits := of(spans, "leasehold.commit"); len(commits) != 2 ||
+		if commits := spansNamed(spans, "leasehold.commit"); len(commits) != 2 ||
 			commits[0].Status.Code != codes.Error || !strings.HasPrefix(commits[0].Status.Description, "leasehold: ") ||
 			len(commits[0].Events) != 1 || commits[0].Events[0].Name != "exception" || commits[1].Status.Code != codes.Unset {
 			t.Errorf("%d commits: %v", len(commits), commits)
@@ -104,7 +104,7 @@ func TestEachAcquireHoldAndCommitHasSpan(t *testing.T) {
 	})
 }
 
-func TestSpanTimesMatchOperation(t *testing.T) {
+func TestSpanStartAndEndMatchOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -118,7 +118,7 @@ func TestSpanTimesMatchOperation(t *testing.T) {
 			span.End()
 			return ctx, func(what string) {
 				t.Helper()
-				s := of(rig.spans.GetSpans(), what)
+				s := spansNamed(rig.spans.GetSpans(), what)
 				if len(s) != 1 || s[0].Parent.SpanID() != span.SpanContext().SpanID() {
 					t.Errorf("%s: %d spans, not under %s", what, len(s), name)
 				}
@@ -126,7 +126,7 @@ func TestSpanTimesMatchOperation(t *testing.T) {
 		}
 		span := func(name string, from, to time.Duration) {
 			t.Helper()
-			s := of(rig.spans.GetSpans(), name)
+			s := spansNamed(rig.spans.GetSpans(), name)
 			if len(s) != 1 {
 				t.Fatalf("%s: %d spans", name, len(s))
 			}

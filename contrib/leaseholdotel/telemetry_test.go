@@ -54,8 +54,8 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics 
 	return metrics
 }
 
-// samples returns the samples of a reader as a map. Its keys consist of the metric's name
-// and the values of the attributes, such as name{value}.
+// samples returns the samples of a reader as a map. A key of the map consists of the
+// metric's name and the values of the attributes, such as name{value}.
 func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	t.Helper()
 	all := map[string]sample{}
@@ -117,7 +117,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	})
 }
 
-func TestPrometheusNamesMatchLeaseholdprom(t *testing.T) {
+func TestPrometheusNamesAreThoseOfLeaseholdprom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type sample = eventtest.Sample
 
-// samples returns the samples of a registry as a map. Its keys consist of the metric's name
-// and the values of the labels, such as name{value,value}.
+// samples returns the samples of a registry as a map. A key of the map consists of the
+// metric's name and the values of the labels, such as name{value,value}.
 func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	t.Helper()
 	families := lab.Must(reg.Gather())(t)
@@ -124,7 +124,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestRegionMovesMetricHasEmptyGroupLabel(t *testing.T) {
+func TestMetricOfRegionMovesHasEmptyGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	for range 2 {

@@ -27,8 +27,8 @@ func door(remote bool) *guard {
 	return &guard{token: token, hosts: map[string]bool{"lock-server": true}, remote: remote, next: inside}
 }
 
-// knock sends a request to the guard and returns the response. Before that, each function
-// in how changes the request.
+// knock sends a request to the guard and returns the response. The functions in how change the
+// request before it is sent.
 func knock(g *guard, method, path string, how ...func(*http.Request)) *http.Response {
 	r := httptest.NewRequest(method, "http://"+here+path, strings.NewReader("{}"))
 	for _, h := range how {
@@ -181,7 +181,7 @@ func TestUISecretsAndHostNamesAreLongAndUnique(t *testing.T) {
 	}
 }
 
-func TestUIServerProvesToPageThatItKnowsSecret(t *testing.T) {
+func TestUIServerProvesKnowledgeOfSecretToPage(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		ask := func(nonce string) (int, map[string]string) {
 			r := httptest.NewRequest(http.MethodGet, "http://b.localhost:4711/who", nil)

@@ -56,8 +56,8 @@ func (b *bench) hang() (end func()) {
 	}
 }
 
-// serve starts a ui server for w's table, which has the layout l, and connects a page to
-// it. The server ends when the test ends.
+// serve starts a ui server for w's table, which has the layout l, and connects a page to it. The
+// server stops when the test ends.
 func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config)) *bench {
 	t.Helper()
 	return serveWith(t, w, lab.ConfigOf("locks", l), change...)
@@ -124,7 +124,7 @@ func acquire(w *lab.World, key string, opts ...leasehold.AcquireOption) *leaseho
 	return w.Acquire(c, key, opts...)
 }
 
-// listen processes all messages that the server has sent to the page.
+// listen makes the page process all messages that the server has sent to it.
 func (b *bench) listen() {
 	b.T.Helper()
 	for {
@@ -187,8 +187,8 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
-// isShown fails the test unless the page shows a key in the given state. The failure
-// message begins with what.
+// isShown fails the test unless the page shows a key in the given state. The parameter what is
+// the beginning of the failure message.
 func (b *bench) isShown(what, key string, state State) {
 	b.T.Helper()
 	if r := b.row(key); r.State != state {
@@ -196,8 +196,8 @@ func (b *bench) isShown(what, key string, state State) {
 	}
 }
 
-// tells fails the test unless the page shows exactly these events for the lock whose
-// details it shows.
+// tells checks that the page shows exactly these events for the lock whose details it shows. If
+// not, the test fails.
 func (b *bench) tells(events string) {
 	b.T.Helper()
 	b.listen()
@@ -206,16 +206,16 @@ func (b *bench) tells(events string) {
 	}
 }
 
-// post sends a request as the page would, decodes the reply into to, and returns the status
-// code.
-func (b *bench) post(path string, body, to any) int {
+// post sends a request as the page would, decodes the response into the value that reply points
+// to, and returns the status code.
+func (b *bench) post(path string, body, reply any) int {
 	b.T.Helper()
 	sent := lab.Must(json.Marshal(body))(b.T)
 	r := httptest.NewRequest(http.MethodPost, "http://"+here+path, bytes.NewReader(sent))
 	ours(r)
 	w := httptest.NewRecorder()
 	b.server.ServeHTTP(w, r)
-	if err := json.Unmarshal(w.Body.Bytes(), to); err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), reply); err != nil {
 		b.T.Fatalf("%s: %d: %s", path, w.Code, w.Body)
 	}
 	return w.Code
@@ -231,7 +231,7 @@ func (b *bench) show(key, sort string) {
 	b.listen()
 }
 
-// look requests the current grant of a key, as the page does when it opens the break
+// look asks the server for the current grant of a key, as the page does when it opens the break
 // dialog.
 func (b *bench) look(key, sort string) shownGrant {
 	b.T.Helper()

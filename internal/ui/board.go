@@ -57,7 +57,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 	}
 }
 
-// see records an item that a read has returned.
+// see is called for each item that a read has returned, and records it.
 func (b *board) see(item protocol.Item, look liveness.Reading) {
 	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]

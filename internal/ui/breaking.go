@@ -56,7 +56,7 @@ func (b breakRequest) check() string {
 }
 
 // isIn reports whether the record r still contains the grant that the dialog showed. If the
-// dialog showed the holder as dead, isIn also requires that the grant has not been renewed.
+// dialog showed the holder as dead, isIn also requires that the grant has not been renewed since.
 func (g shownGrant) isIn(r leasehold.Record) bool {
 	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestUIBreakEndsOnlyGrantShownInDialog(t *testing.T) {
+func TestUIBreakAppliesOnlyToGrantShownInDialog(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -46,7 +46,7 @@ func TestUIBreakEndsOnlyGrantShownInDialog(t *testing.T) {
 	})
 }
 
-func TestUIBreakFailsIfDeadHolderHasRenewed(t *testing.T) {
+func TestUIBreakFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := mortal(t, w, cfg)

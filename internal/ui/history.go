@@ -114,8 +114,8 @@ func (h *History) span(grant string) *Span {
 	return nil
 }
 
-// newest returns the last n elements of all. If it drops elements, it copies the others, so
-// that the memory of the dropped elements can be freed.
+// newest returns the last n elements of the slice all. If it drops elements, it copies the
+// remaining elements, so that the memory of the dropped elements can be freed.
 func newest[T any](all []T, n int) []T {
 	if len(all) <= n {
 		return all

@@ -121,7 +121,7 @@ func vanished(before Lock, look liveness.Reading, broken func(string) (string, b
 	return now, c.events
 }
 
-// change collects the events of a key between two successive reads of the key.
+// A change collects the events of a key between two successive reads of the key.
 type change struct {
 	at     time.Time
 	broken func(grant string) (reason string, ok bool)

@@ -69,9 +69,9 @@ type watched struct {
 	now     time.Duration // time of the latest read, counted from start
 }
 
-// look simulates a read of the key that returns found. The read comes d after the previous
-// read. If found has no kind, the record no longer exists. look returns the events that
-// the read causes.
+// look simulates a read of the key. d is the time since the previous read, and found is the
+// result of the read. If found has no kind, the record no longer exists. look returns the events
+// that the read causes.
 func (w *watched) look(d time.Duration, found holders.Found) []Event {
 	w.now += d
 	var lock Lock
@@ -127,7 +127,7 @@ func TestUIObserveDerivesEventsFromRecordChanges(t *testing.T) {
 	}
 }
 
-func TestUILockIsDeadOnlyIfItsSessionIsDead(t *testing.T) {
+func TestUILockUnderSessionIsDeadOnlyIfSessionIsDead(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}

@@ -23,9 +23,9 @@ const (
 // The text is constant, because a screen reader announces each change of the text.
 const unanswered = "it does not answer"
 
-// scanner reads the table, and sends each change to all connected web pages. It reads in
-// passes: each pass is a series of Scan requests that reads the whole table. All pages share
-// one pass. Its methods are safe for concurrent use.
+// scanner reads the table, and sends each change to all connected web pages. It reads in passes:
+// each pass is a series of Scan requests that reads the whole table. All pages share one pass.
+// The scanner's methods are safe for concurrent use.
 type scanner struct {
 	src     Source
 	every   time.Duration // interval between the starts of two passes

@@ -68,7 +68,7 @@ func TestUIPageShowsHolderDeathAndTakeover(t *testing.T) {
 	})
 }
 
-func TestUIHoldTimeOfDeadHolderEndsWithLease(t *testing.T) {
+func TestUIHoldTimeOfDeadHolderStopsAtLeaseExpiry(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()
@@ -153,7 +153,7 @@ func TestUIPageShowsLocksInAllLayouts(t *testing.T) {
 	}
 }
 
-func TestUIPageShowsDeadSessionOnlyWhileItHasLocks(t *testing.T) {
+func TestUIPageShowsDeadSessionOnlyWhileSessionHasLocks(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "customer/7")
@@ -183,7 +183,7 @@ func TestUIPageShowsDeadSessionOnlyWhileItHasLocks(t *testing.T) {
 	})
 }
 
-func TestUIHistoryShowsWhenItBegins(t *testing.T) {
+func TestUIHistoryShowsStartOfRecordedPeriod(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -249,7 +249,7 @@ func TestUIPageCanLowerButNotRaiseScanRate(t *testing.T) {
 	})
 }
 
-func TestUIScanFindsNewLocksWhilePageShowsOneLock(t *testing.T) {
+func TestUIScanFindsNewLocksDespiteOpenLockDetails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
@@ -263,7 +263,7 @@ func TestUIScanFindsNewLocksWhilePageShowsOneLock(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsErrorWhileReadsOfTableFail(t *testing.T) {
+func TestUIPageShowsErrorIfTableReadsFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.Explain = func(error) string { return "the network is down" } })
 		lab.Elapse(2 * time.Second)
@@ -324,7 +324,7 @@ func TestUILockIsExpiringIfReadsShowNoRenewal(t *testing.T) {
 	})
 }
 
-func TestUILockStateDependsOnTimeOfRequest(t *testing.T) {
+func TestUILockStateUsesRequestTimeNotReplyTime(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())

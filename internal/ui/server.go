@@ -123,12 +123,12 @@ func (s *Server) Run(ctx context.Context) {
 	s.scan.run(ctx)
 }
 
-// decode decodes the JSON body of a page's request into to. If the body is invalid, decode
-// sends an error response and returns false.
-func decode(w http.ResponseWriter, r *http.Request, to any) bool {
+// decode decodes the JSON body of a page's request into the value that body points to. If the
+// body is invalid, decode sends an error response and returns false.
+func decode(w http.ResponseWriter, r *http.Request, body any) bool {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestBody))
 	in.DisallowUnknownFields()
-	if err := in.Decode(to); err != nil {
+	if err := in.Decode(body); err != nil {
 		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: "The request cannot be read: " + err.Error()})
 		return false
 	}

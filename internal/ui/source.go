@@ -18,8 +18,8 @@ import (
 // Source reads the table and breaks grants for a Server. Its methods are safe for
 // concurrent use.
 type Source interface {
-	// Page reads one page of the table. The page begins at the position in at. Page then
-	// advances at to the next page.
+	// Page reads the page of the table that begins at the position of the given Walk. It then
+	// moves the Walk to the next page.
 	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
 	// Item reads one item. It returns a nil item if the item does not exist.

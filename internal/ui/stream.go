@@ -114,9 +114,9 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show makes key the lock whose details a web page shows. It sends these details now, and flush
-// sends later changes of the details. If key is the zero Key, the page shows no details. show
-// returns false if no such page is connected.
+// show selects the lock whose details a web page shows: the lock with the given key. It sends
+// these details now, and flush sends later changes of the details. If key is the zero Key, the
+// page shows no details. show returns false if no page with this id is connected.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

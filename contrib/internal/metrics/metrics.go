@@ -19,8 +19,9 @@ type Metric struct {
 }
 
 // The histograms. Their buckets cover the usual durations. An acquire takes as long as one
-// request or, if it must wait, as long as another holder's work. A lock is held for as long
-// as one request or for a whole night. A renewal is one request with a deadline of seconds.
+// request or, if it must wait, as long as another holder's work. Some locks are held only
+// for the time of one request, others for a whole night. A renewal is one request, which
+// must succeed within seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}

@@ -43,7 +43,8 @@ func None(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnePrefix is a cobra.PositionalArgs that accepts no argument or one, the PREFIX.
+// OnePrefix is a cobra.PositionalArgs that accepts either no argument or one argument, the
+// PREFIX.
 func OnePrefix(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return failure.MisuseOf(cmd, "only one PREFIX is allowed: remove %s", visible.Name(args[1]))
@@ -72,10 +73,10 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the
-// user. Its value states when the command runs it: always, only if a CMD follows --, or
-// unless --watch or --step-down is given. Commands that run a CMD report their own failures
-// with different exit codes (see package failure).
+// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of
+// the user. The value of the annotation states when the command runs the CMD: always, only
+// if a CMD follows --, or unless --watch or --step-down is given. Commands that run a CMD
+// report their own failures with different exit codes (see package failure).
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"

@@ -40,8 +40,8 @@ func init() {
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
 	// The kernel stores a parent-death signal for each thread. execve(2) keeps only the
-	// signal of the calling thread, so this thread must set it. It sets the signal before it
-	// reads the gate. If the parent has died by then, the gate is closed, and the read
+	// signal of the calling thread, so this thread must set the signal. It does so before
+	// it reads the gate. If the parent has died by then, the gate is closed, and the read
 	// returns end of file.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

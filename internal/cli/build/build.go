@@ -82,9 +82,10 @@ func OnTrial() bool {
 }
 
 // isTrial reports whether a program is a trial, given its build information and the
-// directory in which it runs. For go run, the Go command records neither a version nor a
-// commit; for go install it records both. A program built with -buildvcs=false has neither.
-// It therefore counts as a trial, but only if dir is in its source.
+// directory in which it runs. It returns true if the build information contains neither a
+// version nor a commit, and dir is in the program's own source. With go run, the Go command
+// records neither of the two; with go install, it records at least a version. A program
+// built with -buildvcs=false contains neither, so it counts as a trial too.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&

@@ -46,8 +46,8 @@ const (
 	Unknown State = "unknown" // leasehold could not check this, for example because IAM denied the request; the denial may be intended
 )
 
-// cleanUp is the name of the check that deletes the item written by the other checks. It
-// has a finding only if the deletion fails.
+// cleanUp is the name of the check that deletes the item written by the other checks. This
+// check returns a finding only if the deletion fails.
 const cleanUp = "clean-up"
 
 // Finding is one result of a check. It is printed as one line.
@@ -178,8 +178,8 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// The file systems in both lists have a server. It decides whether a file lock excludes
-// other processes. For remoteFileSystems the server is another machine. For
+// The file systems in both lists have a server. The server decides whether a file lock
+// excludes other processes. For remoteFileSystems the server is another machine. For
 // servedFileSystems it is a program, or the host of a virtual machine.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
@@ -187,7 +187,7 @@ var (
 )
 
 // Disk checks the file system that contains the local store's file at path. kindOf returns
-// the kind of a file system; it is FileSystem except in tests.
+// the kind of a file system; it is the function FileSystem, except in tests.
 func Disk(path string, kindOf func(path string) (string, error)) Finding {
 	for { // finds the nearest existing directory, because neither the file nor its directory need exist yet
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
@@ -216,8 +216,8 @@ func Disk(path string, kindOf func(path string) (string, error)) Finding {
 }
 
 // regions reports which of the Regions of --failover serve requests. It sends strongly
-// consistent reads. A Region that is cut off from the others fails strongly consistent
-// reads, but may still answer eventually consistent ones.
+// consistent reads. If a Region is cut off from the other Regions, strongly consistent
+// reads fail there, although eventually consistent reads may still succeed.
 func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region

@@ -56,9 +56,10 @@ func (p *probe) see(r requests.Request) {
 	}
 }
 
-// timed calls send repeatedly, for at most measureTime or measureCount calls. It returns
-// the sorted round-trip times of the requests that were answered and not throttled. It
-// stops if send fails, and returns that error with the times so far.
+// timed measures round trips. It calls send repeatedly, until measureTime has passed or
+// measureCount calls were made. It returns the sorted round-trip times of the requests that
+// were answered and not throttled. It stops if send fails, and returns that error with the
+// times so far.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	_, before := p.seen()
@@ -121,16 +122,17 @@ func triesIn(t lease.Timing, took time.Duration) int {
 }
 
 // isSlow reports whether requests with the round-trip time took are too slow for the lease.
-// They are too slow if fewer than leastTries renewal attempts fit. They are also too slow
-// if one takes more than a quarter of the time between two renewals. In that case, acquiring
-// takes long. A slightly slower request would also exceed its time limit, which is at most a
+// There are two such cases. In the first, fewer than leastTries renewal attempts fit into
+// the time between a due renewal and the end of trust. In the second, a single request
+// takes more than a quarter of the time between two renewals. Then an acquisition takes
+// long, and a slightly slower request would exceed its time limit, which is at most a
 // quarter of the remaining trust.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, that is long enough for round
-// trips of took.
+// leaseFor returns the shortest lease, in whole seconds, that is long enough if each
+// request takes the duration took.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -162,8 +164,8 @@ func percentile(values []time.Duration, p float64) time.Duration {
 }
 
 // clockTolerance is the acceptable difference between this machine's clock and the server's
-// for locks that do not depend on clocks. For these, a wrong clock mostly affects displayed
-// times.
+// for locks that do not depend on clocks. For such locks, a wrong clock mostly affects the
+// times that are displayed.
 const clockTolerance = 30 * time.Second
 
 // narrow improves the measurement of the server's clock. The server's replies state the
@@ -246,9 +248,9 @@ type clockRange struct {
 	from, to time.Duration
 }
 
-// add narrows the range of possible clock differences, using one reply. Its Date header is
-// truncated to seconds: between sent and received, the server's clock was within the second
-// that begins at date.
+// add narrows the range of possible clock differences, using one reply. date is the time in
+// the reply's Date header, truncated to seconds. So at some moment between the times sent
+// and received, the server's clock showed a time within the second that begins at date.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

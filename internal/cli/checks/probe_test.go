@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestDateHeadersBoundClockDifference(t *testing.T) {
+func TestClockRangeContainsTrueClockDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -105,7 +105,7 @@ func TestDoctorWarnsOfHighLatency(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesActionsThatIAMPoliciesAllow(t *testing.T) {
+func TestDoctorTriesExactlyActionsInIAMPolicies(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target := lab.Must(New(s, time.Second, "k"))(t)

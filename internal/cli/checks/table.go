@@ -160,19 +160,19 @@ func (t *Subject) rights() []right {
 	}
 }
 
-// sending returns a function that calls send with the input in. The function returns only
-// the error of send.
-func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), in In) func(context.Context) error {
+// sending returns a function that calls send with the given input. The function returns
+// only the error of send.
+func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), input In) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := send(ctx, in)
+		_, err := send(ctx, input)
 		return err
 	}
 }
 
-// may tries each IAM action and returns the finding about the denied ones. A denied
-// action is acceptable if locks can be held without it: a service should have only the
-// permissions that it needs.
-func (t *Subject) may(ctx context.Context) []Finding {
+// permissions tries each IAM action, and returns the finding about the actions that IAM
+// denied. A denied action is acceptable if locks can be held without it: a service should
+// have only the permissions that it needs.
+func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
@@ -247,7 +247,7 @@ func (t *Subject) Settings() []Check {
 		list = slices.Insert(list, 0, Check{"asking each Region", t.regions})
 	}
 	if t.File == "" { // a local store has no IAM permissions
-		list = append(list, Check{"trying what the caller may do", t.may})
+		list = append(list, Check{"trying what the caller may do", t.permissions})
 	}
 	return list
 }
@@ -262,8 +262,9 @@ func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	return list
 }
 
-// get returns a function that sends a strongly consistent read of the trial item through db
-// and returns only the error.
+// get returns a function that reads the item of the lock that the checks acquire. The read
+// goes through db and is strongly consistent. The function returns only the error of the
+// read.
 func (t *Subject) get(db leasehold.DB) func(context.Context) error {
 	return sending(db.GetItem, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 }

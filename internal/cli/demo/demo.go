@@ -82,7 +82,7 @@ func (d *Demo) play(ctx context.Context) error {
 	d.granted(ctx, a, "granted  token %d")
 	b := d.run(ctx, "b")
 	defer b.kill()
-	d.waits(ctx, b)
+	d.untilWaiting(ctx, b)
 
 	d.wait(ctx, d.Lease/2)
 	d.signal(a, syscall.SIGKILL)
@@ -93,7 +93,7 @@ func (d *Demo) play(ctx context.Context) error {
 
 	c := d.run(ctx, "c")
 	defer c.kill()
-	d.waits(ctx, c)
+	d.untilWaiting(ctx, c)
 	d.wait(ctx, d.Lease/2)
 	d.stop(ctx, b)
 	d.say(Step{Process: b.name, Event: "stopped"}, "stopped (SIGSTOP) past its lease")
@@ -143,9 +143,9 @@ func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	d.say(Step{Process: r.name, Event: "granted", Token: r.token}, format, r.token)
 }
 
-// waits blocks until process r reports that it waits for the key. It then prints a line
-// that names the holder.
-func (d *Demo) waits(ctx context.Context, r *run) {
+// untilWaiting blocks until process r reports that it waits for the key. It then prints a
+// line that names the holder.
+func (d *Demo) untilWaiting(ctx context.Context, r *run) {
 	holder := cmp.Or(d.next(ctx, r, string(leasehold.EventWaiting)).Holder.Owner, "somebody")
 	d.say(Step{Process: r.name, Event: "waiting", Holder: holder}, "waits for %s", holder)
 }
@@ -202,7 +202,7 @@ func (d *Demo) say(s Step, format string, args ...any) {
 	}
 }
 
-// wait pauses the demo for dt. It returns at once after a failed step.
+// wait pauses the demo for the duration dt. After a failed step it returns immediately.
 func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 	if d.err == nil && !attempts.Wait(ctx, dt) {
 		d.err = context.Cause(ctx)
@@ -277,9 +277,9 @@ func (d *Demo) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when its
-// standard input ends. The field cat closes this input. It is also closed when the demo
-// exits.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when
+// its standard input ends. The field cat closes this input. The input is also closed when
+// the demo exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted
@@ -297,7 +297,7 @@ type event struct {
 	Error    string
 }
 
-// start starts "leasehold run" for r. Its owner name is r.name.
+// start starts "leasehold run" for r, with the owner name r.name.
 func (d *Demo) start(ctx context.Context, r *run) (err error) {
 	r.cmd = d.Leasehold
 	cmd := &r.cmd

@@ -51,9 +51,9 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Exit returns an *ExitError that contains code and err.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// MisuseError reports a mistake of the user in the command line, in the environment, or in a
-// file that one of the two names. The error's text says how to correct the mistake, and is
-// printed unchanged.
+// MisuseError reports a mistake of the user in the command line, in the environment, or in
+// a file that the user has named there. The error's text says how to correct the mistake,
+// and is printed unchanged.
 type MisuseError struct{ message string }
 
 func (e *MisuseError) Error() string { return e.message }
@@ -77,7 +77,8 @@ func (e *SignalError) Error() string {
 	return "ended by " + e.Name
 }
 
-// WaitedError is the error of a wait for a key that has lasted as long as --wait allows.
+// WaitedError is the error of a wait for a key, if the wait has lasted as long as --wait
+// allows.
 type WaitedError struct{ Wait time.Duration }
 
 func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wait) }
@@ -89,9 +90,10 @@ func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer returns err. If err is not a failure but the answer "no", such as "held" or "not
-// found", Answer adds exit code CodeNo. If a signal ended the command, it adds the exit
-// code for the signal.
+// Answer adds the exit code to err, the error of a command that answers a question. If a
+// signal ended the command, Answer returns an error with the exit code for that signal. If
+// err is not a failure but the answer "no", such as "held" or "not found", Answer adds
+// CodeNo. It returns any other error unchanged.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
 		return ended
@@ -178,7 +180,7 @@ func matches(target error) func(error) bool {
 }
 
 // didNothing returns a function that reports whether an error matches target and also means
-// that its request certainly changed nothing.
+// that the failed request certainly changed nothing.
 func didNothing(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }

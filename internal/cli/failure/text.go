@@ -166,7 +166,7 @@ func Reason(err error) string {
 }
 
 func reason(err error) string {
-	if said, ok := own(err); ok {
+	if said, ok := ownReason(err); ok {
 		return said
 	}
 	text := err.Error()
@@ -186,10 +186,10 @@ func reason(err error) string {
 	return visible.Message(text)
 }
 
-// own returns why a request failed, with advice, if the request got a reply or was never
-// sent. The advice is right even if err also contains a timeout of the wait for the key.
-// own returns false if the request was sent but got no reply.
-func own(err error) (string, bool) {
+// ownReason returns why a request failed, with advice, if the request got a reply or was
+// never sent. The advice is right even if err also contains a timeout of the wait for the
+// key. ownReason returns false if the request was sent but got no reply.
+func ownReason(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the EC2 metadata service
 		return "no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile", true
@@ -222,9 +222,9 @@ func own(err error) (string, bool) {
 	return "", false
 }
 
-// ofFile returns the text of api if a local store's file caused this error. Otherwise it
-// returns false.
-func ofFile(api smithy.APIError) (text string, is bool) {
+// ofFile returns the text of an error reply, and whether a local store's file caused the
+// error.
+func ofFile(api smithy.APIError) (text string, caused bool) {
 	text = strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")
 	fault, known := filefault.In(text)
 	if known {
@@ -242,7 +242,7 @@ const FindLocker = "find the process that keeps the file locked: fuser(1) names 
 // contains advice.
 func Remedy(err error, where string) string {
 	isTable := where == "" || strings.HasPrefix(where, "table ")
-	_, answered := own(err)
+	_, answered := ownReason(err)
 	switch {
 	case answered:
 		return ""

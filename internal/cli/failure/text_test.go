@@ -40,7 +40,7 @@ func TestMessageShortensLongKeyExceptInCommand(t *testing.T) {
 	lab.Want(t, "a key of 68 characters", wording.Key(short), short.Partition)
 }
 
-func TestTimeoutErrorGivesAdviceForItsCause(t *testing.T) {
+func TestTimeoutErrorContainsOnlyAdviceAboutCause(t *testing.T) {
 	answer := func(code string, fault smithy.ErrorFault) error {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}

@@ -11,10 +11,10 @@
 //
 //   - opened before any request is sent. leasehold refuses it if it could not be written, or if
 //     it may belong to another user (package plainfile). It also refuses a file with content,
-//     except a grant that has ended, or an earlier grant of the same key. That grant will have
-//     ended when the new one is written;
+//     except a grant that has ended, or an earlier grant of the same key. That earlier grant
+//     will have ended when the new grant is written;
 //   - replaced entirely or not at all, even if the machine loses power;
 //   - replaced or removed only if its content has not changed since it was opened. If two
-//     commands write to one file at once, one succeeds. The other command reports an error,
-//     and can still release its own grant.
+//     commands write to one file at the same time, one succeeds. The other command reports an
+//     error, and can still release its own grant.
 package grants

@@ -35,8 +35,8 @@ type File struct {
 	Grant  Grant  // grant that Read has found in the file
 }
 
-// Open prepares to write a grant to the file at path. It refuses a file with any other
-// content than a grant. The command calls Open before it sends any request.
+// Open prepares to write a grant to the file at path. It refuses a file whose content is
+// not a grant. The command calls Open before it sends any request.
 func Open(path string, stdout *say.Output) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
@@ -55,8 +55,9 @@ func Open(path string, stdout *say.Output) (*File, error) {
 	return g, g.CheckWritable(stdout)
 }
 
-// Read reads the grant that is to be renewed or released from the file at path, or from
-// stdin. The command calls Read before it sends any request.
+// Read reads a grant, which the command will then renew or release. The grant comes from
+// the file at path or, if path is Standard, from stdin. The command calls Read before it
+// sends any request.
 func Read(path string, stdin io.Reader) (*File, error) {
 	g, from := &File{path: path}, path
 	var err error
@@ -101,9 +102,9 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld returns an error if the file contains a grant that may still be current. It
-// accepts a grant of the same key in the same store, because that grant will have ended when
-// the command is granted the key.
+// RefuseHeld returns an error if the file contains a grant of another key, or of another
+// store, that may still be current. It accepts a grant of the same key in the same store,
+// because that grant will have ended when the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

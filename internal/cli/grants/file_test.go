@@ -88,7 +88,7 @@ func TestRemoveKeepsGrantFileWithNewerGrant(t *testing.T) {
 	}
 }
 
-func TestStoreMismatchIsReportedByFlagName(t *testing.T) {
+func TestDifferenceOfStoresIsNamedByFlag(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),
@@ -124,10 +124,10 @@ func TestStoreMismatchIsReportedByFlagName(t *testing.T) {
 	}
 }
 
-// FuzzGrantFile parses files for the flag --grant. If a file is accepted, writing its grant
-// and reading it again returns the same grant, and no proper prefix of the written file is
-// accepted.
-func FuzzGrantFile(f *testing.F) {
+// FuzzWrittenGrantParsesToSameGrant parses files for the flag --grant. If a file is
+// accepted, its grant is written and parsed again. The result must be the same grant, and
+// no proper prefix of the written text may be accepted.
+func FuzzWrittenGrantParsesToSameGrant(f *testing.F) {
 	for _, seed := range []string{
 		`{"table":"locks","key":"job","owner":"web/812","token":42,"grant":"g","versions":["v"],"leaseMs":600000,"trustedUntil":"2026-11-21T12:00:00.000Z","file":"/var/lib/leasehold/locks.db"}`,
 		`{"table":"locks","key":"job","sortKey":"s","owner":"o","token":1,"grant":"g","versions":["v","w"],"leaseMs":1,"trustedUntil":"2026-11-21T12:00:00Z","region":"eu-west-1","account":"123456789012"}`,

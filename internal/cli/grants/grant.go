@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Grant is a grant of a lock, together with the store that granted it. In another store, a
-// table of the same name would report the grant as lost.
+// Grant is a grant of a lock, together with the store that granted it. Another store may
+// have a table of the same name, which would report the grant as lost.
 type Grant struct {
 	leasehold.Grant
 	At Place
@@ -203,8 +203,9 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	return lock, g.explain(here, err)
 }
 
-// explain returns err. If err reports the loss of the grant, explain adds another possible
-// cause: a later renewal of the grant, or another store.
+// explain adds another possible cause to an error that reports the loss of the grant: a
+// later renewal of the grant, or another store. It returns err unchanged if neither is a
+// possible cause, or if err reports something else.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {
@@ -227,8 +228,8 @@ type unsureError struct{ error }
 
 func (e unsureError) Unwrap() error { return e.error }
 
-// Ended reports whether the grant has ended, given the error of its release: nil means that
-// it was released, ErrLost that it was lost.
+// Ended reports whether the grant has ended, given the error of its release. The grant has
+// ended if it was released (nil) or is certainly lost (ErrLost without an unsureError).
 func Ended(err error) bool {
 	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(unsureError))
 }

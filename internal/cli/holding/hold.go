@@ -31,7 +31,7 @@ type Hold struct {
 
 // leased contains the methods that a Lock and a Group have in common.
 type leased interface {
-	Context() context.Context // is cancelled as soon as one of the locks is lost
+	Context() context.Context // returns a context that is cancelled as soon as one of the locks is lost
 	Err() error               // returns the error of the lock that was lost first; nil if none was lost
 	Release(context.Context, ...leasehold.ReleaseOption) error
 }
@@ -187,7 +187,8 @@ const (
 
 // releaseLimit returns how long leasehold waits for the release after CMD has ended. If
 // done is true, the release also stores the mark that the work is done. Then the limit is
-// the lease: until it expires, no other client can start the same work.
+// the length of the lease: until the lease expires, no other client can start the same
+// work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -212,7 +213,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // CMD was stopped because renewals failed, so the release may fail too: print at once
+	if ended.Stopped && lost == nil { // CMD was stopped because renewals failed, so the release may fail too: print the message immediately
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -288,8 +289,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails records the result of a renewal of key. now is the error of this renewal, or nil.
-// It returns true if the previous renewal of key failed.
+// fails is called after each renewal of key, and records the result. now is the error of
+// this renewal, or nil. It returns true if the previous renewal of key failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

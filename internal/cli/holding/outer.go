@@ -128,7 +128,7 @@ func nestedWait(key string) error {
 	return failure.Misusef("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
 }
 
-// outerValue returns the value of LEASEHOLD_HELD for CMD: the outer runs, then this one.
+// outerValue returns the value of LEASEHOLD_HELD for CMD: the outer runs, then this run.
 func (h *Hold) outerValue() string {
 	s := h.seeker
 	held := outerKeys(s.user.Settings.LookupEnv)
@@ -188,11 +188,11 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines calls of for each lock and joins the results with line breaks.
-func (h *Hold) lines(of func(*leasehold.Lock) string) string {
+// lines returns one line for each lock: the result of the function text for that lock.
+func (h *Hold) lines(text func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {
-		all = append(all, of(l))
+		all = append(all, text(l))
 	}
 	return strings.Join(all, "\n")
 }

@@ -24,10 +24,10 @@ const (
 	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
-// wait reports who holds a key while the command waits for the key. On a terminal it
+// A wait reports who holds a key while the command waits for the key. On a terminal it
 // rewrites one line every second. In a pipe or file it writes one line when the wait begins
-// and then one line a minute, however often the holder changes. It also writes a line for
-// a new position in the queue, at most once a second. With each of these lines it emits an
+// and then one line a minute, however often the holder changes. It also writes a line for a
+// new position in the queue, at most once a second. With each of these lines it emits an
 // event. On a terminal it emits the same events as in a pipe, at the same times.
 //
 // These limits on lines and events apply to all waits of the process together, because the
@@ -53,7 +53,8 @@ type wait struct {
 	stop func() // ends the reports that start began
 }
 
-// told records when the last report about a wait was made, and with which queue position.
+// told contains the time of the last report about a wait, and the queue position in that
+// report.
 type told struct {
 	at      time.Time // time of the last report; zero before the first
 	place   int
@@ -75,9 +76,9 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a new wait. earlier is the previous wait of this process, or nil for its
-// first. former identifies the grant of the term between the two waits; it is empty if
-// there was none.
+// newWait returns a new wait. earlier is the previous wait of this process, or nil if this
+// is the first wait. former identifies the grant of the term between the two waits; it is
+// empty if there was none.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -87,7 +88,7 @@ func newWait(user User, earlier *wait, former string) *wait {
 	return w
 }
 
-// start makes w report the holder every second, until the caller calls end.
+// start makes w report the holder every second, until end is called.
 func (w *wait) start() {
 	w.stop = seconds.Each(func() {
 		w.mu.Lock()
@@ -151,7 +152,7 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	if w.seenAt.IsZero() {
 		w.seenAt = w.now()
 	}
-	if !w.trying { // with -n, only the timer reports, because most attempts end at once
+	if !w.trying { // with -n, only the timer reports, because most attempts return immediately
 		w.report()
 	}
 }
@@ -273,15 +274,16 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// A client recognizes a dead holder only after it has observed that holder for a whole
-// lease. If --wait is shorter than the lease, a wait never recognizes one, however often the
-// command is repeated. So after such a wait the command tries to acquire once more, as with
-// -n: if a holder appears dead, the command then observes it for its whole lease.
+// A client recognizes a dead holder only after it has observed that holder for the length
+// of a lease. If --wait is shorter, the client never recognizes a dead holder during the
+// wait, however often the command is repeated. So after such a wait the command tries to
+// acquire once more, as with -n: if a holder appears dead, the command then observes it for
+// the whole length of its lease.
 
 // wasTooShort reports whether the wait ended with err before the client had observed a
-// holder for a whole lease. It also returns true if this is unknown, in two cases. A lock
-// under a shared lease does not show the length of its lease. The error for several keys
-// contains only one holder.
+// holder for the length of its lease. It also returns true if this is unknown, in two
+// cases. A lock under a shared lease does not show the length of its lease. The error for
+// several keys contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {

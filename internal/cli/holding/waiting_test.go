@@ -79,7 +79,7 @@ func held(owner, grant string) leasehold.Record {
 	return leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: owner, Grant: grant, Lease: time.Second}
 }
 
-func TestWaitForManyHoldersIsReportedOncePerMinute(t *testing.T) {
+func TestWaitIsReportedOncePerMinuteIfHoldersChange(t *testing.T) {
 	w := newWaiting(early, "")
 	const minutes = 5
 	for i := range minutes * 600 { // the holder changes ten times a second
@@ -151,7 +151,8 @@ func TestWaitMessageShowsQueuePosition(t *testing.T) {
 	w.wrote(t, "waiting for k, held by o, number 3 in the queue", 1)
 }
 
-// Place 0 means that the wait was reported before the waiter had joined the queue.
+// In these cases, place 0 means that the queue position was not known, for example because
+// the waiter had not joined the queue yet.
 func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	type seen struct {
 		at     time.Duration
@@ -204,7 +205,7 @@ func TestWaitReportsLatestQueuePosition(t *testing.T) {
 	})
 }
 
-func TestElectReportsCheckOfItsFormerGrant(t *testing.T) {
+func TestElectReportsCheckOfGrantFromPreviousTerm(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -234,7 +235,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestShortWaitCannotShowThatHolderIsDead(t *testing.T) {
+func TestWaitShorterThanLeaseCannotDetectDeadHolder(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }

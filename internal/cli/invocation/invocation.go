@@ -103,8 +103,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble prints n: requests have been failing, or succeed again. leasehold repeats
-// failed requests for a long time, and would otherwise print nothing in that time. With
+// sayTrouble prints the report n: requests have been failing, or succeed again. leasehold
+// repeats failed requests for a long time, and would otherwise print nothing in that time.
+// With
 // -q, sayTrouble prints only failures that will probably not end by themselves.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
@@ -257,9 +258,9 @@ func (in *Invocation) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// SayURL prints the URL of a server that leasehold runs. On a terminal it prints the
-// sentence words, which contains the URL. In a pipe it prints only the URL, and with --json
-// it prints asJSON.
+// SayURL prints the URL of a server that leasehold runs. On a terminal it prints a sentence
+// that contains the URL, formatted from words and args. In a pipe it prints only the URL,
+// and with --json it prints asJSON.
 func (in *Invocation) SayURL(url string, asJSON map[string]string, words string, args ...any) error {
 	if in.Stdout.Terminal {
 		return in.Print(asJSON, words, args...)
@@ -272,8 +273,8 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
 // Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes. For
-// any other answer it returns an error with the text no and exit code 1. If ctx ends, it
-// returns the cause without waiting for an answer.
+// any other answer it returns an error with exit code 1. The parameter no is the text of
+// that error. If ctx ends, it returns the cause without waiting for an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)

@@ -19,9 +19,9 @@ type term struct {
 func (t *term) TrustedUntil() time.Time { return t.until }
 func (t *term) Running() bool           { return t.running }
 
-// asked returns a Seat whose clock always shows now. The function says sends a probe to the
-// Seat and checks the answer.
-func asked(t *testing.T, now time.Time) (s *Seat, says func(path string, code int, text string)) {
+// newSeat returns a Seat whose clock always shows now, and a function that sends a probe to
+// the Seat and checks the answer.
+func newSeat(t *testing.T, now time.Time) (s *Seat, check func(path string, code int, text string)) {
 	s = NewSeat(func() time.Time { return now }, 6*time.Second)
 	return s, func(path string, code int, text string) {
 		t.Helper()
@@ -40,45 +40,45 @@ func ask(s *Seat, method, path string) *httptest.ResponseRecorder {
 
 func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	now := time.Now().Round(0)
-	s, says := asked(t, now)
+	s, check := newSeat(t, now)
 	const unknown = "who leads is not known\n"
 
-	says("/leader", 503, unknown) // no record has been read yet
-	says("/live", 200, "live\n")
+	check("/leader", 503, unknown) // no record has been read yet
+	check("/live", 200, "live\n")
 	s.Saw(election.Leader{}) // a record without an owner
-	says("/leader", 503, unknown)
+	check("/leader", 503, unknown)
 	s.Saw(election.Leader{Owner: "other/1/abcd", Value: "10.0.0.7:8080", Token: 6})
-	says("/leader", 503, "owner\tother/1/abcd\nvalue\t10.0.0.7:8080\ntoken\t6\n")
-	says("/live", 200, "live\n")
+	check("/leader", 503, "owner\tother/1/abcd\nvalue\t10.0.0.7:8080\ntoken\t6\n")
+	check("/live", 200, "live\n")
 
 	mine := &term{until: now.Add(18 * time.Second)}
 	s.Won(mine, election.Leader{Owner: "me/2/efgh", Token: 7})
-	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	check("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
 	mine.running = true
 	s.Saw(election.Leader{Owner: "other/1/abcd"}) // an event about an earlier leader that arrives after this process has become the leader
-	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	check("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
 	mine.until = now.Add(6 * time.Second)
-	says("/live", 200, "live\n")
+	check("/live", 200, "live\n")
 	mine.until = now.Add(6*time.Second - 1)
-	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
-	says("/live", 503, "renewals are overdue\n")
+	check("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	check("/live", 503, "renewals are overdue\n")
 	mine.until = now.Add(1) // the last moment of trust
-	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
-	says("/live", 503, "renewals are overdue\n")
+	check("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	check("/live", 503, "renewals are overdue\n")
 	mine.until = now
-	says("/leader", 503, unknown)
-	says("/live", 503, "renewals are overdue\n")
+	check("/leader", 503, unknown)
+	check("/live", 503, "renewals are overdue\n")
 	mine.running = false // CMD has ended
-	says("/live", 200, "live\n")
+	check("/live", 200, "live\n")
 	s.Left()
-	says("/leader", 503, unknown)
-	says("/live", 200, "live\n")
+	check("/leader", 503, unknown)
+	check("/live", 200, "live\n")
 }
 
 func TestLeaderProbeEscapesControlCharacters(t *testing.T) {
-	s, says := asked(t, time.Now())
+	s, check := newSeat(t, time.Now())
 	s.Saw(election.Leader{Owner: "a\ntoken\t9", Value: "\x1b[2J<script>\r\n\r\n"})
-	says("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")
+	check("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")
 	h := ask(s, http.MethodGet, "/leader").Header()
 	if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(h.Get("Content-Type"), "text/plain") || h.Get("Cache-Control") != "no-store" {
 		t.Errorf("the answer's header: %v", h)
@@ -86,7 +86,7 @@ func TestLeaderProbeEscapesControlCharacters(t *testing.T) {
 }
 
 func TestProbeHandlerRejectsUnknownPathsAndMethods(t *testing.T) {
-	s, _ := asked(t, time.Now())
+	s, _ := newSeat(t, time.Now())
 	for _, c := range []struct {
 		method, path string
 		want         int

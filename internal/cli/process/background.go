@@ -21,7 +21,7 @@ import (
 const (
 	BackgroundWait = "wait" // hold the lock until these processes have ended
 	BackgroundStop = "stop" // stop these processes, then release the lock
-	BackgroundKeep = "keep" // release the lock at once, and report these processes
+	BackgroundKeep = "keep" // release the lock immediately, and report these processes
 )
 
 // BackgroundModes lists all values of --background.
@@ -69,8 +69,9 @@ func (b *background) end() {
 	signal.Stop(b.deaths)
 }
 
-// lookIn schedules the next read of the processes after d. A read that is scheduled for an
-// earlier time stays, so that a series of exits cannot postpone the read forever.
+// lookIn schedules the next read of the processes after d. If a read is already scheduled
+// for an earlier time, lookIn changes nothing. So a series of exits cannot postpone the
+// read forever.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {
@@ -90,9 +91,10 @@ func (b *background) began(c *Child, byUser bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground forwards sig to the processes that outlive CMD, and switches to
-// BackgroundStop. It does nothing unless sig is a signal that ends leasehold. Forwarding
-// alone may not stop these processes: a shell makes background processes ignore Ctrl-C.
+// stopBackground handles a signal that arrives after CMD has ended. If sig is a signal that
+// ends leasehold, stopBackground forwards it to the processes that outlive CMD, and
+// switches to BackgroundStop. Forwarding alone may not stop these processes: a shell makes
+// background processes ignore Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return
@@ -104,8 +106,8 @@ func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	b.lookIn(lookAfterEnd)
 }
 
-// outlived reads which processes outlive CMD, and stops, reports or awaits them as
-// s.background.mode requires. It returns true if the lock may be released.
+// outlived finds the processes that outlive CMD. It stops, reports or awaits these
+// processes, as s.background.mode requires. It returns true if the lock may be released.
 func (s *supervision) outlived(c *Child) (done bool) {
 	b := s.background
 	b.lookAt = time.Time{}
@@ -148,8 +150,8 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	return false
 }
 
-// outliving returns the processes of CMD that still run. Of those that have ended, it reaps
-// the orphans.
+// outliving returns the processes of CMD that still run. It also reaps the orphans that
+// have ended.
 func (s *supervision) outliving(c *Child) []watchdog.Process {
 	all, err := s.descent.All(c.group())
 	if err != nil && !s.background.blind {
@@ -176,7 +178,7 @@ func stillRuns(left []watchdog.Process) string {
 	return wording.Count(len(left), "process that it started still runs", "processes that it started still run")
 }
 
-// names returns the names and ids of the processes left, in one line.
+// names returns the names and ids of the given processes, in one line.
 func names(left []watchdog.Process) string {
 	var all []string
 	for _, p := range left {

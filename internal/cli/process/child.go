@@ -25,7 +25,7 @@ type Child struct {
 }
 
 // Start starts CMD. On Linux, the kernel kills CMD when the operating system thread that
-// started it ends. So Start locks a goroutine to that thread until Reap has reaped CMD.
+// started CMD ends. So Start locks a goroutine to that thread until Reap has reaped CMD.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	c := &Child{cmd: cmd, Stops: make(chan syscall.Signal), Exited: make(chan struct{}), reaped: make(chan struct{})}
 	cmd.SysProcAttr = ownGroup()
@@ -81,8 +81,8 @@ func (c *Child) Reap() int {
 	return exitCode(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
-// Find returns the path of the executable name. leasehold calls it before it waits for KEY,
-// because the wait would be useless if the executable did not exist.
+// Find returns the path of the executable with the given name. leasehold calls Find before
+// the wait for KEY, because the wait would be useless if the executable did not exist.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -12,8 +12,8 @@
 // In this list, a suspended process has received SIGSTOP or Ctrl-Z, and a stopped process
 // has been asked to exit:
 //
-//   - The lock is lost, or is not renewed in time: the watchdog stops CMD, and kills it one grace
-//     period later. Both happen before trust ends.
+//   - The lock is lost, or is not renewed in time: the watchdog stops CMD before trust ends. It
+//     kills CMD one grace period later, or when trust ends if that is sooner.
 //   - This process is killed: the watchdog kills CMD. If the watchdog did not know CMD yet, the
 //     child that should become CMD still waits at the gate (internal/cli/atgate) and exits there.
 //   - This process is suspended: the watchdog continues.

@@ -72,9 +72,9 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // gateEnds creates the socket for a gate. It returns the file descriptors of the
 // supervisor's end and of the child's end, in this order.
 //
-// The child inherits its end under the same number. The number was free in this process, so
-// CMD inherits no other file under it. With exec.Cmd.ExtraFiles the number would be 3,
-// which may be in use.
+// The child inherits its end of the socket under the same descriptor number. The number was
+// free in this process, so CMD inherits no other file under that number. With
+// exec.Cmd.ExtraFiles the number would be 3, which may be in use.
 //
 // The SDK may start a process at this moment, to get credentials. That process then also
 // inherits the child's end. This only delays signals to CMD until that process ends.
@@ -126,7 +126,7 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give gives the terminal to the process group with the id group. It does nothing and
+// give gives the terminal to the process group with the given id. It does nothing and
 // returns false if the terminal does not belong to the group of this process.
 func (t *terminal) give(group int) bool {
 	if t.foreground() != unix.Getpgrp() {
@@ -144,9 +144,9 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// set makes the terminal belong to the process group with the id group. A process in the
-// background is suspended when it tries this, unless it ignores SIGTTOU (tcsetpgrp(3)). So
-// set ignores SIGTTOU.
+// set makes the terminal belong to the process group with the given id. The kernel suspends
+// a background process that tries this, unless the process ignores SIGTTOU (tcsetpgrp(3)).
+// So set ignores SIGTTOU.
 func (t *terminal) set(group int) bool {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)
@@ -178,21 +178,22 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 	}
 }
 
-// parent is the id of the process that started this one, as os.Getppid returned it at the
-// start of this program. After the parent has ended, os.Getppid returns the id of the
-// process that has adopted this one.
+// parent is the id of the process that started this process. os.Getppid returned the id at
+// the start of this program. After the parent has ended, os.Getppid returns the id of the
+// process that has adopted this process.
 var parent = os.Getppid()
 
 // parentEvery is the interval at which this process checks whether its parent still runs.
 // On Linux, the kernel could send a signal instead (PR_SET_PDEATHSIG). But it sends that
 // signal when the thread that started this process ends, which may be long before the
-// parent does.
+// parent process ends.
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the parent, the process that started this
 // one, has ended. It returns an error if this process is a child of init, because then its
-// parent may have ended already. If the parent ended before this program began, and not
-// init but another process adopted this one, the channel is closed when that process ends.
+// parent may have ended already. If the parent ended before this program began, and a
+// process other than init adopted this process, the channel is closed when the adopting
+// process ends.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -251,9 +252,9 @@ func isJob() bool {
 // stopSelf suspends this process until it receives SIGCONT.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
-// stopUntilContinued suspends target, which is this process or 0 for its group, and returns
-// after SIGCONT. The kernel may let the calling thread run for a while after kill(2). So
-// stopUntilContinued also waits until SIGCONT has arrived.
+// stopUntilContinued suspends this process or, if target is 0, its whole process group. It
+// returns after SIGCONT. The kernel may let the calling thread run for a while after
+// kill(2). So stopUntilContinued also waits until SIGCONT has arrived.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, ContinueSignal)
@@ -272,7 +273,8 @@ const (
 // sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// overtakes is how long a signal may be delayed after a signal that was sent later.
+// overtakes limits how much later a signal may arrive than another signal that was sent
+// after it.
 const overtakes = 5 * time.Millisecond
 
 // awaitSent returns after this process has received all signals that were sent to it before

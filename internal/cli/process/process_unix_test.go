@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// gatedCMD returns a CMD that creates a file, and a function that reports by that file
-// whether CMD has run.
+// gatedCMD returns a CMD that creates a file, and a function that reports whether the file
+// exists, which means that CMD has run.
 func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	cmd = &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", `: >"$1"`, "sh", ran}, Stderr: os.Stderr}
@@ -106,7 +106,7 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestCMDRunsOnlyAfterWatchdogKnowsIt(t *testing.T) {
+func TestWatchdogKnowsProcessGroupBeforeCMDRuns(t *testing.T) {
 	self := lab.Must(ThisProgram())(t)
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{Job: Job{Cmd: cmd}, self: self}
@@ -127,8 +127,8 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 	}
 }
 
-// A signal may be sent to CMD and to leasehold at once. On a busy machine, it may reach
-// leasehold only after it has ended CMD.
+// A signal may be sent to CMD and to leasehold at the same time. On a busy machine,
+// leasehold may receive the signal only after the signal has ended CMD.
 func TestSignalSentBeforeExitOfCMDIsNoticed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

@@ -10,8 +10,8 @@ import (
 )
 
 // Windows has no signals except Ctrl-C, and no process groups that could receive a signal.
-// So to stop CMD, leasehold kills CMD at once, without a grace period. It does not kill CMD's
-// children.
+// So to stop CMD, leasehold kills CMD immediately, without a grace period. It does not kill
+// CMD's children.
 
 // Caught lists the signals that CatchSignals catches.
 var Caught = []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -17,7 +17,7 @@ type Job struct {
 	Executable func() (string, error) // returns the path of this executable, which the gate and the watchdog run
 
 	Stop       syscall.Signal // signal that asks CMD to exit; sent before trust ends, or when the lock is lost
-	Grace      time.Duration  // time between Stop and SIGKILL; both are sent before trust ends
+	Grace      time.Duration  // time from Stop to SIGKILL, which is sent when trust ends at the latest
 	Background string         // value of --background, such as BackgroundWait
 	Held       string         // beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has; may be empty
 
@@ -63,7 +63,7 @@ type supervision struct {
 	descent    watchdog.Descent
 	background *background
 	stopping   bool // true if the watchdog has sent the stop signal to CMD
-	stopNow    bool // true if the watchdog was ordered to stop CMD at once, whether or not trust has ended
+	stopNow    bool // true if the watchdog was ordered to stop CMD immediately, whether or not trust has ended
 	orphaned   bool // true if stopNow was set because the parent process has ended
 }
 
@@ -113,9 +113,10 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. Before CMD runs, it sends CMD's process group to the watchdog. If this
-// executable cannot be started again, start uses no gate. The watchdog then runs in this
-// process and dies with it, so it need not know the group before CMD runs.
+// start starts CMD. Before CMD runs, it sends CMD's process group to the watchdog. There is
+// one exception: if this executable cannot be started again, start uses no gate. The
+// watchdog then runs in this process and dies with this process, so the watchdog need not
+// know the group before CMD runs.
 func (s *supervision) start() (*Child, error) {
 	var c *Child
 	var err error

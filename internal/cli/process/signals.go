@@ -18,8 +18,8 @@ import (
 type Signals struct {
 	C chan os.Signal
 
-	// Orphaned is closed when the parent process of this one has ended. This process then
-	// ends as after SIGTERM. Orphaned is nil without --die-with-parent.
+	// Orphaned is closed when the parent of this process has ended. leasehold then exits as
+	// it does after SIGTERM. Orphaned is nil without --die-with-parent.
 	Orphaned <-chan struct{}
 }
 

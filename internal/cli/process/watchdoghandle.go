@@ -16,16 +16,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop sends CMD's process group to the watchdog, which must stop it before trust
-// ends.
+// orderStop sends CMD's process group to the watchdog, which must stop the group before
+// trust ends.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
 	s.watchdog.order(watchdog.OrderHeld, s.descent.Held)
 }
 
-// orderStopNow orders the watchdog to stop CMD at once, and to kill it one grace period
-// later.
+// orderStopNow orders the watchdog to stop CMD immediately, and to kill CMD one grace
+// period later.
 func (s *supervision) orderStopNow() {
 	s.stopNow = true
 	s.watchdog.order(watchdog.OrderStop, 0)
@@ -158,9 +158,9 @@ func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end orders the watchdog to exit, and waits until it has. After that the watchdog sends no
-// signals. end returns true if a report of the watchdog is still unread. A report means
-// that the watchdog has sent a signal to CMD.
+// end makes the watchdog exit, and waits until the watchdog has exited. After that the
+// watchdog sends no signals. end returns true if a report of the watchdog is still unread.
+// A report means that the watchdog has sent a signal to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

@@ -15,13 +15,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCMDIsKilledIfWatchdogDiesAfterTrustEnds(t *testing.T) {
+func TestReplaceWatchdogKillsCMDIfTrustHasEnded(t *testing.T) {
 	c := lab.Must(Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & wait"}}))(t)
 	died := make(chan string)
 	close(died)
 	s := &supervision{
 		lock: &several{until: time.Now()}, say: say.NewMessages(say.To(io.Discard, false)), until: boottime.Now(),
-		self:     "/bin/true", // this program starts as the watchdog and exits at once, so no watchdog stops CMD
+		self:     "/bin/true", // this program starts as the watchdog and exits immediately, so no watchdog stops CMD
 		watchdog: &watchdogHandle{orders: textOf{io.Discard}, reports: died, wait: func() {}},
 		descent:  watchdog.Descent{GroupOnly: true},
 	}

@@ -8,9 +8,9 @@
 //	                    └─ checks   for doctor: the connections, the clock, the duration of each request
 //
 // If the SDK retries an operation, each attempt is one request. The types above receive a
-// request when it has ended. Health must also notice a request that hangs. So it is called
-// when an operation begins, and again when its first request is sent. In between, the SDK
-// may wait for credentials.
+// request when it has ended. Health must also notice a request that hangs. So Health is
+// also called when an operation begins, and when the operation's first request is sent. In
+// between, the SDK may wait for credentials.
 //
 // leasehold repeats failed requests for a long time. In that time it reports Trouble to the
 // user as News. A request counts as answered if DynamoDB executed or rejected it. It counts

@@ -36,8 +36,8 @@ type Entry struct {
 }
 
 // Entry returns the Entry for the request r, which has ended. Entry.Attempt counts the
-// requests of the same operation on the same keys since one of them was last answered. It
-// counts retries of package leasehold as well as those of the SDK.
+// requests of the same operation on the same keys, up to r, since such a request was last
+// answered. It counts the retries of package leasehold as well as the retries of the SDK.
 func (l *Log) Entry(r Request, from Server) Entry {
 	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
 	l.mu.Lock()
@@ -100,8 +100,9 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Metered returns a copy of db that counts its requests. The function that it returns
-// reports how many requests have got a reply, and how many read units they consumed.
+// Metered returns a copy of db that counts its requests. It also returns a function that
+// reports how many requests have got a reply, and how many read units these requests
+// consumed.
 func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads float64)) {
 	var mu sync.Mutex
 	var requests int

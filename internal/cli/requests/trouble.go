@@ -82,9 +82,9 @@ type News struct {
 	Lasting        bool          // true if the failures will probably not end by themselves
 }
 
-// Telling decides when to report trouble with requests: after newsAfter, or at once if the
-// trouble will probably not end by itself. It reports at most once every newsRepeat, and
-// nothing while paused. If it has reported trouble, it also reports that requests are
+// Telling decides when to report trouble with requests: after newsAfter, or immediately if
+// the trouble will probably not end by itself. It reports at most once every newsRepeat,
+// and nothing while paused. If it has reported trouble, it also reports that requests are
 // answered again.
 type Telling struct {
 	mu     sync.Mutex // locked during a report
@@ -94,7 +94,8 @@ type Telling struct {
 	stop   func()
 }
 
-// news returns the report about the trouble seen, if one is due now. Otherwise due is false.
+// news returns the report about the trouble in seen, if a report is due at the time now.
+// Otherwise due is false.
 func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
@@ -110,7 +111,8 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 }
 
 // Tell starts to check h for trouble every second, and calls tell for each report. server
-// returns the server to name in the reports. The returned Telling pauses or ends them.
+// returns the server to name in the reports. The returned Telling can pause or end the
+// reports.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
 	t.stop = seconds.Each(func() {
@@ -207,13 +209,14 @@ func (h *Health) Answers() int {
 	return h.answers
 }
 
-// Trouble returns the current trouble with requests. of is the server to name in reports.
-func (h *Health) Trouble(of Server) Trouble {
+// Trouble returns the current trouble with requests. Reports about this trouble name the
+// given server.
+func (h *Health) Trouble(server Server) Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := Trouble{server: of, answers: h.answers}
+	t := Trouble{server: server, answers: h.answers}
 	if h.failed != nil {
-		t.lasts, t.why, t.throttled = time.Since(h.since), visible.Message(h.failed.outcome(of)), h.failed.Throttled()
+		t.lasts, t.why, t.throttled = time.Since(h.since), visible.Message(h.failed.outcome(server)), h.failed.Throttled()
 		t.unsent = decide.NotSigned(h.failed.Err)
 		t.nowhere = h.answers == 0 && !t.unsent && h.failed.noSuchHost()
 		t.silent = failure.IsTimeout(h.failed.Err)

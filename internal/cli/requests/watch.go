@@ -29,7 +29,7 @@ type Watch struct {
 	Each   func(Request) // called after each request, maybe concurrently; may be nil
 }
 
-// Client is an option for dynamodb.New. It makes the new client call w for each request.
+// Client is an option for dynamodb.New. It makes the new client report each request to w.
 func (w Watch) Client(o *dynamodb.Options) {
 	o.APIOptions = append(slices.Clip(o.APIOptions), func(stack *middleware.Stack) error {
 		if before, ok := stack.Initialize.Get(middlewareID); ok {
@@ -90,7 +90,7 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	return out, about, err
 }
 
-// HandleDeserialize is called by the SDK once for each request, so several times if it
+// HandleDeserialize is called by the SDK once for each request, so several times if the SDK
 // retries.
 func (op *operation) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
@@ -198,9 +198,9 @@ func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 // cancelled reports whether the request failed because leasehold cancelled it.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// noSuchHost reports whether the request failed because DNS does not know the server's
-// host name. This happens if the Region does not exist in AWS, and sometimes for a short
-// time with a new name.
+// noSuchHost reports whether the request failed because DNS does not know the server's host
+// name. This happens if the Region does not exist in AWS, and sometimes for a short time
+// after a host name was added to DNS.
 func (r Request) noSuchHost() bool {
 	dns, is := failure.As[*net.DNSError](r.Err)
 	return is && dns.IsNotFound

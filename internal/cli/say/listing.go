@@ -92,8 +92,8 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	return nil
 }
 
-// Rows prints records one by one. On a terminal, the widths of its columns fit the records
-// that were passed to Listing.Rows.
+// Rows prints records one by one. On a terminal, the columns are wide enough for the
+// records that were passed to Listing.Rows.
 type Rows struct {
 	Listing
 	w      io.Writer
@@ -101,8 +101,8 @@ type Rows struct {
 	begun  bool
 }
 
-// Rows returns a Rows that prints to w. The columns are as wide as the longest values in
-// likely, the records that will probably be printed.
+// Rows returns a Rows that prints to w. likely contains the records that will probably be
+// printed. The columns are as wide as the longest values in these records.
 func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
@@ -175,8 +175,8 @@ func (r Record) colour() Colour {
 }
 
 // Observe observes whether the holders of records renew, and returns an Observation for
-// each. It prints how long the observation may take and what it costs. The parameter what
-// names the holders in this text. If it is "", nothing is printed.
+// each. Unless the parameter what is "", Observe prints how long the observation may take
+// and what it costs. This text names the holders by the words in what.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -186,9 +186,9 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch observes holders and prints messages as Observe does. It calls settled as soon as
-// the result for record i is known, never concurrently. It stops at the first error of
-// settled, and returns that error.
+// watch observes holders and prints messages as Observe does. As soon as the result for
+// record i is known, watch calls settled. Calls of settled never overlap. watch stops at
+// the first error of settled, and returns that error.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -228,9 +228,9 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 }
 
 // Check observes whether the holders of records renew. It calls settled for each record as
-// soon as its holder is known to be live or dead, or is sure to stay unknown. It omits
-// released records unless all is true. If a record turns out to be damaged, Check prints
-// the error at once and returns it at the end.
+// soon as the record's holder is known to be live or dead, or as soon as it is certain that
+// this will not become known. It omits released records unless all is true. If a record
+// turns out to be damaged, Check prints the error immediately and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {

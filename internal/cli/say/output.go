@@ -214,7 +214,7 @@ func (m *Messages) Tell(e Event, format string, args ...any) {
 	m.Text(format, args...)
 }
 
-// Rewrite prints a line to the terminal that the next message overwrites.
+// Rewrite prints a line to the terminal. The next message overwrites this line.
 func (m *Messages) Rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

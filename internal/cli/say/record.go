@@ -71,8 +71,8 @@ func Observed(table, region string, o holders.Observation) Record {
 	return r
 }
 
-// Joined returns one JSON object with the fields of first, followed by those of second.
-// Both must have at least one field.
+// Joined returns one JSON object with the fields of two values, in the order of the
+// parameters. Each value must have at least one field.
 func Joined(first, second any) ([]byte, error) {
 	head, err := json.Marshal(first)
 	tail, failed := json.Marshal(second)

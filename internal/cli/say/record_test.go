@@ -48,7 +48,7 @@ func TestWaitersAreShownInQueueOrder(t *testing.T) {
 	}
 }
 
-func TestRecordOutputOmitsPastNoQueueUntil(t *testing.T) {
+func TestRecordOutputOmitsNoQueueUntilThatHasPassed(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {
@@ -105,7 +105,7 @@ func TestListingShortensNamesToTerminalWidth(t *testing.T) {
 	}
 }
 
-func TestTerminalListingMarksSharedLeases(t *testing.T) {
+func TestSharedLeasesAreMarkedInTerminalListing(t *testing.T) {
 	now := time.Now()
 	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
@@ -153,7 +153,7 @@ func TestTerminalListingShowsDoneMarkOfLastGrant(t *testing.T) {
 	}
 }
 
-func TestHoldTimeOfDeadHolderEndsAtLeaseExpiry(t *testing.T) {
+func TestHoldTimeOfDeadHolderStopsAtLeaseExpiry(t *testing.T) {
 	now := time.Now()
 	granted := now.Add(-3 * time.Minute)
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
@@ -190,7 +190,7 @@ func TestOutputEscapesControlCharactersInText(t *testing.T) {
 	}
 }
 
-func TestDataIsEscapedOnlyAtTerminal(t *testing.T) {
+func TestLockDataIsEscapedOnlyOnTerminal(t *testing.T) {
 	data := []byte("\x1b[2J\xff\u202e\n")
 	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
 		var got bytes.Buffer

@@ -1,5 +1,5 @@
-// Package seconds calls a function every second until its caller ends that. leasehold uses
-// it to report progress while it waits.
+// Package seconds calls a function every second until the caller stops the calls. leasehold
+// uses it to report progress while it waits.
 package seconds
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// Each calls fn every second until the caller calls end. end waits for a call of fn in
-// progress.
+// Each starts to call fn once a second, and returns a function that stops these calls. If a
+// call of fn is in progress, that function waits until the call has returned.
 func Each(fn func()) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var calls sync.WaitGroup

@@ -63,9 +63,9 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 
 const listTables = "POST / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{}"
 
-// says sends text on the connection and returns the status and the body of the reply. The
-// status is 0 if the server has closed the connection without a reply.
-func says(t *testing.T, c net.Conn, text string) (int, string) {
+// exchange sends text on the connection, and returns the status and the body of the reply.
+// The status is 0 if the server has closed the connection without a reply.
+func exchange(t *testing.T, c net.Conn, text string) (int, string) {
 	t.Helper()
 	go func() { _, _ = io.WriteString(c, text) }() // fails if the server closes the connection
 	reply, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -108,7 +108,7 @@ func TestLocalServerAnswersDespiteIdleConnections(t *testing.T) {
 			c := dial()
 			defer c.Close()
 		}
-		if status, body := says(t, dial(), listTables); status != http.StatusOK {
+		if status, body := exchange(t, dial(), listTables); status != http.StatusOK {
 			t.Errorf("%d %s", status, body)
 		}
 	})
@@ -120,7 +120,7 @@ func TestLocalServerRejectsNonLocalHostHeaders(t *testing.T) {
 		"evil.example:8000": 421, "evil.example": 421, "192.0.2.1:8000": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421, "0.0.0.0": 421,
 	} {
 		serveLocally(t, func(t *testing.T, dial func() net.Conn) {
-			if status, body := says(t, dial(), strings.Replace(listTables, "127.0.0.1:8000", host, 1)); status != want {
+			if status, body := exchange(t, dial(), strings.Replace(listTables, "127.0.0.1:8000", host, 1)); status != want {
 				t.Errorf("%s: %d %s, want %d", host, status, body, want)
 			}
 		})
@@ -156,10 +156,10 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 			serveLocally(t, func(t *testing.T, dial func() net.Conn) {
 				c := dial()
 				defer c.Close()
-				if status, body := says(t, c, tc.sends); status != tc.want {
+				if status, body := exchange(t, c, tc.sends); status != tc.want {
 					t.Errorf("%d %.200q, want %d", status, body, tc.want)
 				}
-				if status, body := says(t, dial(), listTables); status != http.StatusOK {
+				if status, body := exchange(t, dial(), listTables); status != http.StatusOK {
 					t.Errorf("the next client receives %d %s", status, body)
 				}
 			})
@@ -168,8 +168,9 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 }
 
 // The server must listen on all addresses of its host name. Otherwise another user could
-// listen on the remaining one and receive requests of the page.
-func TestUIListensOnAllAddressesOfItsHostName(t *testing.T) {
+// listen on an address that the server left free, and receive requests that browsers send
+// to the page.
+func TestUIListensOnBothLoopbackAddresses(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -188,7 +189,7 @@ func TestUIListensOnAllAddressesOfItsHostName(t *testing.T) {
 	}
 }
 
-func TestUINeedsItsPortOnBothLoopbackAddresses(t *testing.T) {
+func TestUIFailsIfPortIsInUseOnEitherLoopbackAddress(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -249,14 +250,14 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	server := Probes(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") }), listener)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	status, _ = says(t, dial(), text)
+	status, _ = exchange(t, dial(), text)
 	_ = server.Close()
 	<-served
 	time.Sleep(time.Second) // net/http waits for the unread rest of a request body for half a second
 	return status
 }
 
-func TestProbeServerOnLoopbackChecksHostHeader(t *testing.T) {
+func TestOnlyLoopbackProbeServerChecksHostHeader(t *testing.T) {
 	for host, want := range map[string][2]int{ // expected status by Host header: from a server on loopback, and from a server on another address
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},

@@ -1,8 +1,8 @@
 // Package serve opens the listeners of the commands "local", "ui" and "elect --http", and
 // chooses their addresses. By default, only programs on this machine can connect. For "ui",
-// it also chooses the host name of the page. For "local", it also determines the accepted
-// host names and the access key of the DynamoDB engine. The package does not depend on the
-// handlers that answer the requests.
+// it also chooses the host name of the web page. For "local", it also determines the
+// accepted host names and the access key of the DynamoDB engine. The package does not
+// depend on the handlers that answer the requests.
 package serve
 
 import (
@@ -36,7 +36,7 @@ func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--addr", addr)
 }
 
-// listen listens at addr, which is the value of flag.
+// listen listens at addr, which is the value of the given flag.
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
@@ -52,7 +52,8 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Page contains the listeners of the page that "leasehold ui" serves, and its address.
+// Page contains the listeners of the web page that "leasehold ui" serves, and the page's
+// address.
 type Page struct {
 	Listeners []net.Listener
 	Name      string // "host:port" with a random host name, which only this server has
@@ -84,8 +85,8 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 }
 
 // listenByName listens at both loopback addresses, 127.0.0.1 and ::1, because browsers try
-// both for a name that ends in .localhost. If it listened at one only, another user of the
-// machine could listen at the other.
+// both for a name that ends in .localhost. If it listened at one of them only, another user
+// of the machine could listen at the other, and receive requests to the page.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
@@ -133,10 +134,11 @@ func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--http", addr)
 }
 
-// Probes returns the server for the probes of "elect --http". If it listens on loopback, it
-// rejects requests with a Host header that is not a name of this machine. Otherwise a web
-// site whose DNS name points to 127.0.0.1 could read the answers through a user's browser.
-// At other addresses it accepts any Host, because load balancers choose it.
+// Probes returns the server for the probes of "elect --http". If the listener uses a
+// loopback address, the server rejects requests with a Host header that is not a name of
+// this machine. Otherwise a web site whose DNS name points to 127.0.0.1 could read the
+// answers through a user's browser. At any other address the server accepts every Host
+// header, because load balancers choose its value.
 func Probes(answers http.Handler, at net.Listener) *http.Server {
 	if tcp, ok := at.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		answers = refuseOtherNames(answers)
@@ -178,8 +180,8 @@ func refuseOtherNames(next http.Handler) http.Handler {
 }
 
 // isOwnName reports whether the Host header hostPort can only mean this machine, because it
-// is a loopback address or a name for one. It also returns true for "", because HTTP/1.0
-// clients may send no Host.
+// is a loopback address or a name for a loopback address. It also returns true for "",
+// because HTTP/1.0 clients may send no Host.
 func isOwnName(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -214,7 +216,8 @@ func KeyIn(get func(string) string) Key {
 }
 
 // Variables returns the environment variables that a program needs to reach the engine at
-// url. It omits the Region and the access key if get, the environment, already has them.
+// url. It omits the Region if the environment already contains one, and the access key
+// unless leasehold made it. get looks up an environment variable.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

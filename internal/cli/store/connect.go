@@ -37,7 +37,8 @@ const idleConnections = 128
 // shorter limit. The SDK sends a request up to three times.
 const replyTimeout = 10 * time.Second
 
-// Placeholder is the Region and the access key for servers on loopback, which accept any.
+// Placeholder is the Region and the access key for servers on loopback, which accept any
+// Region and any key.
 const Placeholder = "local"
 
 func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) error {
@@ -99,8 +100,8 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	return nil
 }
 
-// checkAWS checks the Region and the endpoint that result from flags, variables and profile.
-// It returns an error if no request to them can succeed.
+// checkAWS checks the Region and the endpoint that result from flags, variables and
+// profile. It returns an error if no request with this Region and endpoint can succeed.
 func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	server, region, by := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region, settings.regionBy(cfg)
 	s.Location = cmp.Or(server, region)
@@ -150,7 +151,8 @@ const (
 )
 
 // hasForm reports whether s matches the regular expression form. It compiles form at each
-// call, because one run of leasehold needs only a few forms, and rarely one of them twice.
+// call, because one run of leasehold needs only a few forms, and rarely needs the same form
+// twice.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
 // checkRegion returns an error if region cannot be an AWS Region. If otherServer is true,
@@ -202,8 +204,8 @@ func checkEndpoint(endpoint, by string) error {
 	return nil
 }
 
-// TableName returns the table name in named, which is a table name or the ARN of a table.
-// It returns an error for anything else.
+// TableName returns the name of the table that the parameter named contains, as a name or
+// as an ARN. It returns an error for anything else.
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {
@@ -229,12 +231,12 @@ func quotedIfSpaced(s string) string {
 }
 
 // failover returns the Regions in --failover. It returns an error if the list is invalid or
-// cannot be used with the endpoint or the table of the Store at. It sends no request.
+// cannot be used with the endpoint or the table of the given Store. It sends no request.
 func (s *Settings) failover(at *Store) ([]string, error) {
 	if s.Failover == "" {
 		return nil, nil
 	}
-	by := s.by("--failover")
+	by := s.sourceOf("--failover")
 	options := at.Home.Options()
 	if server := aws.ToString(options.BaseEndpoint); server != "" {
 		return nil, failure.Misusef("%s does not go with the endpoint %s: leave out one", by, server)
@@ -265,7 +267,7 @@ func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil
 	}
-	return failure.Misusef("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.by("--failover"))
+	return failure.Misusef("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.sourceOf("--failover"))
 }
 
 // Regions returns one client for each Region of the table: the home Region first, then

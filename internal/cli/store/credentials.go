@@ -18,14 +18,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// reloadPause is the minimum time between two loads of new credentials. Without it, several
-// rejected requests would each cause a load, which may start a program
+// reloadPause is the minimum time between two loads of new credentials. Without this pause,
+// several rejected requests would each cause a load, which may start a program
 // (credential_process).
 const reloadPause = time.Second
 
-// credentialSource provides AWS credentials. If DynamoDB rejects the credentials, it loads
-// the AWS configuration again. The SDK does not do that: it reads a credentials file only
-// once, and keeps the output of a credential_process until the expiry stated there.
+// credentialSource provides AWS credentials. If DynamoDB rejects the credentials, the
+// credentialSource loads the AWS configuration again. The SDK does not do that: it reads a
+// credentials file only once, and keeps the output of a credential_process until the expiry
+// stated there.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
 	metadata bool // true if this machine should have an EC2 metadata service
@@ -104,8 +105,8 @@ func (c *credentialSource) acceptAny() {
 	}
 }
 
-// orPlaceholder returns a provider that returns the credentials of the provider first. If
-// first is nil or fails, it returns placeholder credentials.
+// orPlaceholder returns a provider that uses the credentials of first, another provider. If
+// first is nil or fails, it uses placeholder credentials.
 func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		if first != nil {

@@ -7,10 +7,10 @@
 //
 // There are two kinds of store. A table in DynamoDB is reached with the SDK's configuration
 // (connect.go). Its credentials are loaded again if DynamoDB rejects them (credentials.go).
-// A local store is a table in a file on this machine, which package localdynamo serves. It
-// can be the default (local.go). The package does not know what the locks are for. It
-// observes requests and reports to the user through the functions in an Opening, which its
-// callers set.
+// A local store is a table in a file on this machine, which package localdynamo serves. A
+// local store can be the default store (local.go). The package does not know what the locks
+// are for. It observes requests and reports to the user through the functions in an
+// Opening, which its callers set.
 //
 // Wherever it can, the package fails before any request. It refuses a setting that is
 // empty, contradictory or cannot work (failure.MisuseError). It does not guess, because a

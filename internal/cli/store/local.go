@@ -28,8 +28,8 @@ import (
 const DefaultFile = "locks.db"
 
 // MachineDir returns the directory of the machine's store, the local store that all users
-// of a machine share. An administrator creates the directory. It is "" on Windows, which
-// has no such store.
+// of a machine share. An administrator creates the directory. MachineDir returns "" on
+// Windows, which has no such store.
 func MachineDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -94,8 +94,9 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 }
 
 // makeShared creates the file of the machine's store, unless it exists. Every user who may
-// create files in its directory may write to the file. Its mode does not depend on the
-// umask, and is set before the file appears, because other processes may open it at once.
+// create files in its directory may write to the file. The mode of the file does not depend
+// on the umask. It is set before the file appears under its name, because other processes
+// may open the file immediately.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -124,8 +125,8 @@ func userName() string {
 	return u.Username
 }
 
-// AWSFlag returns the name of the first flag given that applies only to DynamoDB, such as
-// --region. It returns "" if no such flag is given.
+// AWSFlag returns the name of the first flag that is given and applies only to DynamoDB,
+// such as --region. It returns "" if no such flag is given.
 func (s *Settings) AWSFlag() string {
 	for i, value := range s.ForAWS() {
 		if *value != "" {
@@ -220,9 +221,9 @@ func missing(path string) bool {
 // MakeFile creates the file of a local store at path, unless it exists. It returns true if
 // it has created the file.
 //
-// MakeFile does not create the directory, except that of the default store. If it did, a
-// process with a mistyped path would use a store of its own, and its locks would exclude no
-// other process.
+// MakeFile does not create the directory, except that of the default store. If it created
+// other directories, a process with a mistyped path would use a store of its own, and its
+// locks would exclude no other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.isMachines(path) && missing(path) && !missing(dir) {

@@ -187,9 +187,9 @@ func (s *Settings) readAWSVariables() error {
 	return nil
 }
 
-// by returns the source of the value of flag, one of awsFlags: the flag itself or its
-// variable.
-func (s *Settings) by(flag string) string {
+// sourceOf returns where the value of flag, one of awsFlags, comes from: the flag itself or
+// its variable.
+func (s *Settings) sourceOf(flag string) string {
 	if variable := AWSVariables[slices.Index(awsFlags, flag)]; slices.Contains(s.byVariable, variable) {
 		return variable
 	}
@@ -200,7 +200,7 @@ func (s *Settings) by(flag string) string {
 // ARN. It returns "" if no Region is set, which is valid for a server on loopback.
 func (s *Settings) regionBy(cfg aws.Config) string {
 	if s.Region != "" {
-		return s.by("--region")
+		return s.sourceOf("--region")
 	}
 	if name := s.firstSet("AWS_REGION", "AWS_DEFAULT_REGION"); name != "" {
 		return name
@@ -220,7 +220,7 @@ func (s *Settings) regionBy(cfg aws.Config) string {
 // empty if no endpoint is set.
 func (s *Settings) endpoint() (endpoint, by string) {
 	if s.Endpoint != "" {
-		return s.Endpoint, s.by("--endpoint-url")
+		return s.Endpoint, s.sourceOf("--endpoint-url")
 	}
 	by = s.firstSet("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
 	return s.Getenv(by), by
@@ -249,8 +249,8 @@ func (s *Settings) Owner() (string, error) {
 }
 
 // Breaker returns the configuration of a client that breaks grants. Its Owner names the
-// operator, which a break stores in the record. It is LEASEHOLD_OWNER or, if that is not
-// set, USER@HOST.
+// operator, which a break stores in the record. The Owner is LEASEHOLD_OWNER or, if that
+// variable is not set, USER@HOST.
 func (s *Settings) Breaker() leasehold.Config {
 	owner, err := s.Owner()
 	if err == nil && owner == "" {
@@ -272,12 +272,12 @@ func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	return s.duration("LEASEHOLD_LEASE", flag.Duration)
 }
 
-// duration returns the value of an environment variable, or the value of the parameter
-// otherwise if the variable is not set.
-func (s *Settings) duration(variable string, otherwise time.Duration) (time.Duration, error) {
+// duration returns the value of an environment variable. If the variable is not set, it
+// returns fallback.
+func (s *Settings) duration(variable string, fallback time.Duration) (time.Duration, error) {
 	v, err := s.Variable(variable)
 	if v == "" || err != nil {
-		return otherwise, err
+		return fallback, err
 	}
 	d, err := wording.ParseDuration(v)
 	if err != nil {

@@ -115,7 +115,7 @@ func TestStoreComesFromFlagEnvironmentOrDefault(t *testing.T) {
 	}
 }
 
-func TestSourceOfRegionIsReported(t *testing.T) {
+func TestRegionSourceIsFlagVariableProfileOrARN(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
 	for _, c := range []struct {
 		name  string
@@ -141,7 +141,7 @@ func TestSourceOfRegionIsReported(t *testing.T) {
 	}
 }
 
-func TestLayoutMismatchSuggestsFlags(t *testing.T) {
+func TestLayoutMismatchErrorSuggestsFlags(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		is, asked layout.Layout

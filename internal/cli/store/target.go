@@ -174,8 +174,8 @@ func (n *Attributes) Set(s string) error {
 	return nil
 }
 
-// apply returns a copy of l with the attribute names n. It returns an error if l does not
-// let users choose one of these names.
+// apply returns a copy of the layout l with the attribute names in n. It returns an error
+// if the layout does not let users choose one of these names.
 func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 	named := reflect.New(reflect.TypeOf(l)).Elem()
 	named.Set(reflect.ValueOf(l))

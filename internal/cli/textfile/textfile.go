@@ -35,8 +35,8 @@ type Run struct {
 
 const metricPrefix = "leasehold_run_"
 
-// metrics lists the metrics in the order in which text writes them. metricPrefix precedes
-// each name.
+// metrics lists the metrics in the order in which the file contains them. metricPrefix
+// precedes each name.
 var metrics = []struct{ name, kind, help string }{
 	{"last_success_timestamp_seconds", "gauge", "When a run last ended with exit code 0."},
 	{"last_failure_timestamp_seconds", "gauge", "When a run last ended with another exit code, except if the key was not granted."},
@@ -76,14 +76,14 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 		}
 	}
 	r.labels = strings.Join(labels, ",")
-	_, _, err = r.before()
+	_, _, err = r.read()
 	return r, err
 }
 
-// before returns the content of the file, and the metrics in it by name. If the file does
-// not exist, content is nil. before returns an error if the file contains anything but
-// metrics of the same key and table.
-func (r *Run) before() (content []byte, values map[string]float64, err error) {
+// read returns the content of the file, and the metrics in it by name. If the file does not
+// exist, content is nil. read returns an error if the file contains anything but metrics of
+// the same key and table.
+func (r *Run) read() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return failure.Misusef("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
 	content, err = plainfile.ReadNamed(r.file)
@@ -118,7 +118,7 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 		return nil
 	}
 	for { // repeated if another run of the same key, as with --permits, has just written the file
-		content, values, problem := r.before()
+		content, values, problem := r.read()
 		if problem == nil {
 			r.change(values, now, code, err)
 			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // mode 0644, because the node exporter runs as another user
@@ -132,8 +132,7 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	}
 }
 
-// change updates values, which contains the metrics from the file, with the result of this
-// run.
+// change adds the result of this run to values, which contains the metrics from the file.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
 	values["lost_total"] += 0 // create this metric in the first run, so that Prometheus sees an increase when a lock is first lost
 	values["last_exit_code"] = float64(code)

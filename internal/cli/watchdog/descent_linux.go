@@ -133,8 +133,8 @@ func readProcess(pid int) (Process, bool) {
 }
 
 // withEnvironment returns the processes with an environment variable NAME=VALUE that begins
-// with begins. It sees only processes whose environment this user may read.
-func withEnvironment(begins string) []Process {
+// with prefix. It sees only processes whose environment this user may read.
+func withEnvironment(prefix string) []Process {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -162,7 +162,7 @@ func withEnvironment(begins string) []Process {
 				env = append(env, of...)
 			}
 		}
-		has := func(kv []byte) bool { return bytes.HasPrefix(kv, []byte(begins)) }
+		has := func(kv []byte) bool { return bytes.HasPrefix(kv, []byte(prefix)) }
 		if slices.ContainsFunc(bytes.Split(env, []byte{0}), has) {
 			found = append(found, p)
 		}

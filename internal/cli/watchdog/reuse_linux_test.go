@@ -81,7 +81,7 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 }
 
 func TestDescendantsExcludeChildrenOfReusedPID(t *testing.T) {
-	// This process stands for a process that reuses the id of a dead supervisor.
+	// This process plays the part of one that reuses the id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
 	// If the process answers, it has started its child, which is in another process group.
 	if !another.lives() {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// KillGroup sends sig to every process of the process group with the id group.
+// KillGroup sends sig to every process of the process group with the given id.
 func KillGroup(group int, sig syscall.Signal) error { return syscall.Kill(-group, sig) }
 
 // ignoreSignals makes this process, the watchdog, ignore signals that are meant for the

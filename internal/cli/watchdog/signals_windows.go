@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// KillGroup kills the process with the id group, which is CMD. Windows cannot signal a
+// KillGroup kills the process with the given id, which is CMD. Windows cannot signal a
 // process group, and has no signal but SIGKILL. For any other sig, KillGroup returns
 // errors.ErrUnsupported.
 func KillGroup(group int, sig syscall.Signal) error {

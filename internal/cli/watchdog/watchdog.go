@@ -67,13 +67,13 @@ const (
 // stop but the clock boottime continues. So the watchdog must read boottime often.
 const longestSleep = 250 * time.Millisecond
 
-// longestOrder is the maximum length of an order in bytes. It is longer than any entry of an
-// environment, because the order OrderHeld contains the beginning of one.
+// longestOrder is the maximum length of an order in bytes. It is longer than any entry of
+// an environment, because the order OrderHeld contains the beginning of such an entry.
 const longestOrder = 1 << 20
 
 // Run runs a watchdog. It reads orders until the order "done" arrives or the input ends.
 // The end of input means that the supervisor has died, so Run then kills CMD. sig is the
-// signal that asks CMD to exit. SIGKILL follows after grace.
+// signal that asks CMD to exit. SIGKILL follows after the grace period.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, reports: reports, descent: d}
 	w.run(orders)

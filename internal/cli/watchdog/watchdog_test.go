@@ -41,8 +41,8 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	return k
 }
 
-// order sends an order to the watchdog. For OrderTrust, at is when trust in the lock ends,
-// counted from the start of the watchdog.
+// order sends an order to the watchdog. For OrderTrust, the parameter at is the time at
+// which trust in the lock ends, counted from the start of the watchdog.
 func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == OrderTrust {
@@ -59,7 +59,7 @@ func (k *recordedWatchdog) end(how string) {
 	<-k.done
 }
 
-func TestWatchdogStopsCMDWhenTrustEnds(t *testing.T) {
+func TestWatchdogKillsCMDAtEndOfTrust(t *testing.T) {
 	type step struct {
 		after time.Duration // time since the previous step
 		order string        // the last is OrderDone, or "" for the death of the supervisor

@@ -157,16 +157,18 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // Time formats t for programs, in timeFormat.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// Plural returns one if n is 1, and many otherwise.
-func Plural(n int, one, many string) string {
+// Plural returns singular if n is 1, and plural otherwise.
+func Plural(n int, singular, plural string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
-	return many
+	return plural
 }
 
 // Count returns n with the singular or plural, such as "1 request" or "2 requests".
-func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
+func Count(n int, singular, plural string) string {
+	return fmt.Sprintf("%d %s", n, Plural(n, singular, plural))
+}
 
 // Token formats a fencing token. It returns "" for zero, which means that there is no
 // token.

@@ -3,7 +3,7 @@
 let utc = new URLSearchParams(location.search).get("tz") === "utc";
 const formats = new Map();
 
-/** zone reports whether times are in UTC. If to is given, it sets that first. */
+/** zone reports whether times are in UTC. If the argument to is given, it sets the zone first. */
 export function zone(to) {
   if (to !== undefined) utc = to;
   return utc;
@@ -20,7 +20,7 @@ function format(options) {
 const clockOf = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
 const dayOf = { year: "numeric", month: "2-digit", day: "2-digit" };
 
-/** time formats a time of day. It adds the date unless it is today's. */
+/** time formats a time of day. It adds the date unless that is today. */
 export function time(ms, now = Date.now()) {
   if (!ms) return "";
   const day = format(dayOf).format(ms);

@@ -1,4 +1,5 @@
-// Checks which server replies: this page's, a later one with its secret, or another program.
+// Checks which program replies: this page's server, a later server with the same secret, or
+// another program.
 //
 // doc.go of package ui explains the proofs.
 
@@ -26,7 +27,7 @@ export async function answering(signal) {
 }
 
 /**
- * urlAt returns the URL of this view at next, a later server with the secret; "" if it must not be used.
+ * urlAt returns the URL of this view at the later server next, which has the secret; "" if the page must not go there.
  * The page must be at its own server's name and port, and next must have the same port. Through a
  * tunnel, another port may belong to another user.
  */

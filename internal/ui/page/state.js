@@ -216,7 +216,7 @@ export function standing(row) {
   return b.state === "expiring" ? "expiring" : "held";
 }
 
-/** heldFor returns how long a row's lock has been held, or null if it is free. A dead holder's time ends with its lease. */
+/** heldFor returns how long a row's lock has been held, or null if the lock is free. A dead holder's time stops when its lease expires. */
 export function heldFor(row) {
   const from = row.granted || row.seen;
   if (row.state === "released" || !from) return null;

@@ -126,13 +126,13 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 }
 
 // listenForProbes listens at the address of --http. It returns the seat, which keeps track
-// of the leader and answers probes. It also returns a function that starts the HTTP server
-// and one that stops it. Without --http, these two functions do nothing.
+// of the leader and answers probes. It also returns a function that starts the HTTP server,
+// and a function that stops the server. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
 	// The seat reports renewals as overdue when less than a third of the trusted time is
 	// left. A renewal that is on time begins when two thirds are left. CMD is stopped when
-	// the time left equals the grace. If the grace is longer than a third, renewals are
-	// reported as overdue at that moment.
+	// the time left equals the grace. If the grace is longer than a third of the trusted
+	// time, the seat reports renewals as overdue as soon as CMD is stopped.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil

@@ -48,9 +48,9 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 }
 
 // inStoreOf opens the store in which g was granted, and calls fn with a lock client for it
-// and the Place of that store. A signal cancels fn's context. fn resumes the grant, which is
-// possible only once. So if the layout cannot store data, inStoreOf returns an error and
-// does not call fn.
+// and the Place of that store. A signal cancels fn's context. fn resumes the grant, and a
+// grant can be resumed only once. So if fn needs to store data and the layout cannot do
+// that, inStoreOf returns an error before it calls fn.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (c *Commands) Acquire() *cobra.Command {
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.complete(cmd, &f); err != nil {
+			if err := c.computeWanted(cmd, &f); err != nil {
 				return err
 			}
 			to, err := grants.Open(path, c.Stdout)

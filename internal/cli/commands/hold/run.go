@@ -122,7 +122,7 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 }
 
 // wantedFlags contains the values of the flags that say which keys to hold, and how. The
-// method complete computes the embedded Wanted from these values.
+// method computeWanted of Commands computes the embedded Wanted from these values.
 type wantedFlags struct {
 	holding.Wanted
 	more  []string // values of --key: keys to hold besides KEY
@@ -149,8 +149,8 @@ func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	f.data.Flag(fl)
 }
 
-// name sets Keys to args and the values of --key, without duplicates.
-func (f *wantedFlags) name(args []string) {
+// setKeys sets f.Keys to args and the values of --key, without duplicates.
+func (f *wantedFlags) setKeys(args []string) {
 	f.Keys = nil
 	for _, key := range slices.Concat(args, f.more) {
 		if !slices.Contains(f.Keys, key) {
@@ -205,9 +205,9 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	return nil
 }
 
-// complete checks the flags and computes f.Wanted. For flags that the user did not give, it
-// reads the environment variables.
-func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
+// computeWanted checks the flags and computes f.Wanted. For flags that the user did not
+// give, it reads the environment variables.
+func (c *Commands) computeWanted(cmd *cobra.Command, f *wantedFlags) (err error) {
 	if f.NoWait && f.wait.Given {
 		return failure.MisuseOf(cmd, "--nonblock and --wait: use one of them")
 	}
@@ -253,7 +253,7 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 }
 
 func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) error {
-	f.name(args)
+	f.setKeys(args)
 	if f.metrics != "" {
 		p, err := c.Settings.Place("")
 		if err != nil {
@@ -297,7 +297,7 @@ func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) 
 // newJob returns the process.Job for CMD. It checks the flags about CMD, and finds the
 // executable of CMD.
 func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
-	if err := c.complete(cmd, &f.wantedFlags); err != nil {
+	if err := c.computeWanted(cmd, &f.wantedFlags); err != nil {
 		return process.Job{}, err
 	}
 	grace, err := f.graceWithin(cmd)
@@ -328,8 +328,9 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 // on clocks, the trusted time is nine tenths of the lease, so this limit is half the lease.
 //
 // The limit keeps CMD from being stopped while a renewal is in flight. A renewal begins
-// after at most a third of the trusted time, and CMD is stopped one grace before trust
-// ends. So a grace of two thirds of the trusted time would stop CMD when a renewal begins.
+// after at most a third of the trusted time, and CMD is stopped one grace period before
+// trust ends. So with a grace period of two thirds of the trusted time, CMD would be
+// stopped just when a renewal begins.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -139,7 +139,7 @@ func (c *Commands) Get() *cobra.Command {
 				case f.held:
 					return c.getHeld(ctx, t, key, f)
 				case f.done != "":
-					return answer(ctx, t, key, func(r leasehold.Record) (bool, error) { return r.Done != nil && names(f.done, *r.Done), nil })
+					return answer(ctx, t, key, func(r leasehold.Record) (bool, error) { return r.Done != nil && isLabelOf(f.done, *r.Done), nil })
 				}
 				return c.getRecord(ctx, t, key, f)
 			})
@@ -180,27 +180,28 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // even if the observation failed, print the record as last read
 }
 
-// answer reads the record of key and passes it to the function is. If that function returns
-// true, answer returns nil (exit code 0). If it returns false, or if the record does not
-// exist, answer returns an error with exit code 1.
-func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
+// answer reads the record of key and passes it to matches. If matches returns true, answer
+// returns nil (exit code 0). If matches returns false, or if the record does not exist,
+// answer returns an error with exit code 1. It returns any other error unchanged.
+func answer(ctx context.Context, t *store.Table, key leasehold.Key, matches func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound):
 	case err != nil:
 		return err
 	default:
-		if yes, err := is(r); yes || err != nil {
+		if yes, err := matches(r); yes || err != nil {
 			return err
 		}
 	}
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// names reports whether label names the completed work. The label of --once names work that
-// is done once. The start of the period names work that is done once in each period
-// (--every). "get" and "get --json" print this start in two formats: names accepts both.
-func names(label string, work leasehold.Done) bool {
+// isLabelOf reports whether label identifies the completed work. Work that is done once is
+// identified by the label that --once gave it. Work that is done once in each period
+// (--every) is identified by the start of its period. "get" and "get --json" print this
+// start in two formats, and isLabelOf accepts both.
+func isLabelOf(label string, work leasehold.Done) bool {
 	if work.Once != "" {
 		return label == work.Once
 	}
@@ -209,7 +210,7 @@ func names(label string, work leasehold.Done) bool {
 }
 
 // getHeld reports, only by the exit code, whether key is held. With --check, the exit code
-// is 0 only if its holder is also live. getHeld prints nothing but errors.
+// is 0 only if the key's holder is also live. getHeld prints nothing but errors.
 func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
 		if r.Released || !f.check.Given {

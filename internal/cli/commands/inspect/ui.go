@@ -66,7 +66,8 @@ func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 	}
 	return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
 		// Read one record before the server starts. If the table cannot be read, or has
-		// another layout, this fails. Otherwise the user would see a page without locks.
+		// another layout, this read fails. Otherwise the user would see a page without
+		// locks.
 		for _, err := range t.Locks.List(ctx, leasehold.ListOptions{}) {
 			if err != nil && !holders.IsDamaged(err) {
 				return err
@@ -155,8 +156,8 @@ func uiSecret(file string) (string, error) {
 	return secret, nil
 }
 
-// keptSecret reads the secret from in, the open file named file. It refuses a file that
-// other users may read.
+// keptSecret reads the secret from an open file. file is the name of this file, for
+// messages. It refuses a file that other users may read.
 func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	info, unknown := in.Stat()

@@ -135,8 +135,9 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	return words + " --yes " + wording.ShellKey(r.Key)
 }
 
-// confirmBreak shows the record r and observes for one lease whether its holder renews. It
-// then asks the user to confirm the break. It returns an error if the user refuses.
+// confirmBreak shows the record r, and observes its holder for the length of one lease, to
+// see whether the holder renews. It then asks the user to confirm the break. It returns an
+// error if the user refuses.
 func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
 	if err := c.Stderr.Record(say.Record{Table: t.Table, Region: t.Region(), Record: r}, c.JSON, c.Now()); err != nil {
 		return o, err

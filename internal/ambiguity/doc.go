@@ -6,13 +6,13 @@
 // results to users.
 //
 //	go test ./internal/ambiguity           plays every cell: ten seconds on two idle cores
-//	go test ./internal/ambiguity -rewrite  writes tables.md anew, to be read as a diff
+//	go test ./internal/ambiguity -rewrite  rewrites tables.md: review the changes as a diff
 //	go test -run 'TestCallOutcomesMatchRecordedTables/^commit$' ./internal/ambiguity -v
 //	                                       plays the cells of one operation, and prints them
 //
 // Under the race detector the package plays a fifth of the cells, and does not compare the
 // results with tables.md.
 //
-// The tests of internal/attempts play the same faults on a sequence of three attempts that
-// belongs to no operation.
+// The tests of internal/attempts play the same faults on a bare sequence of three attempts,
+// outside any operation of a client.
 package ambiguity

@@ -172,9 +172,8 @@ func written(names ...string) func(*trial) string {
 	}
 }
 
-// This file contains two kinds of functions that act as another client. Some write before a
-// request of the operation arrives. The others make a call after the operation has
-// returned.
+// The functions below act as another client. Some write to the table just before a request of
+// the operation arrives. The others make a call after the operation has returned.
 
 // stolen returns a function that makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {
@@ -193,7 +192,7 @@ func stolen(key string) func(*trial, *lab.Request) {
 }
 
 // doneByAnother stores a mark that another client has done the work. If an attempt of the
-// trial's client was applied, the other client first takes the key from it.
+// trial's client was applied, the other client first takes the key from the trial's client.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++
@@ -205,9 +204,9 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a function that renews the record of another client, so that it has a new
-// version. If that client no longer holds the key, the function makes another client hold it, as
-// stolen does.
+// renewed returns a function that gives the record of x.other a new version, as a renewal does.
+// If x.other no longer holds the key, the function instead makes another client hold the key,
+// as stolen does.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {
@@ -218,8 +217,8 @@ func renewed(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// shut makes the condition of NoteIf fail: it removes the attribute "open",
-// which the condition requires.
+// shut makes the condition of lab.NoteIf fail: shut removes the attribute "open", which the
+// condition requires.
 func shut(x *trial, _ *lab.Request) {
 	remove := &types.Update{
 		TableName: lab.Note("a", "").Update.TableName, Key: lab.WorkKey("a"),
@@ -239,22 +238,22 @@ func aboutSession(c lab.Call) bool {
 	return !c.Reads() && slices.ContainsFunc(c.Keys(), func(k string) bool { return strings.HasPrefix(k, "leasehold/session/") })
 }
 
-// taken creates a row of another client under the id that the request would give to a
-// new session.
+// taken creates a row of another client under the session id in the request, so that the
+// request cannot create a row for a new session.
 func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
 }
 
 // keeps returns a function that checks that another client still holds the given lock, and
-// then releases it.
+// then releases the lock.
 func keeps(lock *leasehold.Lock) func() error {
 	return func() error {
 		return errors.Join(lock.Err(), lock.Renew(context.Background()), lock.Release(context.Background()))
 	}
 }
 
-// asks returns a function that acquires a lock with a new client, which has read nothing
-// yet. The function does so by calling acquire.
+// asks returns a function that creates a client, and passes it to acquire, which acquires a
+// lock. The new client has not yet read anything from the table.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
 		lock, err := acquire(ctx, x, x.rival())
@@ -279,7 +278,8 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	// longest is the lock that was taken over or, if none was, the first lock.
+	// longest is the lock that took longest to acquire: the lock that was taken over or, if no
+	// lock was taken over, the first lock.
 	longest := g.Locks()[0]
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {

@@ -19,11 +19,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts lists the fates of the first request, in the order in which the tables list
-// them. These are also the fates of the second request, except in a quick run (see seconds).
+// firsts lists the fates of the first request, in the order of the rows of a table. The second
+// request has the same fates, except in a quick run (see the function seconds).
 var firsts = append(slices.Clone(fates), silence)
 
-// seconds returns the fates of the second request. In a quick run, these are only the two
+// seconds returns the fates of the second request. In a quick run, it returns only the two
 // fates that differ most.
 func seconds() []fate {
 	if lab.IsQuick() {
@@ -54,8 +54,8 @@ func TestCallOutcomesMatchRecordedTables(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the given tables with those in tables.md. A table is empty if the flag
-// -run has left out its operation; compare skips it.
+// compare compares the given tables with the tables in tables.md. It skips empty tables: the
+// flag -run has left out their operations.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"

@@ -40,8 +40,9 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			// Of the requests below, only the takeover names the holder's version. So faults
-			// happen only to the takeover, and not to the grant of the free key before it.
+			// Of the requests below, only the takeover contains the version of the holder's
+			// record. So only the takeover receives fates. The attempt before it, which
+			// assumes that the key is free, receives none.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
@@ -56,8 +57,7 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			// Of the requests below, only the takeover names the holder's version. So only
-			// the takeover receives fates, and the plain grant before it does not.
+			// As above: only the takeover contains this version, and so receives fates.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
@@ -385,8 +385,8 @@ func (x *trial) election(c *leasehold.Client) *election.Election {
 	return lab.Must(election.New(c, "job"))(x.T)
 }
 
-// acquire acquires the key "job". If the client took the key over from a dead holder,
-// acquire records that holder.
+// acquire acquires the key "job". If the client took the key over from a dead holder, the
+// trial's note says whether the holder was another client.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()
@@ -402,8 +402,8 @@ func (x *trial) acquire() error {
 	return err
 }
 
-// within returns a function that runs call. The context of the call ends when the caller
-// stops waiting.
+// within returns a function that makes the given call. The context of the call ends when the
+// operation's caller stops waiting.
 func (x *trial) within(call func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := x.ctx()
@@ -412,8 +412,8 @@ func (x *trial) within(call func(ctx context.Context) error) func() error {
 	}
 }
 
-// granted returns a function that runs a call that acquires a lock. The context of the call
-// ends when the caller stops waiting.
+// granted is like within, for a call that acquires a lock. It also adds the lock to the locks
+// that the client may trust.
 func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error)) func() error {
 	return x.within(func(ctx context.Context) error {
 		lock, err := call(ctx)
@@ -422,8 +422,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns the function prepare of an operation on a held lock. prepare acquires the
-// lock, and returns a function that runs call with this lock.
+// holding returns the field prepare of an operation on a held lock. The function in this field
+// acquires the lock, and returns a function that makes the given call with the lock.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

@@ -21,8 +21,8 @@ const (
 	patient = 8 * time.Second  // how long a caller waits by default
 )
 
-// operation is an operation of a client. A trial gives fates to its first
-// requests.
+// operation is an operation of a client. In a trial, the first requests of the operation
+// receive fates.
 type operation struct {
 	name  string
 	about string                  // description of the call, printed before the operation's table
@@ -34,17 +34,17 @@ type operation struct {
 	prepare func(x *trial) func() error
 	// overtake writes as another client, so that the condition of request r fails.
 	overtake func(x *trial, r *lab.Request)
-	// shows describes in words what the table contains. For a key that can be held, it names
-	// the holder.
+	// shows describes in words what the table contains. For a key that can be held, the
+	// description includes the holder.
 	shows func(x *trial) string
 	// ask makes another client acquire the keys on which the operation acts. If ask is
 	// nil, another client acquires the key "job".
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
-	acquires bool          // the client holds a lock after the operation if it returned nil, and otherwise holds none
-	frees    bool          // the client holds no lock after the operation if it returned nil
-	writes   bool          // the function shows describes what was written, and no holder
-	breaks   bool          // the operation may end with two holders of the key, which the check then allows
+	acquires bool          // the client holds a lock after the operation if and only if the operation returned nil
+	frees    bool          // if the operation returned nil, the client holds no lock afterwards
+	writes   bool          // the function shows first describes what was written; the trial checks this, and not the holder
+	breaks   bool          // two clients may trust their locks of the key after the operation; the check allows this
 	patient  time.Duration // how long the caller waits; zero means the constant patient (8 s)
 }
 
@@ -58,7 +58,7 @@ type trial struct {
 	other  *leasehold.Client // client of a second process, whose requests meet no faults
 	thief  *leasehold.Client // client of a third process, whose requests meet no faults
 	only   []byte            // only requests that contain these bytes receive a fate; empty for all requests
-	others int               // number of writes by thief
+	others int               // number of direct writes in the name of thief, so that each write stores different values
 
 	mu         sync.Mutex
 	armed      bool   // the operation is running, so its requests receive fates
@@ -68,9 +68,9 @@ type trial struct {
 	unanswered bool   // some request of the operation was not answered
 
 	locks []*leasehold.Lock // locks that the caller received from the client, and may trust
-	note  string            // results of the operation that the caller saw besides its error
-	// term is a term of another process, which leads until it is asked to step down. It is
-	// nil if no other process leads.
+	note  string            // results of the operation that the caller saw besides the returned error
+	// term is the lock of another process that leads an election until it is asked to step
+	// down. It is nil if no other process leads.
 	term *leasehold.Lock
 }
 
@@ -82,8 +82,8 @@ const settles = arrivesLate + time.Second
 // record shows, and what another client finds later.
 type outcome struct{ sees, record, later string }
 
-// ctx returns the context of the operation's caller, which ends when the caller
-// stops waiting.
+// ctx returns the context of the operation's caller. The context ends when the caller stops
+// waiting.
 func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	d := x.op.patient
 	if d == 0 {
@@ -129,7 +129,7 @@ func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	return c
 }
 
-// play runs a trial of the operation, whose first requests have the given fates. If an
+// play runs a trial of the operation in which the first requests have the given fates. If an
 // invariant did not hold, broken describes the violation; otherwise broken is empty.
 func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -190,8 +190,9 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten describes in words what was finally written. It returns "the same" if that
-// description equals before. If an invariant did not hold, broken describes the violation.
+// laterWritten describes in words what was finally written. The result later is "the same" if
+// this description equals the description before, which was made when the call returned. If an
+// invariant did not hold, broken describes the violation.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -212,8 +213,8 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	return later, broken
 }
 
-// laterHeld makes another client acquire the keys on which the operation acted. It
-// describes in words what that client finds.
+// laterHeld makes another client acquire the keys on which the operation acted, and describes
+// in words what that client finds. If an invariant did not hold, broken describes the violation.
 func (x *trial) laterHeld(held bool) (later, broken string) {
 	ask := x.op.ask
 	if ask == nil {

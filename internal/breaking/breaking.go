@@ -17,9 +17,9 @@ type Breaker struct{ *core.Env }
 
 // Request names the grant to break, and the reason and condition of the break.
 type Request struct {
-	Grant     protocol.Record // the record that contained the grant when it was read
+	Grant     protocol.Record // record that was read, and contained the grant
 	Reason    string
-	Unrenewed bool // break only a grant that has not been renewed since it was read
+	Unrenewed bool // break the grant only if it has not been renewed since Grant was read
 }
 
 // Break ends the grant and frees its key. If the grant is under a session, Break also
@@ -47,9 +47,9 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until it is applied or cannot be applied. If free returns an error,
-// maybe is true if the break may have been applied nevertheless. free stores each sequence of
-// its attempts in latest.
+// free sends attempts to break the grant, until an attempt is applied or none can be applied
+// any longer. If free returns an error, maybe reports whether the break may have been applied
+// nevertheless. free stores each sequence of attempts in latest.
 func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -139,8 +139,8 @@ func (c *Breaker) untold(key protocol.Key, err error) error {
 }
 
 // tell notifies the session of r that the grant in r was broken, or may have been broken. It
-// does nothing if r has no session. It sends at least one request, and repeats it until
-// limit ends.
+// does nothing if r has no session. It sends at least one request, and repeats a failed request
+// until the context limit ends.
 func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	proto := c.Native
 	if proto == nil || r.Session == "" {

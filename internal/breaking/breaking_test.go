@@ -192,7 +192,7 @@ func TestBreakNotifiesHolderEvenIfReplyIsLost(t *testing.T) {
 	})
 }
 
-func TestThrottledBreakNoticeIsReported(t *testing.T) {
+func TestThrottledBreakNoticeEmitsThrottledEvent(t *testing.T) {
 	type row struct {
 		fault lab.Fault
 		told  int

@@ -7,9 +7,9 @@
 //	 no answer, or
 //	 renewed since
 //
-// A break ends one grant: its write is conditional on the version that was read. If the
-// grant has been renewed since, the next attempt names the version that the record shows
-// now, and begins a new sequence of attempts.
+// A break ends one grant: the write is conditional on the version that was read. If the grant
+// has been renewed since, the next attempt is conditional on the version that the record shows
+// now. That attempt begins a new sequence of attempts.
 //
 // A holder under a session rarely renews its record. The break puts a notice into the
 // session's row, so that the holder reads the record after the row's next renewal (package
@@ -23,9 +23,9 @@
 //	record shows another grant  key before that grant
 //	the outcome is unknown      the session is still notified: its holder checks the record, and
 //	                            loses nothing if the grant is current
-//	the notice fails            the grant is broken, and the holder learns of it when it renews
-//	                            its record; its commits fail at once
+//	the notice fails            the grant is broken, and the holder learns of the break when it
+//	                            renews the record; commits of the holder fail immediately
 //
-// A request continues after its caller's context has ended (attempts.Outlive), and so does the
-// notice.
+// When the caller's context ends, a request in flight is not cancelled (attempts.Outlive), and
+// the session is still notified.
 package breaking

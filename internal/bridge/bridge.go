@@ -20,9 +20,9 @@ type Client interface {
 	// lease of its own.
 	Session(ctx context.Context) (acquire.Session, error)
 
-	// OnAsked registers fn, which the client calls once when another client asks the holder of
-	// lock to step down. It returns false if lock is not a *leasehold.Lock of this client for
-	// key.
+	// OnAsked registers fn, and returns true. The client calls fn once, when another client asks
+	// the holder of lock to step down. If lock is not a *leasehold.Lock of this client for key,
+	// OnAsked registers nothing, and returns false.
 	OnAsked(lock any, key protocol.Key, fn func()) bool
 
 	// Unsupported returns the error for a call that needs a feature that the client's layout

@@ -8,5 +8,6 @@
 //
 // These types call the root package through two interfaces. [Listener] receives events.
 // [Errors] makes the errors whose types are public. The function that finds out why an
-// operation failed calls a method of Errors. Its callers return that error unchanged.
+// operation failed makes the error with a method of Errors. All functions above it on the call
+// stack return that error unchanged.
 package core

@@ -94,7 +94,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 }
 
 // SeenGone reports whether a record that the client has read proved the loss, because it no
-// longer showed the grant. It returns false if the trust just expired.
+// longer showed the grant. It returns false if the client's trust in the lock ended without such
+// a record.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf returns the error of a call that the client refuses before it sends a request. op
@@ -111,7 +112,7 @@ func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 }
 
 // Outlive runs write on another goroutine and returns its error. If limit ends while the
-// outcome of the write is unknown, Outlive returns the error of UnknownOutcome at once, and
+// outcome of the write is unknown, Outlive immediately returns the error of UnknownOutcome, and
 // write continues. attempts.Outlive has the details.
 func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
 	var err error

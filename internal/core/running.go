@@ -45,7 +45,8 @@ func (r *Running) Enter() bool {
 	return true
 }
 
-// Leave ends a call that Enter has counted.
+// Leave must be called when a call that Enter has counted returns. Close then no longer waits
+// for that call.
 func (r *Running) Leave() { r.calls.End() }
 
 // Detach runs fn on a new goroutine. Close waits until fn has returned.
@@ -117,14 +118,14 @@ type Calls struct {
 	idle chan struct{} // closed when all calls have returned; nil if no goroutine waits for that
 }
 
-// Begin counts a call, until End is called.
+// Begin counts a call. The call counts as not returned until End is called.
 func (c *Calls) Begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
 }
 
-// End ends a call that Begin has counted.
+// End must be called when a call that Begin has counted returns.
 func (c *Calls) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,8 +178,8 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 }
 
 // AtLeastGrace returns a context with the values of ctx but without its cancellation. The
-// new context ends once end has ended, but no earlier than ReleaseGrace after the call of
-// AtLeastGrace.
+// new context ends when the context end does, but no earlier than ReleaseGrace after the call
+// of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -192,7 +193,7 @@ func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.C
 	}
 }
 
-// AwaitGrace waits until done is closed, but for ReleaseGrace at most.
+// AwaitGrace waits until the channel done is closed, but for ReleaseGrace at most.
 func (e *Env) AwaitGrace(done <-chan struct{}) {
 	grace := time.NewTimer(e.ReleaseGrace)
 	defer grace.Stop()

@@ -14,9 +14,9 @@ import (
 )
 
 // root is the path of the module's folder. Each test changes to this folder with t.Chdir,
-// so that paths in its output are relative to the module. A Chdir in TestMain would not be
-// enough: Go's test cache does not notice it, and would show old results although files
-// have changed.
+// so that paths in the test's output are relative to the module. A single os.Chdir in TestMain
+// would not be enough: Go's test cache ignores such a call, and would show old results although
+// files have changed.
 const root = "../.."
 
 // content returns the content of the file at path.
@@ -54,8 +54,8 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if n, the number of things found, is less than least. Without this
-// check, a test that finds nothing to examine would succeed.
+// found fails the test if n, the number of things found, is below the minimum least. Without
+// this check, a test that finds nothing to examine would succeed.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {
@@ -72,8 +72,7 @@ var (
 	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
 )
 
-// anchors returns the anchors of a page's headings, in the form in which links
-// name them.
+// anchors returns the anchors of a page's headings, spelled as links spell them.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
@@ -108,7 +107,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestLinksToTestsPointToFilesThatContainThem(t *testing.T) {
+func TestFileLinkedFromTestNameContainsThatTest(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {

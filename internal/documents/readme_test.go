@@ -14,7 +14,7 @@ import (
 )
 
 // between returns the part of text after the first occurrence of begin, up to the next
-// occurrence of end. If end does not follow, it returns the whole rest of text.
+// occurrence of end. If end does not follow, between returns everything after begin.
 func between(t *testing.T, text, begin, end string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, begin)
@@ -43,8 +43,8 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
-	// The first pattern for stdout in this script matches the output of the demo.
-	// TestScriptsInTestdataPass/demo checks that it does.
+	// The first pattern for stdout in demo.txtar describes the output of the demo.
+	// TestScriptsInTestdataPass/demo checks that the output matches this pattern.
 	pattern := between(t, content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^", "'\n")
 	shown := between(t, content(t, "README.md"), "```\n", "```")
 	if !regexp.MustCompile("^" + pattern + "$").MatchString(shown) {
@@ -81,7 +81,7 @@ var (
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsExactlyDeclaredErrors(t *testing.T) {
+func TestOperatorsPageListsDeclaredErrorsExactly(t *testing.T) {
 	t.Chdir(root)
 	section := between(t, content(t, "docs/operating.md"), "\n## What the library says\n", "\n## ")
 	source := content(t, "errors.go")
@@ -144,8 +144,8 @@ var sources = []string{
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted lists the blocks of Go code in pages that no file matched by sources contains,
-// with the reason for each block.
+// unquoted lists the blocks of Go code that a page does not quote from any of the files in
+// sources. The field why is the reason for the exception.
 var unquoted = []struct {
 	path, has string // "has" is text of the block that no other block of the page contains
 	why       string

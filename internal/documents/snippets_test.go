@@ -37,8 +37,8 @@ func openLocks(t *testing.T) *leasehold.Client {
 	return locks
 }
 
-// granted takes the results of leasehold.New. It fails the test if err is not nil, or if the
-// client cannot acquire and release a key. Then it closes the client.
+// granted checks the results of leasehold.New. It fails the test if err is not nil, or if the
+// client cannot acquire and release a key. Finally, granted closes the client.
 func granted(t *testing.T, locks *leasehold.Client, err error) {
 	t.Helper()
 	lab.OK(t, err)
@@ -103,7 +103,7 @@ func TestRWLockSnippetRuns(t *testing.T) {
 	lab.OK(t, w.Release(ctx))
 }
 
-func TestDailyReportSnippetRunsReportOnce(t *testing.T) {
+func TestDailyReportSnippetRunsReportOnlyOnce(t *testing.T) {
 	ctx, locks, reports := t.Context(), openLocks(t), 0
 	report := func(ctx context.Context, _ *leasehold.Lock) error {
 		reports++
@@ -159,7 +159,7 @@ func TestSchemaMigrationSnippetRuns(t *testing.T) {
 // provider replaces goose.Provider, which the snippet in the page uses.
 type provider struct{ ran int }
 
-// Up counts its calls.
+// Up counts how often it is called, and migrates nothing.
 func (p *provider) Up(ctx context.Context) (results []string, err error) {
 	p.ran++
 	return nil, ctx.Err()

@@ -63,8 +63,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w.Release(second)
 	life.Held = append(life.Held, time.Second, 2*time.Second)
 
-	// The client takes over a key whose holder, another client, has been cut off as if it had
-	// died.
+	// A second client acquires a key. Then the network to this client is cut, as if the client
+	// had died. The first client takes over the key.
 	w.Acquire(ctx, other, "dead")
 	lab.Elapse(time.Second)
 	otherWire.Cut()

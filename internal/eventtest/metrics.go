@@ -28,13 +28,14 @@ type Sample struct {
 type Metrics struct {
 	OnEvent func(context.Context, leasehold.Event)
 	Watch   func(*leasehold.Client)
-	// Series returns the state of every series. A key of the map consists of the series' name
-	// and its label values, such as lost{broken}. It lacks the prefix and the suffix that the
-	// adapter adds to names.
+	// Series returns the state of every series. A key of the map consists of the name and the
+	// label values of the series, such as lost{broken}. The name lacks the prefix and the suffix
+	// that the adapter adds to names.
 	Series func() map[string]Sample
 }
 
-// Want fails the test unless got equals want. It compares times to the millisecond.
+// Want fails the test unless got contains every series in want with the same state. The value
+// of a histogram may differ by a millisecond for each observation.
 func Want(t *testing.T, got, want map[string]Sample) {
 	t.Helper()
 	for name, w := range want {
@@ -44,8 +45,8 @@ func Want(t *testing.T, got, want map[string]Sample) {
 	}
 }
 
-// Exercise tests a metrics adapter. start returns a new adapter that has recorded no event and
-// has no label for groups of keys.
+// Exercise tests a metrics adapter. The function start must return a new adapter that has
+// recorded no event and has no label for groups of keys.
 func Exercise(t *testing.T, start func(t *testing.T) Metrics) {
 	for name, test := range map[string]func(t *testing.T, m Metrics){
 		"events":                     countsEvents,

@@ -65,8 +65,8 @@ type Result struct {
 }
 
 // New prepares a commit of writes. guards contains one guard for each lock. ends contains
-// the items that follow the writes in the transaction: for each lock, in the same order,
-// its guard or its release. Package records builds the guards.
+// the items that follow the writes in the transaction: for each lock, in the order of guards,
+// the lock's guard or the lock's release. Package records builds the guards.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -160,8 +160,8 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 }
 
 // begin marks a request as in flight. It returns nil if the commit may not send a request. If
-// the caller stops waiting after begin has returned a channel, it does not learn the outcome
-// of the request.
+// the caller stops waiting after begin has returned a channel, the caller does not learn the
+// outcome of the request.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -200,16 +200,16 @@ func (c *Commit) Leave() (inFlight bool) {
 	return c.inFlight != nil
 }
 
-// request is one transaction that may be sent several times under one idempotency token. It
-// is sent at most once at a time.
+// request is one transaction that may be sent several times under one idempotency token. At
+// most one copy is in flight at a time.
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
 	guards int    // number of guards; they are the last items of the transaction
 	body   []byte // serialized body of the first attempt
 }
 
-// send sends the request once, for the commit c. It calls read when the SDK has read the
-// caller's values.
+// send sends the request once, for the commit c. It calls the function read when the SDK has
+// read the caller's values.
 func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.CommitReply, error) {
 	err := c.env.Requests.Commit(ctx, r.in, r.inTheSameBytes(read), c.checkWhenSigned)
 	if errors.Is(err, errTokenOld) {
@@ -220,10 +220,10 @@ func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.Comm
 	return reply, err
 }
 
-// inTheSameBytes makes every attempt send the same bytes as the first attempt. It calls read
-// when the SDK has read the caller's values. The SDK writes the members of a map in random
-// order. If the order differs, DynamoDB may treat the request as a different one under the
-// same token (aws-sdk-go-v2 issue 1900).
+// inTheSameBytes makes every attempt send the same bytes as the first attempt. Otherwise, the
+// SDK would write the members of a map in random order. If the order differs, DynamoDB may treat
+// the request as a different request under the same token (aws-sdk-go-v2 issue 1900).
+// inTheSameBytes calls the function read when the SDK has read the caller's values.
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -251,10 +251,9 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 }
 
 // tokenUse is how long requests may be signed under one token. DynamoDB accepts no request
-// that was signed more than five minutes before it arrives. It keeps a token for ten
-// minutes after the completion of the first request that used it (API reference,
-// TransactWriteItems). So DynamoDB accepts no request of a commit after it has forgotten
-// the token.
+// that was signed more than five minutes before it arrives. So all accepted requests of a commit
+// arrive within ten minutes. DynamoDB keeps a token for ten minutes after the completion of the
+// first request that used it (API reference, TransactWriteItems), and so still has the token.
 const tokenUse = 5 * time.Minute
 
 // errTokenOld is the error of a request that was signed but not sent, because its token was
@@ -264,9 +263,9 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 // isTokenOld reports whether DynamoDB may soon forget the commit's idempotency token.
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
-// checkWhenSigned makes the SDK check the token's age right after it has signed a request.
-// If the process is paused after it has decided to send a request, it may sign the request
-// much later. DynamoDB accepts a request for five minutes after it was signed.
+// checkWhenSigned makes the SDK check the token's age right after the signature of each request.
+// The process may have been paused between the decision to send the request and the signature.
+// DynamoDB would accept such a late request, because it checks only the time of the signature.
 func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if c.isTokenOld() {

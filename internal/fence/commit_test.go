@@ -64,7 +64,7 @@ type table struct {
 	tokens    map[string]bool
 	untrusted bool
 	heard     func() // called when the commit reports that a request was throttled
-	turn      func() // called before each request of the commit; the request is sent once it returns
+	turn      func() // called before each request of the commit; the request is sent after turn has returned
 }
 
 var errSilence = errors.New("silence")
@@ -111,8 +111,8 @@ func (tb *table) arrive() {
 	tb.late = nil
 }
 
-// apply executes a transaction. It consists of a write and the guard, or of the guard
-// alone.
+// apply executes a transaction. The transaction consists of a write and the guard, or of the
+// guard alone.
 func (tb *table) apply(in *dynamodb.TransactWriteItemsInput) error {
 	body := fmt.Sprint(len(in.TransactItems))
 	switch tb.used {
@@ -178,8 +178,9 @@ const (
 )
 
 // TestCommitReportsTrueOutcome runs a commit with every sequence of fates of three requests. If
-// Commit reports that a write was applied, the write was applied exactly once. If Commit reports
-// that it was not applied, it is never applied, even by a request that arrives late.
+// Commit reports that the write was applied, the write was applied exactly once. If Commit
+// reports that the write was not applied, the write is never applied, even by a request that
+// arrives late.
 func TestCommitReportsTrueOutcome(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
@@ -252,7 +253,7 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	return r.Step
 }
 
-func TestCommitCancelledBeforeSendSendsNothing(t *testing.T) {
+func TestCommitCancelledBeforeFirstRequestSendsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tb := &table{held: true, open: true, turn: cancel} // the context ends while the commit waits for permission to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
@@ -275,7 +276,7 @@ func TestThrottledCommitIsNotRetriedAfterCancel(t *testing.T) {
 
 // The first request of the commit gets no reply. The caller cancels the context while the
 // commit waits before it sends the request again.
-func TestCommitCancelledInRetryHasUnknownOutcome(t *testing.T) {
+func TestCommitCancelledBeforeRetryHasUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()
 	turns := 0

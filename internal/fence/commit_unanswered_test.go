@@ -27,7 +27,7 @@ func applied(answer lab.Fault) lab.Fault {
 	}
 }
 
-func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
+func TestCommitWithLostReplyIsAppliedExactlyOnce(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"reset":        lab.LoseReply,
 		"silence":      lab.Unheard,
@@ -57,7 +57,7 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 	})
 }
 
-func TestUnansweredCommitIsResolvedAfterTrustEnds(t *testing.T) {
+func TestCommitLearnsOutcomeEvenAfterTrustEnds(t *testing.T) {
 	lab.Each(t, map[string]bool{"applied": true, "not applied": false}, func(t *testing.T, w *lab.World, landed bool) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -87,7 +87,7 @@ func TestUnansweredCommitIsResolvedAfterTrustEnds(t *testing.T) {
 	})
 }
 
-func TestCommitTimeoutReturnsUnknownOutcome(t *testing.T) {
+func TestTimedOutCommitReturnsErrUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.Slow(2 * time.Second)))
@@ -121,7 +121,7 @@ func TestCommitStopsRetryingAfterFiveMinutes(t *testing.T) {
 	})
 }
 
-func TestCommitRetriesUseSameIdempotencyToken(t *testing.T) {
+func TestRetriesOfCommitUseSameIdempotencyToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		throttled := 0
 		cfg := lab.Config()
@@ -155,8 +155,8 @@ func TestCommitRetriesUseSameIdempotencyToken(t *testing.T) {
 	})
 }
 
-// The commit's first request is delayed. It arrives before the commit can use up the token
-// with a request that has only the guards.
+// The first request of the commit arrives late, but before the commit can use up the token with
+// a request that has only the guards.
 func TestCommitSucceedsIfFirstRequestArrivesLate(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":                {nil},
@@ -188,7 +188,7 @@ func TestCommitSucceedsIfFirstRequestArrivesLate(t *testing.T) {
 
 // DynamoDB, and the simulated DynamoDB of the tests, forget an idempotency token after ten
 // minutes. After that, a repeated request would be executed as a new commit.
-func TestCommitStopsOnceIdempotencyTokenExpires(t *testing.T) {
+func TestCommitIsNotRetriedIfIdempotencyTokenHasExpired(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World){
 		"lock still held": func(*lab.World) {},
 		"lock stolen":     func(w *lab.World) { w.Steal("job") },
@@ -226,7 +226,7 @@ func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 }
 
-func TestCommitDelayedBeforeSigningIsNotSent(t *testing.T) {
+func TestCommitRequestSignedTooLateIsNotSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()
@@ -264,7 +264,7 @@ func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	return p.DB.TransactWriteItems(ctx, in)
 }
 
-func TestCommitWorksIfWrapperDropsSDKOptions(t *testing.T) {
+func TestCommitSucceedsIfWrapperDropsSDKOptions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		slowly := w.Wire()

@@ -18,12 +18,13 @@
 //
 // After a lost reply, the commit sends the same request again. That is not enough
 // once a write has failed its own condition: an earlier request may still arrive,
-// find the condition true and be applied. So the commit sends the guards alone
-// under the same token. If they are applied, the token is used up, and the writes
-// can never be applied. If the token is taken, the writes were applied: the commit
-// sends the first request once more, and its success shows that.
+// find the condition true and be applied. So the commit sends a request with the
+// guards alone under the same token. If that request is applied, the token is used
+// up, and the writes can never be applied. If the token is taken, the writes were
+// probably applied. The commit then sends the first request once more: if this
+// succeeds, the writes were applied.
 //
-// The function decide.NextCommit decides what follows each answer. This package
-// knows grants only as guards of a request. It asks [Locks] whether the locks
-// are still trusted, and when it may send.
+// The function decide.NextCommit decides what the commit does after each answer.
+// This package knows grants only as guards of a request. The package asks [Locks]
+// whether the locks are still trusted, and when a request may be sent.
 package fence

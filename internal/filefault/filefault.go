@@ -47,9 +47,9 @@ func Of(err error) (Fault, bool) {
 	return Fault{}, false
 }
 
-// In returns the known fault whose error text occurs in text. It returns false if there is
-// none. In is for clients of the local engine: the engine replies like a server, so a client
-// receives only the text of an error.
+// In returns the known fault whose error text occurs in text. It returns false if there is no
+// such fault. Clients of the local engine need this function: the engine replies like a server,
+// so a client receives only the text of an error.
 func In(text string) (Fault, bool) {
 	for _, f := range faults {
 		if strings.Contains(text, f.err.Error()) {
@@ -69,8 +69,8 @@ func (f Fault) String() string { return f.is + ": " + f.do }
 // be used until an operator has repaired it.
 const Code = "StoreUnusableException"
 
-// Lasting returns an error that wraps err. It marks a store that cannot be used until an operator
-// has repaired it.
+// Lasting returns an error that wraps err. The returned error means that the store cannot be used
+// until an operator has repaired it.
 func Lasting(err error) error { return &lasting{err} }
 
 // IsLasting reports whether err wraps an error from Lasting.

@@ -5,9 +5,9 @@
 //	watch.go      an observation in progress: when to read records next, and what each read shows
 //	plan.go       the cost of an observation
 //	reader.go     reads items by key or by a listing, whichever uses fewer read units
-//	sessions.go   session rows: a client renews this one row instead of all its records
+//	sessions.go   session rows: a client renews one such row instead of the records of its locks
 //	found.go      decodes an item and determines its kind, in any layout
-//	find.go       reads the record of a key, and distinguishes its grants
+//	find.go       reads the record of a key, and distinguishes the grants of a key
 //	list.go       the records of a table, in order of key
 //
 // Package liveness contains the rule by which a holder is dead. Waiters use the same rule.
@@ -20,11 +20,11 @@
 // A holder is undecided until it is known to be live or dead. Each failure has this effect:
 //
 //	a read fails                  the read is repeated for ten seconds; then all undecided holders are unknown
-//	a read is rejected            all undecided holders are unknown at once
-//	an item cannot be decoded     its Observation contains the error
+//	a read is rejected            all undecided holders are unknown immediately
+//	an item cannot be decoded     the holder's Observation contains the error
 //	BatchGetItem is denied        items are read one by one
 //	the time limit is reached     all undecided holders are unknown
-//	a session's row is missing    its holder counts as dead after the default lease
+//	a session's row is missing    the session's holder counts as dead after the default lease
 //
 // The package reads no command-line flags, does not prompt and does not print.
 package holders

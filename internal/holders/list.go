@@ -16,9 +16,9 @@ type Listing struct {
 	Bare     bool // omits attributes, and data that is long or not text: these may take 400 KB for each record
 }
 
-// IsDamaged reports whether err is about a single record that cannot be decoded, so that a
-// listing can continue after it. It returns false if the item has no key. In that case the
-// table and the layout have different key schemas, so every item of the table lacks the key.
+// IsDamaged reports whether err is about a single record that cannot be decoded. A listing can
+// continue after such a record. IsDamaged returns false if the item lacks the layout's key. In
+// that case the table and the layout have different key schemas, so every item lacks the key.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})

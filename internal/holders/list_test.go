@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Any client that may write a single key can write up to 400 KB of data into its record. A
-// bare list must not contain so much data.
+// Any client that may write a single key can write up to 400 KB of data into the record of this
+// key. A bare list must not contain so much data.
 func TestBareListOmitsLongDataAndAttributes(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()

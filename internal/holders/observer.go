@@ -29,7 +29,7 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // the renewals that were observed; State follows from them
+	Beat   liveness.Beat // the renewals that were observed; State is derived from Beat
 	Shared bool          // whether Beat describes renewals of the holder's session; the record itself is not renewed
 	Gone   bool          // whether the record was deleted during the observation
 	Err    error         // error of this record's item, or error that ended the observation of all records
@@ -53,19 +53,19 @@ func New(db leasehold.DB, table string, proto protocol.Protocol, caps layout.Cap
 	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }
 
-// Observe reads all the records repeatedly. It returns when each record has a new version or
-// its holder is known to be dead.
+// Observe reads all the records repeatedly. It returns when every holder is known to be live or
+// dead, when o.Limit has passed, or when the observation cannot continue.
 func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Observation {
 	out := make([]Observation, len(records))
 	o.Watch(ctx, records, func(Plan) {}, func(i int, found Observation) { out[i] = found })
 	return out
 }
 
-// Watch is like Observe, but reports by callbacks. After the first successful read, it calls
-// planned once, unless the read has shown the state of every holder. It calls settled once for
-// each record, when the state of the record's holder is known. When o.Limit has passed, the
-// remaining holders are unknown. If the observation cannot continue, they are also unknown, and
-// their Observation contains the error.
+// Watch is like Observe, but reports by callbacks. After the first successful read, Watch calls
+// the function planned once, unless that read has shown the state of every holder. Watch calls
+// the function settled once for each record, when the state of the record's holder is known.
+// When o.Limit has passed, the states of the remaining holders are Unknown. The same is true if
+// the observation cannot continue. The Observations of these holders then contain the error.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

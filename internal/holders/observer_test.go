@@ -27,8 +27,8 @@ type checked struct {
 	Observer
 }
 
-// checking runs a test in a synctest bubble, with a table and an Observer of it. The client
-// that holds locks has the given configuration.
+// checking runs a test in a synctest bubble, with a table and an Observer of its holders. The
+// client that holds locks has the given configuration.
 func checking(t *testing.T, cfg leasehold.Config, test func(t *testing.T, c *checked)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -128,7 +128,7 @@ func TestObserverOfFiveHoldersDoesNotScanTable(t *testing.T) {
 	})
 }
 
-func TestObserverReadsSessionRowNotLockRecords(t *testing.T) {
+func TestObserverOfOneSessionSendsAtMostSixRequests(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
 		checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, c *checked) {
 			c.hold(300, "job/")
@@ -146,7 +146,7 @@ func TestObserverReadsSessionRowNotLockRecords(t *testing.T) {
 	}
 }
 
-func TestObserverReportsUnknownAtTimeLimit(t *testing.T) {
+func TestObserverReportsHolderUnknownAtTimeLimit(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -175,7 +175,7 @@ func TestObserverReportsUnknownAtTimeLimit(t *testing.T) {
 	})
 }
 
-func TestCancelledObserveReturnsStatesFoundSoFar(t *testing.T) {
+func TestCancelledObservationReturnsStatesFoundSoFar(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "live/")
 		c.hold(1, "long/", leasehold.WithLease(time.Hour))
@@ -203,7 +203,7 @@ func TestObserverRepeatsFailedRead(t *testing.T) {
 	})
 }
 
-func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
+func TestObserverFindsLiveHoldersIfBatchGetItemIsDenied(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.wire.SetFault(lab.Respond(func(c lab.Call) bool { return c.Op == "BatchGetItem" },
 			func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
@@ -215,7 +215,7 @@ func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestGrantOfDistinguishesGrantsFromRenewals(t *testing.T) {
+func TestFunctionGrantOfDistinguishesGrantsFromRenewals(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
@@ -228,7 +228,7 @@ func TestGrantOfDistinguishesGrantsFromRenewals(t *testing.T) {
 	}
 }
 
-func TestObserverJudgesHolderByItsSession(t *testing.T) {
+func TestObserverJudgesHolderByStateOfSession(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
 		lock := o.acquire("job")
 		records := []leasehold.Record{lock.Record()}
@@ -249,7 +249,7 @@ func TestObserverJudgesHolderByItsSession(t *testing.T) {
 	})
 }
 
-func TestStillDeadReturnsErrChangedAfterRenewal(t *testing.T) {
+func TestStillDeadReturnsErrChangedIfSessionIsRenewed(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

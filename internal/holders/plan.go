@@ -7,13 +7,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Plan describes the rest of an observation: the number of holders that are still observed, and
-// the longest time, the requests and the read units that this takes if no holder is live.
+// Plan describes the rest of an observation. Holders is the number of holders that are still
+// observed. The other fields are the time, the requests and the read units that the observation
+// still takes if no holder is live, which is the longest case.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration
 	Requests int
-	Units    float64 // least number of read units; zero if they cost nothing
+	Units    float64 // least number of read units; zero if read units cost nothing
 }
 
 // plan returns the Plan for the rest of the observation. It assumes that no holder is live.

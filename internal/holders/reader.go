@@ -57,9 +57,9 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing contains every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList lets the Reader read the whole listing listed instead of single items by key. The
-// caller has just read that listing without consistent reads. requests and units are the cost
-// of the caller's read: the number of requests, and the read units that they used.
+// MayList allows the Reader to read a whole listing instead of single items by key. The caller
+// has just read this listing, which the parameter listed describes, without consistent reads.
+// requests and units are the cost of that read: the number of requests, and the read units used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units
@@ -104,13 +104,13 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether the listing omits the item with key k, because the item is a session's
-// row.
+// hides reports whether k is the key of a session's row. A listing of only a part of the table
+// omits these rows.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }
 
-// list reads the whole listing. It returns those items in it whose keys are in keys.
+// list reads the whole listing, and returns the items that have one of the given keys.
 func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	wanted := make(map[protocol.Key]bool, len(keys))
 	for _, k := range keys {
@@ -151,7 +151,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page returns the items on the next page of a listing, and advances at past that page.
+// page returns the items on the next page of a listing. The position at is then after that page.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// empty is an HTTP client that answers every request with an empty JSON object.
+// empty is an HTTP client that replaces the body of every reply by an empty JSON object.
 type empty struct{ dynamodb.HTTPClient }
 
 func (c empty) Do(r *http.Request) (*http.Response, error) {
@@ -45,7 +45,7 @@ func TestReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	}
 }
 
-func TestReadIntervalStaysWithinItsLimits(t *testing.T) {
+func TestReadIntervalStaysWithinMinimumAndMaximum(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

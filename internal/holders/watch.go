@@ -23,11 +23,12 @@ type watch struct {
 	open  []*subject // holders not yet known to be live or dead, in the order of the records
 
 	failed error         // error of the last read; nil if the read succeeded
-	since  time.Duration // end of the first failed read after the last successful one
+	since  time.Duration // end of the first failed read after the last successful read
 }
 
-// mayPass records that a read failed with err. It returns false if the read must not be repeated:
-// DynamoDB has rejected the request, or all reads have failed for the time givenUpAfter.
+// mayPass records that a read failed with err, and reports whether the read may be repeated. The
+// read may not be repeated if DynamoDB has rejected the request, or if all reads have failed for
+// the time givenUpAfter.
 func (w *watch) mayPass(err error) bool {
 	now := time.Since(w.began)
 	if w.failed == nil {
@@ -61,8 +62,8 @@ const (
 // readInterval returns the interval between two reads of a record. left is the time until the
 // record's holder counts as dead if it does not renew. The interval is 0.3 of left. Holders renew
 // about four times per lease, so the interval is a little longer than the pause between renewals.
-// So the second read finds that nearly all live holders have renewed. After the second read, a
-// dead holder is read three more times.
+// So the second read finds that nearly all live holders have renewed. After the second read, the
+// record of a dead holder is read three more times.
 func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
@@ -85,8 +86,8 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 	return at, due
 }
 
-// keys returns how many records of the subjects are to be read, and how many rows of their
-// sessions.
+// keys returns the number of records, and the number of session rows, that must be read for the
+// given subjects.
 func (w *watch) keys(of []*subject) (keys, sessions int) {
 	records, ids := map[leasehold.Key]bool{}, map[string]bool{}
 	for _, s := range of {
@@ -206,15 +207,15 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 	return s.found, true
 }
 
-// later schedules the next read of the subjects in due after a failed read.
+// later schedules the next read of the given subjects after a failed read.
 func (w *watch) later(due []*subject) {
 	for _, s := range due {
 		s.due = durations.Sum(time.Since(w.began), retryReading)
 	}
 }
 
-// end reports the state of all undecided subjects as unknown. Their error is why or, if the
-// time limit was reached, the error of the last read.
+// end reports the state of all undecided subjects as unknown. The reported error is the parameter
+// why or, if the time limit was reached, the error of the last read.
 func (w *watch) end(why error, settled func(int, Observation)) {
 	if errors.Is(why, errObservedEnough) {
 		why = w.failed

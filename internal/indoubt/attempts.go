@@ -41,8 +41,8 @@ type attempt[K comparable] struct {
 	nth     int // position of this attempt among all attempts ever added
 }
 
-// Add remembers attempts for k by their versions. If an attempt is already remembered, the
-// time for which it is kept starts again.
+// Add remembers attempts for k by their versions. If an attempt is already remembered, Add
+// restarts the time for which the attempt is kept.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +103,7 @@ func (a *Attempts[K]) expire(now time.Duration) {
 	}
 }
 
-// removeOldest forgets the attempt that was added first. The caller must hold a.mu.
+// removeOldest forgets the attempt that was added longest ago. The caller must hold a.mu.
 func (a *Attempts[K]) removeOldest() {
 	oldest := a.byAge.Front().Value.(attempt[K])
 	a.remove(oldest.of, oldest.version)

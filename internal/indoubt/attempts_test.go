@@ -45,7 +45,7 @@ func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 	}
 }
 
-func TestAttemptsForgetOldestAttemptWhenFull(t *testing.T) {
+func TestOldestAttemptsAreForgottenIfThereAreTooMany(t *testing.T) {
 	a := filled(3 * most)
 	if n := a.byAge.Len(); n != most || len(a.byVersion) != n {
 		t.Errorf("%d attempts of %d keys are kept, want %d", n, len(a.byVersion), most)
@@ -76,7 +76,7 @@ func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
 	}
 }
 
-func TestFunctionAddRestartsRetentionOfAttempt(t *testing.T) {
+func TestAddingAttemptAgainRestartsRetention(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)
@@ -88,7 +88,7 @@ func TestFunctionAddRestartsRetentionOfAttempt(t *testing.T) {
 	}
 }
 
-func TestFunctionSettleForgetsOnlyGivenAttempt(t *testing.T) {
+func TestOnlySettledAttemptIsForgotten(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"x", "y"}, 0)
 	a.Add("b", []string{"x"}, 0)

@@ -1,10 +1,10 @@
 // Package indoubt remembers write attempts that were abandoned before their outcome was
-// known. DynamoDB may have applied such an attempt, or may apply it later, and no caller
-// waits for it.
+// known. DynamoDB may have applied such an attempt, or may apply it later, but no call waits
+// for the outcome any longer.
 //
-// The package knows only the version of an attempt, and its key or grant. It sends nothing
-// and decides nothing: its caller knows what an unresolved attempt does, and undoes it. The
-// package reads no clock: every call has the time as an argument.
+// The package stores only the version of an attempt, and the attempt's key or grant. The package
+// sends no requests: other packages resolve the attempts and undo their effects. The package
+// reads no clock: every call has the time as an argument.
 //
 // A query for one attempt takes the same time however many other attempts there are.
 package indoubt

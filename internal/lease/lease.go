@@ -41,8 +41,8 @@ type Terms struct {
 }
 
 // Holder is the lock or session that owns a lease. It makes the writes and decodes the
-// records. The lease notifies it of renewals and of the end. The caller of its methods does
-// not hold Lease.mu.
+// records. The lease notifies the Holder of renewals and of the loss of the lease. The lease
+// does not hold Lease.mu when it calls a method of the Holder.
 type Holder interface {
 	// Renewal returns the write of attempt a, which renews the grant. The write's condition
 	// accepts a record with any of the given versions.
@@ -77,7 +77,7 @@ type Loss struct {
 
 // Reasons for the loss of a lease. Expired, Paused and Unreadable are also reasons in the
 // public API. For Gone, the Holder derives a public reason from the record. For WithParent,
-// it uses the reason in the parent's error.
+// the Holder uses the reason in the parent's error.
 const (
 	Expired    = core.Expired               // the lease has expired
 	Paused     = core.Paused                // the lease has expired before any renewal began: the process did not run
@@ -92,7 +92,7 @@ type Report struct {
 	Took      time.Duration
 	Remaining time.Duration // set for Failed: how much longer the lease is trusted
 	Err       error         // set for Failed: the error of the attempt
-	Throttled bool          // set for Failed: DynamoDB throttled the attempt, or it conflicted with a transaction
+	Throttled bool          // set for Failed: DynamoDB throttled the attempt, or the attempt conflicted with a transaction
 }
 
 // Lease decides how long a grant may be trusted. It is safe for concurrent use.
@@ -102,7 +102,7 @@ type Lease struct {
 	holder Holder
 
 	over    chan struct{}              // closed when the trust has ended
-	renews  ctxmutex.Mutex             // locked by a renewal while it is in progress
+	renews  ctxmutex.Mutex             // locked while a renewal is in progress
 	pending attempts.Sequence[Attempt] // attempts to renew that have no answer yet
 
 	mu     sync.Mutex // guards the fields below; never held across I/O
@@ -123,8 +123,8 @@ type Lease struct {
 }
 
 // New returns the lease of the grant that attempt a has made. record is the record of that
-// grant. The lease is trusted at once. Its expiry timer and its background renewals begin
-// only with Start.
+// grant. The lease is trusted immediately, but its expiry timer and its background renewals
+// begin only with Start.
 func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
@@ -236,9 +236,9 @@ func (l *Lease) Look() {
 }
 
 // throughOutage reports whether the lease stays trusted after it has expired, because
-// DynamoDB answers that it is unavailable. DynamoDB is then unavailable to all clients, so
-// no other client can acquire the key. The trust ends one lease after the last of these
-// answers. The caller must hold l.mu.
+// DynamoDB answers that it is unavailable. The option ThroughOutage assumes that DynamoDB is
+// then unavailable to all clients, so that no other client can acquire the key. The trust ends
+// one lease after the last of these answers. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
@@ -304,8 +304,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 }
 
 // Root returns the lease that other clients observe: the parent or, without a parent, the
-// lease itself. Other clients may take the key over one lease after they have observed its
-// last renewal.
+// lease itself. Other clients may take the key over one lease after they have observed the
+// last renewal of this root.
 func (l *Lease) Root() *Lease {
 	return cmp.Or(l.terms.Parent, l)
 }

@@ -57,7 +57,7 @@ func TestLockIsLostIfTakenOverDuringOutage(t *testing.T) {
 	})
 }
 
-func TestLockIsLostInOutageOnceRequestsGetNoReply(t *testing.T) {
+func TestLockIsLostInOutageIfRequestsGetNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
@@ -166,7 +166,7 @@ func TestManyLocksAreHeldThroughOutageIfConfigured(t *testing.T) {
 	})
 }
 
-func TestLockIsLostAfterSuspendDuringOutage(t *testing.T) {
+func TestLockIsLostIfMachineIsSuspendedDuringOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.OutageConfig(), k.Edit)
@@ -200,7 +200,7 @@ func TestClientDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenAfterSuspend(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
+func TestExpiryWarningIsGivenEvenAfterSuspend(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

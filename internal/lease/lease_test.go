@@ -114,7 +114,7 @@ func item(version string) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: version}}
 }
 
-// set runs change under the lock of the world, so that it is safe during renewals.
+// set runs change while w.mu is locked, so that change may write fields during a renewal.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,7 +231,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestExpiryIsReportedOnceWhenTrustEnds(t *testing.T) {
+func TestExpiryIsReportedExactlyOnceWhenTrustEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -242,7 +242,7 @@ func TestExpiryIsReportedOnceWhenTrustEnds(t *testing.T) {
 	})
 }
 
-func TestLeaseThatIsRenewedDoesNotEnd(t *testing.T) {
+func TestLeaseIsTrustedAsLongAsRenewalsSucceed(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Hour)
 		if err := w.lease.Ended(); err != nil || w.renewals() < 700 {
@@ -276,7 +276,7 @@ func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
 	})
 }
 
-func TestMachineSuspendShortensExpiryTimer(t *testing.T) {
+func TestSuspendOfMachineShortensExpiryTimer(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
@@ -287,7 +287,7 @@ func TestMachineSuspendShortensExpiryTimer(t *testing.T) {
 	})
 }
 
-func TestMachineSuspendShortensRemainingTrust(t *testing.T) {
+func TestSuspendOfMachineShortensRemainingTrust(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
@@ -296,7 +296,7 @@ func TestMachineSuspendShortensRemainingTrust(t *testing.T) {
 	})
 }
 
-func TestLeaseIsNeverTrustedAgainOnceTrustHasEnded(t *testing.T) {
+func TestRenewalDoesNotRestoreTrustThatHasEnded(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -333,7 +333,7 @@ func TestFailedRenewalToShorterLeaseShortensTrust(t *testing.T) {
 	}
 }
 
-func TestShortenedLeaseIsRenewedBeforeItExpires(t *testing.T) {
+func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, nil, func(t *testing.T, w *world) {
@@ -354,7 +354,7 @@ func TestShortenedLeaseIsRenewedBeforeItExpires(t *testing.T) {
 	}
 }
 
-func TestLaterShorterRenewalKeepsTrustShort(t *testing.T) {
+func TestUnansweredRenewalToShorterLeaseLimitsTrust(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -365,7 +365,7 @@ func TestLaterShorterRenewalKeepsTrustShort(t *testing.T) {
 	})
 }
 
-func TestVersionsIncludeRenewalInFlight(t *testing.T) {
+func TestVersionsIncludeVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -386,7 +386,7 @@ func TestVersionsIncludeRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestRenewFailsInOutageWhileLeaseStaysTrusted(t *testing.T) {
+func TestRenewFailsInOutageButLeaseStaysTrusted(t *testing.T) {
 	inWorld(t, func(c *Leases, t *Terms) { c.ThroughOutage, t.Manual = true, true }, func(t *testing.T, w *world) {
 		w.will(throttled)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -397,7 +397,7 @@ func TestRenewFailsInOutageWhileLeaseStaysTrusted(t *testing.T) {
 	})
 }
 
-func TestChildLeaseIsTrustedAsLongAsItsParent(t *testing.T) {
+func TestChildLeaseIsTrustedAsLongAsParentLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
@@ -422,7 +422,7 @@ func TestChildLeaseIsTrustedAsLongAsItsParent(t *testing.T) {
 	})
 }
 
-func TestOverdueRenewalIsSentAfterEarlierRenewal(t *testing.T) {
+func TestDueRenewalIsSentWhenRenewalInFlightEnds(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -439,7 +439,7 @@ func TestOverdueRenewalIsSentAfterEarlierRenewal(t *testing.T) {
 	})
 }
 
-func TestWaitingRenewalDoesNotDelayOtherLeases(t *testing.T) {
+func TestBlockedRenewalDoesNotDelayRenewalOfOtherLease(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -462,8 +462,9 @@ func TestWaitingRenewalDoesNotDelayOtherLeases(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			// The other lease is due 100 ms after the first, whose attempt then waits. If that
-			// attempt still occupied the only slot, the other lease would be renewed late.
+			// The other lease is due 100 ms after the first lease. By then, the attempt for the
+			// first lease waits. If that attempt still occupied the only slot, the other lease
+			// would be renewed late.
 			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
@@ -479,7 +480,7 @@ func TestWaitingRenewalDoesNotDelayOtherLeases(t *testing.T) {
 	}
 }
 
-func TestLeaseWithBlockedRenewalExpires(t *testing.T) {
+func TestLossDuringBlockedRenewalIsReportedAsExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })

@@ -19,7 +19,8 @@ type Attempt struct {
 	Stores  bool // the attempt writes data or attributes that the caller has changed
 }
 
-// ID returns the attempt's version.
+// ID returns the attempt's version. Package attempts compares it with the version in the record,
+// to find out which attempt was applied.
 func (a Attempt) ID() string { return a.Version }
 
 // Changes are the changes of the lease and the record that a renewal makes.
@@ -29,10 +30,10 @@ type Changes struct {
 }
 
 // Renew sends renewals until one is applied, rejected or refused, or until ctx or the trust
-// ends. Background renewals may be sent between its attempts. If the lease has ended, Renew
-// returns the error that ended it. Otherwise it returns the *attempts.Failure of its last
-// attempt or, if it sent none, the cause of ctx. unknown reports whether an attempt had no
-// answer.
+// ends. Background renewals may be sent between the attempts of Renew. If a renewal was applied,
+// Renew returns nil. If the lease has ended, Renew returns the error that ended the lease.
+// Otherwise Renew returns the *attempts.Failure of its last attempt or, if it sent no attempt,
+// the cause of ctx. unknown reports whether an attempt had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -75,8 +76,8 @@ func (l *Lease) ByHand() {
 	l.c.Scheduler.Remove(l.renewal)
 }
 
-// enter locks l.renews, so that no other renewal begins until it is unlocked. It returns
-// false if ctx or the trust has ended.
+// enter locks l.renews, so that no other renewal begins until l.renews is unlocked. It returns
+// false, and has locked nothing, if ctx or the trust ends first.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil || l.IsOver() {
 		return false
@@ -92,7 +93,7 @@ func (l *Lease) enter(ctx context.Context) bool {
 
 // lockWrites waits until no transaction that checks or writes the record is in flight,
 // because a renewal would conflict with such a transaction. It waits for at most a quarter
-// of the remaining trust.
+// of the remaining trust. After that, the renewal is sent in spite of the possible conflict.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -105,8 +106,8 @@ func (l *Lease) lockWrites() (leave func()) {
 	return func() {}
 }
 
-// due sends one background renewal. While it waits for a transaction or a call of Renew, the
-// scheduler may renew other leases.
+// due sends one background renewal. While this renewal waits for a transaction or a call of
+// Renew, the scheduler may renew other leases.
 func (l *Lease) due() renewals.Outcome {
 	if l.Ended() != nil {
 		return renewals.Over
@@ -155,10 +156,11 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	return renewals.Failed
 }
 
-// try sends one renewal. If the renewal is applied, the trust counts from when it was sent. If it
-// is rejected, the lease has ended, and the result's error says why. The caller must have locked
-// l.renews. It may also have locked terms.Writes, which the function "leave" unlocks. try unlocks
-// both before it calls Lost, Renewed or Failed of the Holder: these may end the lease.
+// try sends one renewal. If the renewal is applied, the trust counts from when the renewal was
+// sent. If the renewal is rejected, the lease has ended, and the result's error says why. The
+// caller must have locked l.renews. The caller may also have locked terms.Writes, which the
+// function "leave" unlocks. try unlocks both before it calls Lost, Renewed or Failed of the
+// Holder: these methods may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {
 		leave()
@@ -212,9 +214,9 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next records the next attempt in pending, and returns it with its write. If the lease has
-// ended, next returns false and records nothing: a release must name every attempt, so no
-// attempt may follow the end.
+// next records the next attempt in pending, and returns the attempt and its write. If the lease
+// has ended, next returns false and records nothing: the condition of a release must accept the
+// version of every attempt, so no attempt may begin after the end.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -231,8 +233,9 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The shorter lease may be applied even if the answer is a refusal: the refusal may
-		// answer a second copy of the request, while the first copy was applied.
+		// The shorter lease may be applied even if the answer is a refusal: the network may
+		// have delivered two copies of the request, and DynamoDB may have applied the first
+		// and refused the second.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
@@ -256,7 +259,7 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 }
 
 // shows is called after the condition of a renewal has failed. item is the record at that
-// time. shows returns the attempt in sent that wrote the record. It returns false if none
+// time. shows returns the attempt in sent that wrote the record. It returns false if no attempt
 // did: another client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
@@ -317,10 +320,11 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 }
 
 // settleByReading reads the record if too many attempts have had no answer. If the record
-// has the version of one of them, the outcome of that attempt and all earlier ones is known.
-// Otherwise the outcomes stay unknown. settleByReading then drops the oldest attempts, as a
-// condition can name only a limited number. If a dropped attempt is applied later, the lease
-// is lost, but no key is held twice. settleByReading returns the number of its requests.
+// has the version of one of these attempts, the outcomes of that attempt and of all earlier
+// attempts are known. Otherwise the outcomes stay unknown. settleByReading then drops the oldest
+// attempts, because a condition can name only a limited number of versions. If a dropped attempt
+// is applied later, the lease is lost, but no key is held twice. settleByReading returns the
+// number of requests that it sent.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

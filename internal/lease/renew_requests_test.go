@@ -44,8 +44,9 @@ func TestRetriedRenewalWritesNewVersion(t *testing.T) { // in dynamolock, a retr
 	})
 }
 
-// wrapped is a DB that calls update before each UpdateItem and get before each GetItem. Like
-// a wrapper of a user, these functions may ignore the deadline of the request's context.
+// wrapped is a DB that calls the function update before each UpdateItem, and the function get
+// before each GetItem. Like a wrapper that a user wrote, these functions may ignore the deadline
+// of the request's context.
 type wrapped struct {
 	machine.DB
 	update func() error
@@ -64,7 +65,7 @@ func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 	return d.DB.GetItem(ctx, in, o...)
 }
 
-func TestRenewalIsNotRepeatedOnceTrustEnds(t *testing.T) {
+func TestRenewalIsNotRepeatedIfTrustHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		held, paused, renewed := false, false, 0
@@ -109,7 +110,7 @@ func TestHangingRenewalIsRepeatedAfterTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
+func TestRenewalInConflictIsRepeatedImmediately(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		var sent []time.Time
@@ -129,7 +130,7 @@ func TestConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-func TestRenewalSucceedsAfterHundredFailures(t *testing.T) {
+func TestRenewalSucceedsEvenAfterHundredFailures(t *testing.T) {
 	lab.Each(t, map[string]int{
 		"none was applied": 0, "the first was applied": 1, "the thirtieth was applied": 30,
 	}, func(t *testing.T, w *lab.World, landed int) {

@@ -27,7 +27,8 @@ func Usual(lease, skew time.Duration) Timing {
 	return t
 }
 
-// Trust returns how long a grant or a renewal is trusted, counted from when it was sent.
+// Trust returns how long a grant or a renewal is trusted, counted from when the request was
+// sent.
 func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }

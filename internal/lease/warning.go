@@ -8,7 +8,7 @@ import (
 )
 
 // Warning is a function that is called each time the remaining trust falls to Left. If the
-// lease is lost before that, the function is called at the loss.
+// lease is lost first, the function is called at the loss.
 type Warning struct {
 	Left time.Duration
 	Call func()
@@ -55,8 +55,9 @@ func (w *Warning) give() {
 	}
 }
 
-// fired is called when the timer fires. It calls the function if the remaining trust is at
-// most Left by the clocks. If a renewal has extended the trust, it sets the timer again.
+// fired is called when the timer fires. It reads the clocks, and calls the function if the
+// remaining trust is at most Left. If a renewal has extended the trust, fired instead sets the
+// timer again.
 func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -70,8 +71,8 @@ func (w *Warning) fired() {
 	w.give()
 }
 
-// Rearm is called after the time when trust ends has changed. It sets the timers of the
-// warnings again.
+// Rearm sets the timers of the warnings again. It is called after the time when the trust ends
+// has changed.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

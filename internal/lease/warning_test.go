@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestExpiryWarningIsGivenOnceTrustShrinks(t *testing.T) {
+func TestExpiryWarningIsGivenIfTrustShrinksOrIsLost(t *testing.T) {
 	for name, shorten := range map[string]func(w *world) error{
 		"a shorter lease": func(w *world) error { return w.renew(Changes{Lease: 10 * time.Second}) },
 		"the lease is lost": func(w *world) error {
@@ -62,10 +62,10 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	})
 }
 
-func TestCancelledRenewReturnsLastAttemptsError(t *testing.T) {
+func TestCancelledRenewReturnsErrorOfLastAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
-		// enter blocks renewals of the lease before Renew sends its second attempt.
+		// Before Renew sends its second attempt, this call of enter locks out all renewals.
 		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -75,13 +75,13 @@ func TestCancelledRenewReturnsLastAttemptsError(t *testing.T) {
 	})
 }
 
-// slowly is a fate that applies the renewal at once, and answers it after two seconds.
+// slowly is a fate that applies the renewal immediately, but delays the answer by two seconds.
 func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	defer time.Sleep(2 * time.Second)
 	return apply()
 }
 
-func TestSwitchToManualCancelsOverdueRenewal(t *testing.T) {
+func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(3 * time.Second)
 		w.will(slowly)
@@ -102,7 +102,7 @@ func TestDefaultTimingAllowsThreeRenewals(t *testing.T) {
 	}
 }
 
-func TestTimingScaledToLeaseKeepsSkew(t *testing.T) {
+func TestTimingScaledToOtherLeaseKeepsSkew(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

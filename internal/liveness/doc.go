@@ -4,8 +4,8 @@
 //	record           deadAt = firstSeen(version) + lease           this client's monotonic clock
 //	                        = leaseEnds + skew, if that is earlier this client's wall clock, if both clients' clocks are bounded
 //	                 deadAt = expiresAt + skew + step              where records say when they expire
-//	under a session  deadAt = firstSeen(version of the session's row) + its lease
-//	                 and then only once the row is marked dead
+//	under a session  deadAt = firstSeen(version of the session's row) + the session's lease
+//	                 and even then, the holder is dead only once the row is marked dead
 //
 //	         a new version                the row is marked
 //	       ┌───────────────┐             ┌─────────────────► dead, for good
@@ -19,12 +19,12 @@
 //	a read fails               no holder is found dead until a read succeeds
 //	the client is new          it waits for a whole lease or, with bounded clocks, until leaseEnds + skew
 //	a clock exceeds its bound  a live holder may be treated as dead
-//	an item cannot be read     an error: its holder is never dead
+//	an item cannot be decoded  an error: the item's holder is never found dead
 //	two clients mark a row     one write is applied; the reply to the other shows the mark
-//	a session's row is gone    its locks may still be trusted for one lease
+//	a session's row is gone    the session's locks may still be trusted for one lease
 //
 // Only the type Rule decides when a holder is dead. Observer applies that rule for
-// waiters, which send a conditional write when a holder is dead. Beat applies it for the
+// waiters, which send a conditional write when a holder is dead. Beat applies the rule for the
 // leasehold command and its web page, which only observe.
 //
 // The package knows records and other clients' sessions. It does not know whether a client

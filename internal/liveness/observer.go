@@ -81,8 +81,8 @@ type Beat struct {
 // holder. r is the holder's record or, if a session is renewed instead, the session's row.
 //
 // The lease of a version counts from the first answer that showed the version: the holder
-// wrote it before that answer, perhaps long before. The holder is dead if a reading still
-// shows the version, and its request was sent after the end of that lease. The reply to an
+// wrote the version before that answer, perhaps long before. The holder is dead if a request
+// that was sent after the end of that lease still reads the same version. The reply to an
 // earlier request may be out of date. A missing session row does not count as a renewal. The
 // observer cannot know how long the row has been missing, so the lease counts from the first
 // reading that does not find the row.
@@ -114,7 +114,7 @@ type Observer struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
-	many     int // number of sessions from which the Observer drops sessions without recent use
+	many     int // when there are this many sessions, the Observer drops those without recent use
 }
 
 // New returns an Observer that has observed nothing.
@@ -148,9 +148,9 @@ func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Inst
 
 // LooksDead reports whether the holder of r, or the session with the row r, appears dead
 // when the wall clock shows wall: see decide.LooksDead. It relies on the version of the
-// record, which contains the time of its write. In layouts with an expiry time, LooksDead
-// returns false, because there only the expiry time shows that a holder is dead. For a
-// missing session row it returns true, because such a row is never renewed.
+// record, which contains the time when the record was written. In layouts with an expiry time,
+// LooksDead returns false, because there only the expiry time shows that a holder is dead. For a
+// missing session row, LooksDead returns true, because such a row is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

@@ -33,8 +33,8 @@ const lease = 20 * time.Second
 
 var errDamaged = errors.New("damaged")
 
-// world is one table and the time. All observers of the table read this time from their
-// clocks.
+// world is one table and the current time, which the test sets. All observers of the table read
+// this time from their clocks.
 type world struct {
 	*testing.T
 	db    *network
@@ -42,8 +42,8 @@ type world struct {
 	now   time.Duration
 }
 
-// network counts the reads of one client. If cut is true, reads get no reply. If odd is
-// true, the items in replies cannot be decoded.
+// network counts the reads of one client. While the field cut is true, reads get no reply. While
+// the field odd is true, the items in replies cannot be decoded.
 type network struct {
 	*dynamodb.Client
 	reads    int
@@ -173,7 +173,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 	}
 }
 
-func TestIsNewGrantDistinguishesGrantsFromRenewals(t *testing.T) {
+func TestFunctionIsNewGrantDistinguishesGrantsFromRenewals(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		before *protocol.Record
@@ -235,7 +235,7 @@ func TestHolderIsDeadAfterExpiryPlusMaxSkew(t *testing.T) {
 	}
 }
 
-func TestSessionIsDeadOneLeaseAfterRowIsGone(t *testing.T) {
+func TestSessionIsDeadOneLeaseAfterRowIsFoundMissing(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))
@@ -250,7 +250,7 @@ func TestSessionIsDeadOneLeaseAfterRowIsGone(t *testing.T) {
 	}
 }
 
-func TestRuleUsesEarlierOfTwoLeaseEnds(t *testing.T) {
+func TestHolderIsDeadAtEarlierOfTwoLeaseEnds(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule

@@ -30,9 +30,10 @@ type Session struct {
 }
 
 // An Observer with many sessions drops those that no caller has asked for in a while. If a
-// caller asks for such a session again, one read replaces it. An Observer with fewer than
-// fewSessions sessions drops none. It always keeps a session that a caller has asked for within
-// the time keepSession. Waiters, and observers of elections, ask at least once every PollMax.
+// caller asks for such a session again, the Observer reads the session's row again. An Observer
+// with fewer than fewSessions sessions drops none. It always keeps a session that a caller has
+// asked for within the time keepSession. Waiters, and observers of elections, ask at least once
+// every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -58,8 +59,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 }
 
 // dropUnused drops the sessions that no caller has asked for since the monotonic time "before". It
-// does nothing until the number of sessions has doubled since it last dropped some. The caller must
-// hold o.mu.
+// does nothing until the number of sessions has doubled since dropUnused last dropped some. The
+// caller must hold o.mu.
 func (o *Observer) dropUnused(before time.Duration) {
 	if len(o.sessions) < max(o.many, fewSessions) {
 		return
@@ -79,7 +80,7 @@ func (s *Session) enter(ctx context.Context) error {
 
 // Look returns the session's row, and the monotonic time when the session may be marked dead. That
 // time is math.MinInt64 if the session is known to be dead. Look reads the row unless the session
-// is dead, or its last read is younger than the duration "fresh".
+// is dead, or the last read of the row is more recent than the duration "fresh".
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err

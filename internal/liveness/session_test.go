@@ -98,7 +98,7 @@ func TestTwoClientsCanMarkSameSessionDead(t *testing.T) {
 	}
 }
 
-func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
+func TestDeadSessionIsNotReadAgain(t *testing.T) {
 	w, o, _ := observing(t)
 	w.look(o, "s")
 	w.now += lease
@@ -125,7 +125,7 @@ func TestMissingSessionIsDeadAfterOneLease(t *testing.T) {
 	}
 }
 
-func TestForgottenVersionsDoNotAffectSession(t *testing.T) {
+func TestSessionIsFoundDeadEvenIfVersionIsForgotten(t *testing.T) {
 	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now
@@ -236,7 +236,7 @@ func TestSessionInUseIsNotForgotten(t *testing.T) {
 	}
 }
 
-func TestObserverForgetsSessionsUnusedForAnHour(t *testing.T) {
+func TestObserverForgetsSessionsUnusedForOneHour(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 200 {
@@ -247,7 +247,7 @@ func TestObserverForgetsSessionsUnusedForAnHour(t *testing.T) {
 	lab.Want(t, "sessions remembered", o.Sessions(), 1)
 }
 
-func TestSessionOfReturnsNilWithoutSession(t *testing.T) {
+func TestMethodSessionOfReturnsNilWithoutSession(t *testing.T) {
 	lab.Want(t, "session of a record without one", newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}), nil)
 	lab.Want(t, "session in a layout without sessions", newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")), nil)
 }

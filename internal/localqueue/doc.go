@@ -17,7 +17,7 @@
 // waiter in another process. So such a waiter reads the record during the delay, and finds
 // the key free.
 //
-// Package localqueue does not use DynamoDB, and does no I/O. Its caller defines the types
-// of grants and of the data that a hand-over needs. The functions of the package do not
-// block: the goroutines wait on the channels of their [Waiter].
+// Package localqueue does not use DynamoDB, and does no I/O. The caller of the package defines
+// the types of grants and of the data that a hand-over needs. The functions of the package do
+// not block: the goroutines wait on the channels of their [Waiter].
 package localqueue

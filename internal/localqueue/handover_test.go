@@ -39,8 +39,8 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns local queues in which one key has been held for age, the grant of that
-// key, and the goroutines that wait for the key.
+// holding returns local queues in which one key is held, the grant of that key, and the waiters
+// for the key. The grant has the given age.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)
@@ -75,7 +75,7 @@ func TestWaiterIsDelayedAfterHandOverLimit(t *testing.T) {
 	l.Pass(at("key"), nil)
 }
 
-func TestHandOversAreUnlimitedIfNoProcessWaits(t *testing.T) {
+func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 9)
 	for _, w := range ws[:8] {
 		if to := l.Successor(at("key"), held, true); to != w {
@@ -89,7 +89,7 @@ func TestHandOversAreUnlimitedIfNoProcessWaits(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestPassQueuedDoesNotDelayNextWaiter(t *testing.T) {
+func TestFunctionPassQueuedDoesNotDelayNextWaiter(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -104,12 +104,12 @@ func TestWaiterIsNotDelayedBelowHandOverLimit(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	// The holder passes the turn to the next waiter without a hand-over, for example because
-	// its lock was lost.
+	// the holder has lost its lock.
 	l.Pass(at("key"), held)
 	seeksAfter(t, ws[1], 0)
 }
 
-func TestWaiterWithoutHandOverAcquiresKeyItself(t *testing.T) {
+func TestWaiterThatRejectsHandOverAcquiresKeyItself(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{NoHandOver: true})
 	enter(l, "key", "behind")
@@ -130,8 +130,8 @@ func TestPassedTurnCountsTowardHandOverLimit(t *testing.T) {
 	}
 }
 
-// If a holder loses its lock, or its release deletes the record, it calls Pass without calling
-// Successor first.
+// A holder that has lost its lock, or whose release deletes the record, calls Pass without
+// calling Successor first.
 func TestDelayDependsOnLongestGrant(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
@@ -164,7 +164,7 @@ func TestHandOverSkipsWaiterThatHasLeft(t *testing.T) {
 	}
 }
 
-func TestWaiterProceedsIfHandedGrantHasEnded(t *testing.T) {
+func TestNextWaiterGetsTurnIfHandedGrantHasEnded(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -174,8 +174,8 @@ func TestWaiterProceedsIfHandedGrantHasEnded(t *testing.T) {
 	seeksAfter(t, ws[1], 0)
 }
 
-// A goroutine that receives its turn may end its grant at once, on another processor. The
-// queue must know the grant by then. If it did not, it would ignore the end of the grant, and
+// A goroutine that receives its turn may end its grant immediately, on another processor. The
+// queue must know the grant by then. Otherwise, the queue would ignore the end of the grant, and
 // the next waiter would never get its turn.
 func TestHandOverStoresGrantBeforeTurnIsSent(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
@@ -198,7 +198,7 @@ func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysNextWaiter(t *testing.T) {
+func TestFunctionPassAfterDelaysNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

@@ -24,7 +24,7 @@ type Waiter[C any, G grantType] struct {
 // Wishes are the options of a waiter. With the zero Wishes, the waiter stays in the queue
 // until its turn comes, and accepts a key that is handed over.
 type Wishes struct {
-	NoWait     bool // once the holder of the key is known, Queues sends it to the waiter and removes the waiter from the queue
+	NoWait     bool // once the holder of the key is known, Queues sends the holder's record to the waiter and removes the waiter from the queue
 	NoHandOver bool // no goroutine hands the key to the waiter: the waiter waits for several keys, or could not use the grant of a hand-over
 }
 
@@ -36,9 +36,9 @@ type Turn[C any, G grantType] struct {
 	Delay   time.Duration // how long the waiter pauses first, so that other processes can acquire the key
 }
 
-// NewWaiter returns a waiter; Join adds it to the queue. Queues sends the waiter's turn on
-// turns. The channel's buffer must have room for one turn of each waiter that uses the
-// channel. If turns is nil, the waiter gets a channel of its own.
+// NewWaiter returns a waiter, which Join adds to the queue. Queues sends the waiter's turn on
+// the channel in turns. The channel's buffer must have room for one turn of each waiter that
+// uses the channel. If turns is nil, the waiter gets a channel of its own.
 func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
 	if turns == nil {
 		turns = make(chan Turn[C, G], 1)
@@ -97,8 +97,8 @@ func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Que
 	return &Queues[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*queue[C, G]{}}
 }
 
-// Join adds w to the queue of its key. If no goroutine has the turn of the key, w gets the
-// turn at once.
+// Join adds w to the queue of w.Key. If no goroutine has the turn of that key, w gets the turn
+// immediately.
 func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *Queues[C, G]) Take(key protocol.Key) bool {
 
 // Leave removes w from its queue. If a turn has already been sent on the channel of w, but has
 // not been received, Leave returns that turn and true. The caller must then pass the turn on.
-// If several waiters share the channel, it may be the turn of another of them.
+// If several waiters share the channel, the returned turn may be the turn of another waiter.
 func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +153,8 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns the result of Holder. If that is nil, LastHolder returns the last holder
-// that was known before the current turn. That holder may have released the key since.
+// LastHolder returns the result of Holder. If that result is nil, LastHolder returns the last
+// holder that was known before the current turn. That holder may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,8 +175,8 @@ func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 }
 
 // ReportHolder records the holder of a key that a goroutine is trying to acquire. It sends
-// the holder to each waiter in the key's queue that has set NoWait, and removes that
-// waiter.
+// this holder to all waiters in the key's queue that have set NoWait, and removes these waiters
+// from the queue.
 func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,8 +186,8 @@ func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	}
 }
 
-// Granted records that the goroutine with the turn has acquired the key by grant. If the
-// grant has already ended, Granted gives the turn to the next waiter.
+// Granted records that the goroutine with the turn has acquired the key by the given grant. If
+// the grant has already ended, Granted gives the turn to the next waiter.
 func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,8 +210,8 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 }
 
 // Pass gives the turn of a key to the next waiter in the queue. grant must be the grant of
-// the goroutine that has the turn, or zero if that goroutine has not acquired the key. If
-// it is a different grant, Pass does nothing.
+// the goroutine that has the turn, or zero if that goroutine has not acquired the key. For any
+// other grant, Pass does nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
 // PassQueued does the same as Pass, for a key whose record has a queue. Waiters of other
@@ -225,7 +225,8 @@ func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	}
 }
 
-// PassAfter does the same as Pass, but the next waiter may send requests only after delay.
+// PassAfter does the same as Pass, but the next waiter may send requests only after the given
+// delay.
 func (l *Queues[C, G]) PassAfter(key protocol.Key, grant G, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,8 +246,8 @@ func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	return &holder
 }
 
-// tellHolder sends the holder, if it is known, to the waiters that have set NoWait, and
-// removes them from the queue. The caller must hold l.mu.
+// tellHolder sends the holder to the waiters that have set NoWait, and removes these waiters
+// from the queue. It does nothing if no holder is known. The caller must hold l.mu.
 func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	if len(q.waiting) == 0 {
 		return
@@ -275,8 +276,8 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 
 // pass gives the turn to the next waiter. A waiter with NoHandOver then acquires the key by a
 // grant of its own. If this client has just released the key, such a waiter usually acquires
-// it before another process reads the record. So pass counts its turn as a hand-over. The
-// caller must hold l.mu.
+// the key before another process reads the record. So pass counts the turn of such a waiter as
+// a hand-over. The caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].NoHandOver
@@ -310,8 +311,8 @@ func (q *queue[C, G]) next() *Waiter[C, G] {
 
 // Successor removes the first waiter from the queue of a key and returns it, so that the
 // holder can hand the key to that waiter. grant is the holder's grant. Successor returns nil
-// if the holder is to release the key instead: no waiter can accept the key, or other
-// processes are to get a chance to acquire it. The holder's goroutine keeps the turn until
+// if the holder must release the key instead: no waiter can accept the key, or other
+// processes must get a chance to acquire the key. The holder's goroutine keeps the turn until
 // HandOver is called. queued means that the record has a queue, and that this queue is empty.
 // In this case no other process waits for the key, and Successor does not count hand-overs.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
@@ -333,9 +334,9 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 }
 
 // HandOver gives the turn and the key to a waiter that Successor has returned. granted is the
-// waiter's grant. If it is the zero grant, the waiter gets only the turn. HandOver returns
-// false if the waiter has left the queue. The goroutine of the previous grant then keeps the
-// turn.
+// waiter's grant. If granted is the zero grant, the waiter gets only the turn. If the waiter has
+// left the queue, HandOver does nothing, and returns false: the goroutine of the previous grant
+// keeps the turn.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

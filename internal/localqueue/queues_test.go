@@ -51,7 +51,7 @@ func enter(l *queues, key, caller string, wishes ...Wishes) *waiter {
 	return w
 }
 
-// come returns the turn of w if it has come. Otherwise it returns false.
+// come returns the turn of w. It returns false if the turn has not come yet.
 func come(w *waiter) (turn, bool) {
 	select {
 	case given := <-w.Turn():
@@ -93,7 +93,7 @@ func isHeldBy(t *testing.T, holder *protocol.Record, want string) {
 	}
 }
 
-// hasTurn fails the test unless the turn of w has come, and returns it.
+// hasTurn fails the test unless the turn of w has come, and returns that turn.
 func hasTurn(t *testing.T, w *waiter) turn {
 	t.Helper()
 	given, ok := come(w)
@@ -142,7 +142,7 @@ func TestFunctionPassIgnoresGrantThatIsNotCurrent(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReportsWhetherTurnHadCome(t *testing.T) {
+func TestLeaveReturnsTurnThatHasAlreadyCome(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -177,7 +177,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNoWaitCallerLearnsHolderOnceKnown(t *testing.T) {
+func TestNonWaitingCallerLearnsHolderWhenKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -201,7 +201,7 @@ func TestNoWaitCallerLearnsHolderOnceKnown(t *testing.T) {
 	}
 }
 
-func TestNoWaitCallerLearnsKnownHolderAtOnce(t *testing.T) {
+func TestNonWaitingCallerLearnsKnownHolderImmediately(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -221,7 +221,7 @@ func TestNoWaitCallerLearnsKnownHolderAtOnce(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestWaiterProceedsIfGrantHasAlreadyEnded(t *testing.T) {
+func TestNextWaiterGetsTurnIfGrantHasAlreadyEnded(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -252,7 +252,7 @@ func TestQueuesIgnoreResumedGrantDuringAcquire(t *testing.T) {
 	}
 }
 
-func TestTakeReturnsFalseWhileOtherCallHasTurn(t *testing.T) {
+func TestFunctionTakeReturnsFalseIfTurnIsTaken(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
@@ -324,9 +324,9 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 	}
 }
 
-// If the contexts of several callers end at the same time, only one of the callers may have
+// When the contexts of several callers end at the same time, perhaps only one of the callers has
 // read the record. The errors of the other callers must name the holder, too.
-func TestLastHolderRemembersReportedHolder(t *testing.T) {
+func TestLastHolderReturnsHolderReportedEarlier(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -341,7 +341,7 @@ func TestLastHolderRemembersReportedHolder(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestHolderIsKnownOnceReported(t *testing.T) {
+func TestKeyIsKnownWhenHolderOrGrantIsReported(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -1,7 +1,7 @@
-// Package machine contains the clocks, the random numbers and the limits of a client. Two
-// clocks cannot be set: the monotonic clock, and the boot-time clock, which also runs while
-// the machine is suspended. The wall clock can be set. The limits are for the number of
-// observed records that the client remembers, and for requests in flight.
+// Package machine contains the clocks, the random numbers and the limits of a client. Two of
+// the clocks cannot be set: the monotonic clock, and the boot-time clock, which also runs while
+// the machine is suspended. The wall clock can be set. One limit is for the number of observed
+// records that the client remembers, and one for requests in flight.
 //
 // Tests replace the machine. Package testing/synctest fakes only the monotonic clock and
 // the wall clock. A simulation can be repeated only if it chooses all clock readings and
@@ -42,15 +42,15 @@ type Machine struct {
 }
 
 // Provider is implemented by a DB that provides the machine for the leasehold clients that
-// use it.
+// use the DB.
 type Provider interface {
 	// Machine returns the machine that a client uses. real is the machine on which the process
 	// runs.
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client that is a Provider. The machine for the leasehold clients that use it
-// is the real machine after the changes that Edit makes.
+// DB is an SDK client that is a Provider. The machine for the leasehold clients that use the
+// DB is the real machine after the changes that Edit makes.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -78,8 +78,8 @@ func Now() decide.Instant {
 }
 
 // BootedAt returns a function for Machine.Now in which both clocks follow package time. So
-// in a bubble of testing/synctest, no lease expires because the test takes long in real
-// time. The clocks begin a millisecond before origin. Their readings are small, so that a
+// in a bubble of testing/synctest, a test that takes long in real time does not make leases
+// expire. The clocks begin a millisecond before origin. Their readings are small, so that a
 // test fails if the code depends on a long uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {

@@ -40,8 +40,8 @@ func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }
 
-// Pin makes v keep the version of key until Unpin has been called as often as Pin. It also
-// applies to a version that Note records later.
+// Pin makes v keep the version of key until Unpin has been called as often as Pin. If v has no
+// version of key yet, v keeps the version that Note records later.
 func (v *Versions) Pin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,8 +89,8 @@ func (v *Versions) Note(key protocol.Key, o Version) Version {
 	return o
 }
 
-// Forget removes the version of key. The caller calls it if the key is free, or if the
-// table no longer contains the record.
+// Forget removes the version of key. It must be called if the key is free, or if the table no
+// longer contains the record.
 func (v *Versions) Forget(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,8 +99,8 @@ func (v *Versions) Forget(key protocol.Key) {
 	}
 }
 
-// rest adds e to the entries of keys that are not pinned, as the newest. If there are then
-// more than v.most, it removes the oldest. The caller must hold v.mu.
+// rest adds e to v.idle, as the newest entry of a key that is not pinned. If there are then more
+// than v.most such entries, rest removes the oldest. The caller must hold v.mu.
 func (v *Versions) rest(e *entry) {
 	e.idle = v.idle.PushFront(e)
 	if v.idle.Len() > v.most {

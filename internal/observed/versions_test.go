@@ -37,7 +37,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestNoteReturnsWhenVersionWasFirstSeen(t *testing.T) {
+func TestNoteReturnsTimeWhenVersionWasFirstSeen(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -87,7 +87,7 @@ func TestUnpinnedVersionsAreForgottenOldestFirst(t *testing.T) {
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("the key is forgotten, but still has one of its two pins")
 	}
-	v.Unpin(key("pinned")) // the key has no other pin, so it is now the newest entry without one
+	v.Unpin(key("pinned")) // this was the last pin, so the key is now the newest key that is not pinned
 	v.Note(key("c"), shown("1", "g", 8))
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("the key is forgotten before an older one")

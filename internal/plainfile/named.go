@@ -8,8 +8,8 @@ import (
 )
 
 // OpenNamed opens an existing file that the user of the command names. It refuses a file that
-// another user may have planted there. The file may be a regular file, a device, a FIFO or an
-// open stream of this process. Errors contain the path.
+// another user may have planted at that path. The file may be a regular file, a device, a FIFO
+// or an open stream of this process. Errors contain the path.
 func OpenNamed(path string, flag int) (*os.File, error) {
 	file, err := Named(path)
 	if err != nil {
@@ -24,8 +24,8 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	return f, openError(path, err)
 }
 
-// openError replaces an error about a directory in path by an error about the file at the end
-// of path.
+// openError replaces an error about a directory in path by an error with the same cause about
+// the whole path. It returns any other error unchanged.
 func openError(path string, err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return &fs.PathError{Op: "open", Path: path, Err: in.Err}

@@ -55,9 +55,9 @@ func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }
 
-// mayLead reports whether a symbolic link in dir may be followed. It may if dir is closed, or
-// if root or the caller owns the link. In a directory that is not closed, the link must also
-// have only one name: another user can give a second name to a link of root.
+// mayLead reports whether a symbolic link in dir may be followed. In a closed directory, every
+// link may. In any other directory, root or the caller must own the link, and the link must have
+// only one name: another user can give a second name to a link of root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }

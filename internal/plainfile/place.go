@@ -2,7 +2,8 @@ package plainfile
 
 import "os"
 
-// Place renames the file named temporary to path. It returns an error if path exists.
+// Place renames a file from temporary to path. If path exists, Place changes nothing, and returns
+// an error.
 func Place(temporary, path string) error {
 	if done, err := renameNew(temporary, path); done {
 		return err

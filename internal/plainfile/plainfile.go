@@ -8,12 +8,12 @@
 //
 //   - a symbolic link is followed if it belongs to root or the caller;
 //   - a file is used if it belongs to root, the caller or the owner of the directory, or to
-//     a user that Owner adds. It must not have a second name, which could be in a directory
-//     of another user;
+//     a user whom an argument of type Owner allows in addition. The file must not have a
+//     second name (hard link), which could be in a directory of another user;
 //   - if the caller is root, a directory in the path must belong to root or to the owner of
 //     the directory that contains it. Any owner is allowed if only the group of the
 //     containing directory may write to that directory. If the caller is not root, any owner
-//     is allowed, because other users choose paths that they trust.
+//     is allowed, because users other than root choose paths that they trust.
 //
 // So root may write to a user's home directory, as with sudo, and to a group's directory, but in
 // /tmp only to root's own files. The owner of a directory can always replace the files in it:
@@ -60,9 +60,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// If another process replaces a file during the resolution of its path, the function "again"
-// repeats the resolution. It makes at most the given number of tries, with a pause between two of
-// them.
+// If another process replaces a file during the resolution of the file's path, the function
+// "again" repeats the resolution. tries is the largest number of resolutions, and pause is the
+// time between two of them.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -83,7 +83,7 @@ func changed(path string) error {
 }
 
 // Open opens an existing regular file for reading or writing. It does not follow a symbolic
-// link at the end of path. Before the end, it follows only links that the rule of package
+// link at the end of path. In the rest of path, it follows only links that the rule of package
 // plainfile allows. It refuses a file with two names (hard links), unless owner is Trusted and
 // the file's directory is closed.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
@@ -228,8 +228,8 @@ func IsStream(path string) bool {
 const mostLinks = 40 // Linux follows at most this many links in one path
 
 // walk resolves the symbolic links in a path. It returns the directory of the file, and the
-// file's name in it. If toTheEnd is true, it also follows a link at the end of the path, and
-// the file need not exist.
+// file's name in that directory. If toTheEnd is true, walk also follows a link at the end of the
+// path. The file need not exist.
 func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	dir, rest := split(path)
 	for links := 0; len(rest) > 0; {

@@ -17,8 +17,8 @@ import (
 
 const stranger = 54321 // id of a user without an entry in /etc/passwd
 
-// place creates two directories, dir with the given mode and elsewhere with mode 0700, and
-// a file named file in each. All belong to the current user.
+// place creates two directories: dir with the given mode, and elsewhere with mode 0700. It creates
+// a file with the name "file" in each of them. All belong to the current user.
 func place(t *testing.T, mode fs.FileMode) (dir, elsewhere string) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -167,7 +167,7 @@ func TestOpenRejectsPathThroughForeignDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenNeverFollowsSymlinkSwappedIn(t *testing.T) {
+func TestOpenNeverFollowsSymlinkSwappedInDuringOpen(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	file, other := filepath.Join(dir, "file"), filepath.Join(elsewhere, "file")
 	theirs, err := os.Stat(other)
@@ -228,7 +228,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestNamedResolvesSymlinks(t *testing.T) {
+func TestFunctionNamedResolvesSymlinks(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -249,7 +249,7 @@ func TestNamedResolvesSymlinks(t *testing.T) {
 	}
 }
 
-func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
+func TestFunctionPlaceReturnsErrExistIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

@@ -31,8 +31,8 @@ var (
 )
 
 // Swap replaces a file, but only if its content equals before. If before is nil, the file must
-// not exist. If several processes replace the same content at once, Swap succeeds in one of
-// them and returns ErrChanged in the others.
+// not exist. If several processes replace the same content at the same time, Swap succeeds in
+// one process and returns ErrChanged in the others.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
@@ -58,10 +58,10 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// Alone calls fn with the content of a file. fn may replace or remove the file. Meanwhile,
-// calls of Alone for the same file in other processes wait. Alone returns ErrChanged if the
-// file is gone, or was replaced while Alone waited. On systems without file locks, two
-// processes may call fn at the same moment.
+// Alone calls fn with the content of a file. fn may replace or remove the file. Until fn has
+// returned, calls of Alone for the same file in other processes wait. Alone returns ErrChanged
+// without calling fn if the file is gone, or was replaced while Alone waited. On systems without
+// file locks, two processes may call fn at the same moment.
 func Alone(path string, fn func(content []byte) error) error {
 	f, err := Open(path, os.O_RDONLY, Trusted)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@
 // Among the leases that are due, the one with the least trust left is sent first.
 // A lease needs a goroutine only while its attempt is in flight.
 //
-// Attempts that hang must not block the others. So an attempt that has had no
+// Attempts that hang must not block other attempts. So an attempt that has had no
 // answer for a quarter of its deadline loses its slot, but stays in flight. Leases whose
 // last attempt had no answer get at most half of the slots. In total, at most
 // four times as many attempts are in flight as there are slots.

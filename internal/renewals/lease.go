@@ -42,12 +42,12 @@ const (
 	Renewed                  // the attempt was applied, and Scheduler.Renewed has been called
 	Silent                   // the attempt had no answer
 	Throttled                // DynamoDB throttled the attempt
-	Conflict                 // the attempt conflicted with another write of the record, which has ended since
+	Conflict                 // the attempt conflicted with another write of the record; that write has ended since
 	Failed                   // any other answer than the above
 )
 
 // place is the kind of slot that an attempt in flight occupies. Slots limit how many
-// attempts are in flight at once.
+// attempts are in flight at the same time.
 type place int
 
 const (
@@ -57,7 +57,7 @@ const (
 	hanging               // no slot, as the attempt hangs, but the attempt counts as in flight
 )
 
-// line is a priority queue of leases. The function before determines its order.
+// line is a priority queue of leases. The function in the field before determines the order.
 type line struct {
 	leases []*Lease
 	before func(a, b *Lease) bool
@@ -81,8 +81,8 @@ func (n *line) first() *Lease {
 
 func (n *line) add(l *Lease) { heap.Push(n, l) }
 
-// leaveLine removes the lease from its priority queue. It does nothing if the lease is in
-// none.
+// leaveLine removes the lease from its priority queue. It does nothing if the lease is in no
+// queue.
 func (l *Lease) leaveLine() {
 	if l.line != nil {
 		heap.Remove(l.line, l.index)

@@ -8,7 +8,8 @@ import (
 )
 
 // Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. While
-// it holds its mutex, it calls no functions of its caller except chance and run.
+// the Scheduler holds its mutex, the only functions of the caller that it calls are chance and
+// run.
 type Scheduler struct {
 	most   int            // number of slots for attempts in flight
 	run    func(func())   // runs a function on a new goroutine
@@ -28,12 +29,12 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits how far a Scheduler that has fallen behind its pace catches up: it sends at
-// once at most as many attempts as the pace allows in 50 ms.
+// burst limits how fast a Scheduler that has fallen behind its pace catches up. Such a Scheduler
+// sends at most as many attempts without a pause as the pace allows in the time burst.
 const burst = 50 * time.Millisecond
 
 // late is a divisor of the period. An attempt is late if it is sent more than period/late
-// after it was due. After a late attempt, the next renewal of its lease is due at a random
+// after it was due. After a late attempt, the next renewal of the same lease is due at a random
 // time of the period.
 const late = 50
 
@@ -41,9 +42,9 @@ const late = 50
 // lease. It applies while a pace limits the attempts and other leases are due.
 const othersFirst = 4
 
-// New returns a Scheduler. most is the number of its slots for attempts in flight. The
-// Scheduler sends each attempt on a goroutine that run starts. chance returns random numbers
-// in [0,1).
+// New returns a Scheduler. most is the number of slots for attempts in flight. The Scheduler
+// sends each attempt on a goroutine that the function run starts. The function chance returns
+// random numbers in [0,1).
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
 		most: most, run: run, chance: chance, origin: time.Now(),
@@ -51,9 +52,9 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add makes the Scheduler renew a lease, which is trusted for the time left. Each attempt is one
-// call of send. The first attempt is sent after the duration "soon". If that is zero, the first
-// attempt is sent at a random time of the period.
+// Add makes the Scheduler renew a lease. The parameter left is how much longer the lease is
+// trusted. Each attempt is one call of the function send. The first attempt is due after the
+// duration "soon". If soon is zero, the first attempt is due at a random time of the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,8 +123,9 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change records that l is trusted for the time left, and calls the function in the parameter
-// change. It then puts l into the right priority queue again. It does nothing if l was removed.
+// change sets the time for which l is still trusted to left, and calls the function in the
+// parameter change. That function may change when l is due. Unless an attempt for l is in flight,
+// l then waits until it is due. If l was removed, the method does nothing.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return
@@ -139,9 +141,10 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether the lease is due and waits for a slot or the pace, or whether its
-// attempt in flight has waited. An attempt that was sent as soon as the Scheduler found the
-// lease due has not waited, even if it was late: the process may have been paused.
+// Waited reports whether the lease is due and waits for a slot or the pace, or whether the
+// lease's attempt in flight has waited for these. An attempt that was sent as soon as the
+// Scheduler found the lease due has not waited, even if it was late: the process may have been
+// paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -159,8 +162,8 @@ func (q *Scheduler) Waits(l *Lease) {
 	q.sendDue(time.Now())
 }
 
-// sendDue sends attempts for the leases that are due, as many as slots and pace allow. It
-// sets the timer for the remaining leases. The caller must hold q.mu.
+// sendDue sends attempts for the leases that are due, as many as the slots and the pace allow.
+// It sets the timer for the remaining leases. The caller must hold q.mu.
 func (q *Scheduler) sendDue(now time.Time) {
 	for l := q.later.first(); l != nil && !l.due.After(now); l = q.later.first() {
 		l.leaveLine()

@@ -21,7 +21,7 @@ func about(prefix string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return bytes.Contains(c.Body, []byte(`"S":"`+prefix)) }
 }
 
-func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
+func TestHangingRenewalsDoNotCauseLossOfOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
@@ -43,7 +43,7 @@ func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
 	})
 }
 
-func TestDueRenewalNeedsNoGoroutineUntilItIsSent(t *testing.T) {
+func TestUnsentDueRenewalNeedsNoGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", lab.Crowd())
@@ -178,7 +178,7 @@ func takes(perSecond int) lab.Fault {
 	}
 }
 
-func TestThrottledRenewalsAreSlowedAndNoLockIsLost(t *testing.T) {
+func TestThrottledRenewalsAreSlowedWithoutLossOfLocks(t *testing.T) {
 	// The client usually sends 100 renewals a second. It needs 28 a second to keep all
 	// locks trusted.
 	const n = 500
@@ -230,7 +230,7 @@ func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	})
 }
 
-func TestLossWhileWaitingForSlotIsReportedAsExpiry(t *testing.T) {
+func TestLossDuringWaitForSlotIsReportedAsExpiry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)
@@ -247,7 +247,7 @@ func TestLossWhileWaitingForSlotIsReportedAsExpiry(t *testing.T) {
 	})
 }
 
-func TestThrottledRenewDoesNotLoseLock(t *testing.T) {
+func TestLockIsNotLostIfCallOfRenewIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))

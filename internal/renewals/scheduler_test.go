@@ -43,8 +43,8 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 // three quarters of that period. Each attempt lasts for the duration "takes", and has the outcome
 // out.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
-	// Hold b.mu until l is set. If the lease is due at once, its attempt waits for b.mu before it
-	// reads l.
+	// Hold b.mu until l is set. If the lease is due immediately, the attempt waits for b.mu before
+	// it reads l.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var l *Lease
@@ -66,7 +66,7 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 	return l
 }
 
-// leases adds n leases with the same parameters as lease.
+// leases adds n leases with the same name and the other given parameters. See the method lease.
 func (b *table) leases(n int, name string, every, left, takes time.Duration, out Outcome) []*Lease {
 	all := make([]*Lease, n)
 	for i := range all {
@@ -129,7 +129,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingRenewalLosesItsSlot(t *testing.T) {
+func TestHangingRenewalLosesSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // its first attempt is sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
@@ -177,11 +177,11 @@ func TestRenewalThatWaitsForWriteTakesNoSlot(t *testing.T) {
 func TestLateRenewalIsFollowedByRandomPause(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
-		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal comes early,
-		// because the second renewal of a new lease comes at a random time of its period.
+		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal comes early: for
+		// a new lease, it is due at a random time of the period.
 		elapse(8 * time.Second)
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
-		elapse(time.Second) // the lease busy holds the only slot from 8.3 s to 8.8 s
+		elapse(time.Second) // the lease "busy" holds the only slot from 8.3 s to 8.8 s
 		want(t, "late sent after", b.lastSent("late"), 8800*time.Millisecond)
 		elapse(time.Second)
 		want(t, "late sent after", b.lastSent("late"), 9800*time.Millisecond) // the next renewal comes half a period after the late one
@@ -217,7 +217,7 @@ func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-func TestLeaseWithoutTrustIsRenewedAtOnce(t *testing.T) {
+func TestLeaseWithoutTrustIsRenewedImmediately(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -230,7 +230,7 @@ func TestLeaseWithoutTrustIsRenewedAtOnce(t *testing.T) {
 func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // its first attempt is sent after 0.9 s
-		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed)             // all are due after 3 s, usually at 10 a second
+		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed)             // all are due after 3 s; the usual rate is 10 a second
 		elapse(time.Second)
 		b.q.Remove(throttled)
 		before := len(b.allSent())
@@ -247,7 +247,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 
 // In a hot partition, every attempt for some leases is throttled, while other leases are
 // always due.
-func TestThrottledRenewalLetsFourOthersGoFirst(t *testing.T) {
+func TestThrottledRenewalWaitsForFourOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
@@ -268,9 +268,9 @@ func TestThrottledRenewalLetsFourOthersGoFirst(t *testing.T) {
 	})
 }
 
-// A transaction conflict is over when its error arrives, so a repeated renewal can succeed
-// at once. The causes of other failures may last.
-func TestRenewalIsRepeatedAtOnceOnlyAfterConflict(t *testing.T) {
+// A transaction conflict is over when the error of the renewal arrives, so the next attempt can
+// succeed immediately. The causes of other failures may last.
+func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
 		sent int // number of attempts that were sent when the first attempt has ended
@@ -290,9 +290,9 @@ func TestRenewalIsRepeatedAtOnceOnlyAfterConflict(t *testing.T) {
 	}
 }
 
-// Waited reports that a renewal waited for a slot. If it still returned true after that
+// Waited reports that a renewal waited for a slot. If Waited still returned true after that
 // renewal, a later loss by a pause of the process would not be reported as a pause.
-func TestWaitForSlotIsReportedUntilRenewal(t *testing.T) {
+func TestWaitForSlotIsReportedUntilLeaseIsRenewed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

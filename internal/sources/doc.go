@@ -1,3 +1,3 @@
-// Package sources tests rules for every source file of leasehold: which packages it imports,
-// which clocks it reads, and how it calculates with durations.
+// Package sources tests rules for the source files of leasehold: which packages they import,
+// which clocks they read, and how they calculate with durations.
 package sources

@@ -20,15 +20,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// mayOverflow lists the files that may add and multiply durations directly, with the
-// reason for each. A folder means all its files.
+// mayOverflow lists the files that may add and multiply durations directly, with the reason for
+// each. A name that ends with a slash stands for all files in that folder.
 var mayOverflow = map[string]string{
 	"internal/durations/durations.go": "it is the arithmetic that saturates",
 }
 
 // A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
-// production code must add, subtract and multiply durations only by package durations.
-// Constants are an exception, and so is the time between two readings of one clock.
+// production code must add, subtract and multiply durations only with package durations. There
+// are two exceptions: constants, and the time between two readings of the same clock.
 func TestDurationArithmeticUsesPackageDurations(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}

@@ -14,13 +14,14 @@ import (
 )
 
 // root is the path of the module's folder. Each test changes to this folder with t.Chdir,
-// so that paths in its output are relative to the module. A Chdir in TestMain would not be
-// enough: Go's test cache does not notice it, and would show old results although files
-// have changed.
+// so that paths in the test's output are relative to the module. A single os.Chdir in TestMain
+// would not be enough: Go's test cache ignores such a call, and would show old results although
+// files have changed.
 const root = "../.."
 
-// The simulation, and the tests of clocks that jump, replace the clocks that locks use. So the
-// library may read the process's own clock only in the functions listed below.
+// The simulation, and tests in which a clock jumps, replace the clocks of a client. Code that
+// reads the process's own clock would not notice that. So the library may read this clock only
+// in the functions listed below.
 func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r may be shown unescaped. It may if it is a letter, mark, digit, sign
-// or symbol of any script, or the space. Other characters control a terminal (control
+// isShown reports whether r may be shown unescaped. Letters, marks, digits, signs and symbols of
+// any script may, and so may the space. Other characters control a terminal (control
 // characters, including C1), reverse the direction of text, end a line, or are invisible.
 // Invisible characters are those without width, tags, variation selectors, spaces other than
 // the space, and characters that Unicode has not assigned.
@@ -24,8 +24,8 @@ func isShown(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Name returns s for use in a sentence or a table. It quotes s if s is empty or has invisible
-// characters.
+// Name returns s for use in a sentence or a table. It quotes s if s is empty or contains
+// characters that must be escaped.
 func Name(s string) string {
 	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isShown(r) }) {
 		return quoted(s)
@@ -43,12 +43,12 @@ func Period(start time.Time) string {
 	return start.Format("2006-01-02 15:04:05 UTC")
 }
 
-// longestRemark is the maximum number of bytes in a record's data that is shown as the remark
-// of its holder.
+// longestRemark is the maximum number of bytes in a remark. Longer data is not shown as a remark.
 const longestRemark = 80
 
-// Remark returns the data of a record as a remark of the holder on its work. It returns "" if
-// data is too long, is not text, or has invisible characters.
+// Remark returns the data of a record as text. The holder may have stored a remark about its
+// work there. Remark returns "" if data is too long, is not text, or contains characters that
+// must be escaped.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
@@ -60,8 +60,8 @@ func Remark(data []byte) string {
 // Longest is the maximum number of characters that are shown of a text from another party.
 const Longest = 200
 
-// Word returns s for use in a sentence. It quotes s unless s is a plain word. So a reader never
-// takes a name for a part of the sentence. Word omits the middle of a long s.
+// Word returns s for use in a sentence. It quotes s unless s is a plain word, so that a reader
+// never takes a name for a part of the sentence. If s is long, Word omits its middle.
 func Word(s string) string {
 	short := Middle(s, Longest)
 	if short == "" || short != s || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isPlain(r) }) {
@@ -70,9 +70,9 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be part of a plain word. These are characters that are usual in
-// names of hosts, users, files and keys. Spaces, and signs that end a sentence or a clause, are
-// not plain.
+// isPlain reports whether r may be part of a plain word. Plain are the characters that are usual
+// in names of hosts, users, files and keys. Spaces, and signs that end a sentence or a clause,
+// are not plain.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
@@ -106,8 +106,8 @@ func quoted(s string) string { return Text(strconv.Quote(s)) }
 // document: JSON contains such characters only in its strings, and all its bytes are UTF-8.
 func Text(s string) string { return escaped(s, "\n\t") }
 
-// Line is like Text, but also escapes line ends and tabs. Its result fits in one line or
-// column.
+// Line is like Text, but also escapes line ends and tabs, so that the result fits in one line
+// or column.
 func Line(s string) string { return escaped(s, "") }
 
 func escaped(s, but string) string {
@@ -152,8 +152,8 @@ const longestMessage = 1000
 // its middle.
 func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
 
-// OneLine joins the lines of text into one line without invisible characters. Such text comes,
-// for example, from errors.Join.
+// OneLine joins the lines of text into one line without invisible characters. A text with
+// several lines comes, for example, from errors.Join.
 func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }

@@ -47,7 +47,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	lab.Want(t, "line", visible.Line("two\nlines\tof"), `two\nlines\tof`)
 }
 
-func TestOnlyOnePlainWordIsShownWithoutQuotes(t *testing.T) {
+func TestOnlyPlainWordIsShownWithoutQuotes(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -92,9 +92,9 @@ func TestLongErrorTextIsShortened(t *testing.T) {
 	}
 }
 
-// FuzzVisible checks that the functions of package visible return text without invisible
+// FuzzShownTextHasNoInvisibleCharacters checks that the functions of package visible return text without invisible
 // characters, and that JSON and names keep their values.
-func FuzzVisible(f *testing.F) {
+func FuzzShownTextHasNoInvisibleCharacters(f *testing.F) {
 	for _, seed := range []string{"", "web/812", "\x1b[2J", "a\u009b2Jb", "\u202e\u2066", "\xff\xc2\x9b", "\u2028\ufeff\U000e0041", "\u3164\ufe0f", "\n\t\\\"", "\ufffd"} {
 		f.Add(seed)
 	}

@@ -58,8 +58,9 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched runs search and emits the events of its outcome. Close waits until searched
-// returns. The error on a closed client contains the key in first.
+// searched calls the function search and emits the events of its outcome. Close waits until
+// searched returns. On a closed client, searched does not call the function; the error then
+// contains first, the first key of the call.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -75,8 +76,8 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 	return c.granted(ctx, found, began)
 }
 
-// firstOf returns the first of the locks that a search has acquired. If the search failed,
-// it returns the search's error.
+// firstOf returns the first of the locks that a search has acquired, or err if the search
+// failed.
 func firstOf(locks []*Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func firstOf(locks []*Lock, err error) (*Lock, error) {
 	return locks[0], nil
 }
 
-// wanted returns the request as an acquire.Want. The Want's Hold function makes a Lock of a
-// grant.
+// wanted returns the request as an acquire.Want. The function Hold of the Want makes a Lock
+// from a grant.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l, warnings := newLock(c, r)
@@ -95,8 +96,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 }
 
 // granted emits an event for each lock that a search has acquired, and returns the locks. If
-// the client is closing, or OnEvent panics, granted releases the locks: the caller never
-// receives them, and Close may have missed them.
+// the client is closing, or OnEvent panics, granted releases the locks instead: the caller
+// never receives them, and Close may have begun before they existed.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -139,12 +140,12 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 	return err
 }
 
-// AcquireAny acquires the first of keys that is free, in the order given. While none is free
-// it reads them all, up to 100 by one request. Options apply to every key. With NoWait it
-// takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
-// first held key. If ctx belongs to the lock of a key, AcquireAny leaves that key out or,
-// with Reentrant, shares its grant. The error is ErrDeadlock if no key is left, or every
-// wait could deadlock.
+// AcquireAny acquires the first of keys that is free, in the order given. While no key is
+// free it reads all keys, up to 100 by one request. Options apply to every key. With NoWait
+// it takes over the first key whose holder turns out to be dead, or returns a *HeldError of
+// the first held key. If ctx belongs to the lock of a key, AcquireAny leaves that key out
+// or, with Reentrant, shares its grant. The error is ErrDeadlock if no key is left, or
+// every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -29,7 +29,7 @@ type Client struct {
 	leases      *lease.Leases
 	holds       *hold.Holds
 	waitLine    lineAMinute  // limits log lines about failed requests of waiting calls
-	unlogged    atomic.Int64 // failed requests of waiting calls that were not logged since the last line
+	unlogged    atomic.Int64 // number of failed requests of waiting calls since the last log line
 	moved       lineAMinute  // limits log lines about moves to another Region: while all Regions are down, requests move again and again
 	connections connections
 	waiting     atomic.Int64

@@ -22,7 +22,7 @@ func isClosedAlone(t *testing.T, what string, err error) {
 	}
 }
 
-func TestLockErrIsErrClosedAfterClientCloses(t *testing.T) {
+func TestLockErrIsErrClosedOnceClientIsClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		for name, opts := range map[string][]leasehold.AcquireOption{
 			"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}, "for work done once": {leasehold.Once("v1")},
@@ -41,10 +41,10 @@ func TestLockErrIsErrClosedAfterClientCloses(t *testing.T) {
 	}
 }
 
-// meetsClose runs call and returns its error. A request matches if fits returns true for it.
-// meetsClose closes the client while the first matching request is in flight. The fault answer
-// handles all matching requests.
-func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
+// meetsClose runs operation and returns its error. The client is closed during the first
+// request for which matches returns true. The fault handles that request, and every later one
+// for which matches returns true.
+func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, matches func(lab.Call) bool, fault lab.Fault, operation func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
 	closeOnce := sync.OnceFunc(func() {
@@ -52,13 +52,13 @@ func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab
 		synctest.Wait()
 	})
 	wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-		if !fits(r.Call) {
+		if !matches(r.Call) {
 			return r.Send()
 		}
 		closeOnce()
-		return answer(r)
+		return fault(r)
 	})
-	err := call()
+	err := operation()
 	lab.WantErr(t, "close", <-closed, nil)
 	return err
 }

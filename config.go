@@ -59,9 +59,9 @@ type Config struct {
 	// MaxIdleConnsPerHost of the SDK's HTTP client (default 10) to 128.
 	RenewEvery time.Duration
 
-	// Margin is how long before its lease expires a holder stops trusting it. It covers the
-	// drift of two clocks within a lease, and the time that work needs to stop. Default
-	// Lease/10 (2 s).
+	// Margin is the time from the end of a holder's trust to the expiry of its lease. It
+	// covers the drift of two clocks within a lease, and the time that work needs to stop.
+	// Default Lease/10 (2 s).
 	Margin time.Duration
 
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong. The command
@@ -109,8 +109,8 @@ type Config struct {
 	// slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 
-	// OnEvent is called for every event, with the caller's context, on the goroutine where
-	// the event happens. Many goroutines may call it at once. It must not block, and must not
+	// OnEvent is called for every event, with the caller's context, on the goroutine where the
+	// event happens. Many goroutines may call it concurrently. It must not block, and must not
 	// release the event's lock: a release during EventReleased would deadlock.
 	OnEvent func(context.Context, Event)
 }
@@ -121,8 +121,8 @@ const (
 	// pollMin is the shortest mean pause between two reads of a waiter.
 	pollMin = 25 * time.Millisecond
 
-	// mostRenewals is the largest number of renewals that may be in flight at once. It also
-	// limits the releases that Close has in flight.
+	// mostRenewals is the largest number of renewals in flight at any time. It also limits
+	// the releases that Close has in flight.
 	mostRenewals = 128
 )
 
@@ -246,8 +246,8 @@ type connections struct {
 	said sync.Once
 }
 
-// locksPerConnection is the number of locks for which one idle connection is enough. When
-// the process resumes after a pause, it renews all locks at once: the pool must be large
+// locksPerConnection is the number of locks for which one idle connection is enough. When the
+// process resumes after a pause, it renews all locks without delay: the pool must be large
 // enough for that.
 const locksPerConnection = 10
 

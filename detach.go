@@ -23,7 +23,7 @@ type Grant struct {
 	Owner        string
 	Token        int64
 	ID           string   // id of the grant
-	Versions     []string // versions that the record may have: the last confirmed one, and one for each write without a reply
+	Versions     []string // versions that the record may have: the last confirmed version, and one version for each write without a reply
 	Lease        time.Duration
 	TrustedUntil time.Time // when trust ends, by the wall clock of the host that detached the lock; for people to read
 }
@@ -68,8 +68,8 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// longestLeaseMs is the longest lease in milliseconds that a Duration can hold. A longer one
-// would overflow to another, perhaps shorter, lease.
+// longestLeaseMs is the longest lease in milliseconds that a Duration can hold. A longer lease
+// would overflow, perhaps to a shorter one.
 const longestLeaseMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends

@@ -41,7 +41,7 @@
 //   - With Config.MaxSkew, a wall clock that is wrong by more lets two clients hold one
 //     lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2.
 //     Commits stay safe.
-//   - A holder on a suspended guest, whose clocks stop, learns late of a loss.
+//   - A holder on a suspended VM, whose clocks stop, learns late of a loss.
 //
 // # When a call fails
 //

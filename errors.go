@@ -189,8 +189,8 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError is returned by Break if the record shows another grant. Nothing was freed,
-// unless ErrUnknownOutcome matches, too. It matches ErrChanged.
+// ChangedError is returned by Break if the record shows another grant. It matches
+// ErrChanged. Nothing was freed, unless ErrUnknownOutcome matches too.
 type ChangedError struct {
 	Table string
 	Now   Record // the record that Break has read
@@ -216,7 +216,7 @@ type RecordError struct {
 	Item      map[string]types.AttributeValue // the item as stored
 
 	otherKind string // text with advice about an undamaged item that is not a usable lock; empty for damaged items
-	advice    string // what to do; "" for the advice about a damaged record
+	advice    string // what to do; if empty, the error contains damagedAdvice instead
 }
 
 func (e *RecordError) Error() string {

@@ -42,7 +42,7 @@ func serve(ctx context.Context, locks *leasehold.Client, customer string, work f
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Second): // a pause, because the next attempt may fail at once, too
+		case <-time.After(10 * time.Second): // a pause, because the next attempt may fail without delay, too
 		}
 	}
 }
@@ -72,9 +72,9 @@ func ExampleClient_Do() {
 	// Output: served: true
 }
 
-// newLocks returns a client for one call of a Lambda function. MaxSkew bounds the error of
-// its clock. So if a call has died, the next call can acquire the key once the lease has
-// expired, without observing it for a lease.
+// newLocks returns a client for one call of a Lambda function. MaxSkew bounds the error of the
+// machine's clock. So if a call has died, the next call acquires the key as soon as the lease
+// has expired. It need not observe the key for the length of a lease first.
 func newLocks(db leasehold.DB) (*leasehold.Client, error) {
 	return leasehold.New(db, leasehold.Config{Table: "locks", MaxSkew: time.Second})
 }
@@ -92,7 +92,7 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string) 
 		return false, err
 	}
 	err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
-		for range 3 { // three parts of the work; each begins with a renewal if the trust is short
+		for range 3 { // three parts of the work; each begins with a renewal if the lease is trusted for too short a time
 			if time.Until(lock.TrustedUntil()) < 10*time.Second {
 				if err := lock.Renew(ctx); err != nil {
 					return err
@@ -104,8 +104,8 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string) 
 	return err == nil, err
 }
 
-// A Lambda function is suspended between calls, so nothing renews its locks. If a call
-// dies, the next call does its work.
+// A Lambda function is suspended between calls, so nothing renews its locks. If a call dies,
+// the next call takes over the work.
 func ExampleWithoutRenewal() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -54,8 +54,9 @@ func report(ctx context.Context, token int64) error {
 }
 
 // Every night, cron starts this program on every host. One process acquires the key. The
-// others exit at once, because TryAcquire does not wait for a live holder. If the holder
-// has died, TryAcquire observes the record for one lease, and then takes the key over.
+// others exit immediately, because TryAcquire does not wait for a live holder. If the
+// holder has died, TryAcquire observes the record for the length of its lease, and then
+// takes the key over.
 func ExampleClient_TryAcquire() {
 	ctx := context.Background()
 	db := openDB(ctx)

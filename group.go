@@ -38,7 +38,7 @@ func (g *Group) Context() context.Context { return g.g.Context() }
 // Err returns the first error of the locks, or nil while all are trusted.
 func (g *Group) Err() error { return g.g.Err() }
 
-// Bind is Lock.Bind for all locks: the copy ends as soon as one lock ends.
+// Bind is Lock.Bind for all locks: the context ends when the first lock ends.
 func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	return g.g.Bind(ctx)
 }
@@ -66,8 +66,8 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	return err
 }
 
-// beginWork records for every lock that a function in Do is running. If one lock has ended,
-// beginWork records nothing, and releases the other locks.
+// beginWork records, for every lock, that a function in Do is running under it. If one lock has
+// ended, beginWork records nothing, and releases the other locks.
 func (g *Group) beginWork(ctx context.Context) error {
 	for i, l := range g.locks {
 		if err := l.h.BeginWork(); err != nil {
@@ -126,7 +126,7 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 //
 // Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of the keys.
 // Without NoWait, it also does if ctx belongs to a Group with a key that sorts above one of
-// them: acquire them all in one call.
+// the keys: acquire all these keys in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -235,7 +235,7 @@ func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(e
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that
 // succeeds only while this grant is current. So it sees everything that earlier holders
 // committed; a plain read may miss a commit that is still being carried out. The items are
-// in the order of gets, nil for a missing one. If the grant has ended, the error is ErrLost
+// in the order of gets, nil for a missing item. If the grant has ended, the error is ErrLost
 // and the lock's context ends. Failures are retried until ctx or the trust ends.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
 	return l.h.Read(ctx, gets)

@@ -13,7 +13,7 @@ import (
 )
 
 // Get returns the record of one key, by a consistent read. The error is ErrNotFound if
-// there is none, and a *RecordError if it is not a lock of this layout. Failed requests are
+// there is no record, and a *RecordError if it is not a lock of this layout. Failed requests are
 // retried for about ten seconds.
 func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record, error) {
 	k, err := c.keyWith("get", key, opts)
@@ -107,7 +107,7 @@ type Sighting struct {
 }
 
 // Watch polls the record of key until ctx ends, and yields the result of each read, the
-// first at once. It never acquires the key. Pauses grow to about Config.PollMax while
+// first immediately. It never acquires the key. Pauses grow to about Config.PollMax while
 // nothing changes; Watch may miss changes between reads.
 //
 // A holder is dead once its record (under Config.SharedLease its session) has not changed
@@ -172,8 +172,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 //
 // The holder learns of the break at the next renewal of its lock or shared lease. Until then
 // its unfenced work may overlap with the next holder's; its Commits fail at once. Its
-// LostError and Record.Broken say which client broke the grant, when and why. In layouts
-// whose free keys have no record they do not, and a Reason is an *UnsupportedError.
+// LostError and Record.Broken say which client broke the grant, when and why. Layouts whose
+// free keys have no record cannot store that: a Reason is then an *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break

@@ -91,8 +91,8 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on its own goroutine, when less than left remains until
-// Lock.TrustedUntil, as when renewals fail. It calls fn again only after a renewal has
+// WithExpiryWarning calls fn, on its own goroutine, when the time until Lock.TrustedUntil
+// is less than left, as when renewals fail. It calls fn again only after a renewal has
 // succeeded. It also calls fn if the lock is lost earlier, but not if the lock is released.
 // The option may be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
@@ -120,8 +120,8 @@ func (d leaseOption) toAcquire(r *request) {
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease, at least 1 s. RenewEvery and Margin keep their ratio to
-// it. A Renew with a shorter lease shortens the trust as soon as it is sent, even if it is
-// refused, until another Renew succeeds.
+// the lease. A Renew with a shorter lease shortens the trust as soon as it is sent, even if
+// it is refused, until another Renew succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)

@@ -267,10 +267,10 @@ func (d *Done) String() string {
 	return s
 }
 
-// formerOf returns the last grant of a free key or, while the key is held, the grant before
-// the current one. It returns nil if the record does not contain that grant, for example
-// after a release and a new grant. last describes the last take-over of the key from a dead
-// holder.
+// formerOf returns the last grant of a free key or, while the key is held, the grant before the
+// current one. It returns nil if the record does not contain that grant, for example after a
+// release and a new grant. The parameter last is the most recent take-over of the key from a
+// dead holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":
@@ -289,7 +289,7 @@ func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	return nil
 }
 
-// tookOver reports whether last, the record's last take-over, began the record's current
+// tookOver reports whether last, the record's most recent take-over, began the record's current
 // grant.
 func (r *Record) tookOver(last *protocol.TakenOver) bool {
 	if last == nil || last.Token == 0 {

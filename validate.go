@@ -97,15 +97,15 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply applies the options opts to *call, in their order. It calls the function to for each
-// option. If an option is nil, apply returns an error and applies none.
-func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
+// apply calls the function set with each option and with call, in the order of the options. If
+// an option is nil, apply returns an error and does not call set.
+func apply[O comparable, T any](c *Client, op string, key Key, opts []O, set func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
 		return c.env.Errorf(op, key, "option %d is nil: leave it out", i+1)
 	}
 	for _, o := range opts {
-		to(o, call)
+		set(o, call)
 	}
 	return nil
 }

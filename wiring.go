@@ -64,15 +64,16 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 // repeat. It is safe for concurrent use.
 type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first line
 
-// isDue reports whether a line may be written at now. If so, it counts the line as written.
+// isDue reports whether a line may be written at the given time. If so, it counts the line as
+// written.
 func (l *lineAMinute) isDue(now decide.Instant) bool {
 	last := l.at.Load()
 	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= acquire.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
-// warnOfWait logs a failed request of a waiting call. It logs one line a minute for all
-// waiting calls of a client. The line has the number of failures that were not logged since
-// the last line.
+// warnOfWait logs a failed request of a waiting call. It logs one line a minute for all waiting
+// calls of a client. The line contains the number of failures that were not logged since the
+// last line.
 func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 	if !c.waitLine.isDue(c.env.Now()) {
 		c.unlogged.Add(1)

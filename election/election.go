@@ -24,13 +24,13 @@
 // These are the effects of failures:
 //
 //	the request is lost         StepDown repeats it until ctx ends; its outcome is then unknown
-//	it arrives after the        it contains the grant that it was meant for, so no later
+//	it arrives after the        the request names the grant that it is for, so no later
 //	leader has changed          leader obeys it
 //	the leader has replaced     StepDown asks again: a leader replaces a grant whose write got
 //	its own grant               no reply, or that was handed over without the leader's value
-//	it is sent twice            the second request writes the same as the first
+//	the request is sent twice   the second request writes the same as the first
 //	the leader is dead          ErrLeaderDead; no request is sent if the leader appears dead
-//	the leader dies after it    a candidate takes over one lease later, as without a request
+//	the leader dies later       a candidate takes over one lease later, as without a request
 //	the work does not end       the leader continues to lead, and its term is renewed
 //	the layout cannot store     errors.ErrUnsupported: break the term instead
 //	it, or a lease is shared
@@ -55,7 +55,7 @@ type Election struct {
 	locks *leasehold.Client
 	in    bridge.Client
 	key   string
-	place chan struct{} // full while a function of Lead runs, so that only one runs at a time
+	place chan struct{} // full while a function of Lead runs, so that only one function runs at a time
 	asked atomic.Bool   // a client has asked this leader to step down since its last campaign
 	led   atomic.Bool   // this Election has won a campaign
 }
@@ -77,9 +77,10 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	return &Election{locks: locks, in: bridge.Inside(locks), key: key, place: make(chan struct{}, 1)}, nil
 }
 
-// Campaign waits until this process leads. Observers see value, for example an address. It
-// is stored as the record's data and overrides data in opts. If the layout has no data and
-// value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
+// Campaign waits until this process leads. value is what observers see, for example the
+// address of this process. It is stored as the record's data and overrides data in opts. If
+// the layout has no data and value is not empty, the error matches errors.ErrUnsupported,
+// and no request is sent.
 //
 // ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns
 // the errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live leader,

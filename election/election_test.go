@@ -24,14 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // seat is the key of the election in these tests.
 const seat = "scheduler"
 
-// elects returns a candidate for the election with the key seat, the candidate's client, and
-// the client's simulated network.
+// elects makes a candidate for the election of these tests. It returns the candidate, its
+// client, and the simulated network of that client.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
 	return newElection(w, c), c, wire
 }
 
-// elect returns a candidate for the election with the key seat.
+// elect returns a candidate for the election of these tests.
 func elect(w *lab.World, cfg leasehold.Config) *election.Election {
 	w.T.Helper()
 	e, _, _ := elects(w, cfg)
@@ -56,7 +56,8 @@ func refusing(code string) lab.Fault {
 // reset is a fault that breaks the connection before the request is sent.
 func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
 
-// begin runs call in a goroutine. It returns a channel that receives the error of call.
+// begin runs the given function in a goroutine. The returned channel receives the error that
+// the function returns.
 func begin(call func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
@@ -76,7 +77,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestLeaderReturnsOwnerValueAndToken(t *testing.T) {
+func TestLeaderReportsOnlyCurrentTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())
@@ -105,7 +106,7 @@ func TestLeaderReturnsOwnerValueAndToken(t *testing.T) {
 	})
 }
 
-func TestNoWaitCampaignReplacesOnlyDeadLeader(t *testing.T) {
+func TestCampaignWithNoWaitReplacesOnlyDeadLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := elects(w, lab.Config())
 		b, _, _ := elects(w, lab.Config())

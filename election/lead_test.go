@@ -36,7 +36,7 @@ func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
+func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context) error{
 		"function returns the cause":     context.Cause,
 		"function returns nil":           func(context.Context) error { return nil },
@@ -84,7 +84,7 @@ func TestLeadCampaignsAgainAfterUnnoticedBreak(t *testing.T) {
 	})
 }
 
-func TestLeadWaitsForFunctionAfterContextEnds(t *testing.T) {
+func TestLeadWaitsForFunctionWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := elect(w, lab.Config()), elect(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
@@ -123,7 +123,7 @@ func TestLeadWaitsForFunctionAfterContextEnds(t *testing.T) {
 	})
 }
 
-func TestCancelledLeadReturnsContextCause(t *testing.T) {
+func TestLeadReturnsCauseOfCancelledContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -140,7 +140,7 @@ func TestCancelledLeadReturnsContextCause(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsWhenClientCloses(t *testing.T) {
+func TestLeadReturnsWhenClientIsClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, leader, _ := elects(w, lab.Config())
 		b, candidate, _ := elects(w, lab.Config())
@@ -195,8 +195,9 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		// The first break ends the term of the running function. The second break ends the
-		// next term. Its function must not start before the first function returns.
+		// The first break ends the term of the running function. The second break ends
+		// the next term. The function of that term must not start before the first
+		// function returns.
 		for range 2 {
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)
@@ -227,7 +228,7 @@ func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	})
 }
 
-func TestLeadSkipsFunctionIfClientCloses(t *testing.T) {
+func TestLeadSkipsFunctionIfClientIsClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()
@@ -249,7 +250,7 @@ func TestLeadSkipsFunctionIfClientCloses(t *testing.T) {
 }
 
 // After an outage, the record still contains the leader's earlier grant. The leader has
-// lost this grant, and may replace it at once.
+// lost this grant, and may replace it without a wait.
 func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)
@@ -280,7 +281,7 @@ func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainAfterAccessIsDenied(t *testing.T) {
+func TestLeadRetriesIfAccessIsDeniedAfterFirstTerm(t *testing.T) {
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -315,7 +316,7 @@ func TestLeadCampaignsAgainAfterAccessIsDenied(t *testing.T) {
 	}
 }
 
-func TestLeadFailsIfFirstCampaignIsDenied(t *testing.T) {
+func TestLeadFailsIfAccessIsDeniedBeforeFirstTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		other := lab.Must(election.New(c, "other"))(t)

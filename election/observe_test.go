@@ -33,7 +33,7 @@ func TestObserveYieldsLeaderAndEachChangeOfLeader(t *testing.T) {
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
-		late := observe(t, watching) // this observer begins later: it yields the current leader at once
+		late := observe(t, watching) // this observer begins later: it yields the current leader immediately
 		late.shows(leaderOf(first, "b"))
 		lab.OK(t, late.end())
 
@@ -242,7 +242,7 @@ func (o *observer) next() []observed {
 	return news
 }
 
-// shows fails the test unless exactly these leaders were yielded since the last call of
+// shows fails the test unless exactly the given leaders were yielded since the last call of
 // next.
 func (o *observer) shows(leaders ...election.Leader) {
 	o.t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestObserveFindsLeaderDeadByLeadersLease(t *testing.T) {
+func TestObserveUsesLeaseOfLeaderToDetectDeath(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
@@ -38,7 +38,7 @@ func TestObserveFindsLeaderDeadByLeadersLease(t *testing.T) {
 	})
 }
 
-func TestObserveNoticesCloseOfLeadersClient(t *testing.T) {
+func TestObserveYieldsNoLeaderOnceLeadersClientIsClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -115,7 +115,7 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 }
 
 // A late reply shows the record as it was when the request was sent.
-func TestObserveKeepsLeaderAfterLateReply(t *testing.T) {
+func TestLateReplyDoesNotMakeObserveReportDeath(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -163,7 +163,7 @@ func TestObserveIgnoresGrantOfFailedCampaign(t *testing.T) {
 	})
 }
 
-func TestObserveKeepsLeaderWhileSessionIsRenewed(t *testing.T) {
+func TestObserveReportsNoDeathWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()

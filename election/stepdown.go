@@ -24,20 +24,21 @@ var (
 	ErrLeaderDead = errors.New("election: the leader appears dead: the next candidate takes over")
 )
 
-// StepDown asks the leader to resign, and returns nil once it no longer leads. The leader
-// reads the request at its next renewal. It then ends its work, and resigns after that.
-// StepDown waits until the leader has resigned or ctx ends. A leader does not resign if it
-// uses neither Lead nor OnStepDown, if its version of leasehold has no StepDown, or if its
-// function does not return. leasehold.Client.Break ends the term of such a leader at once.
+// StepDown asks the leader to resign, and returns nil once that leader no longer leads. The
+// leader reads the request at its next renewal. It then ends its work, and resigns after
+// that. StepDown waits until the leader has resigned or ctx ends. A leader does not resign
+// if it uses neither Lead nor OnStepDown, if its version of leasehold has no StepDown, or
+// if its function does not return. leasehold.Client.Break ends the term of such a leader
+// immediately.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
 // leader. If the leader appears dead by the time in its record, StepDown returns
-// ErrLeaderDead at once. If the record is too recent to show that, StepDown returns
-// ErrLeaderDead once it has observed for one lease that the leader does not renew. Layouts
-// other than layout.Native, and leaders under a shared lease, do not support requests: the
-// error matches errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx
-// ended before the request was answered.
+// ErrLeaderDead without a wait. If the record is too recent to show that, StepDown observes
+// it, and returns ErrLeaderDead if the leader does not renew for the length of one lease.
+// Layouts other than layout.Native, and leaders under a shared lease, do not support
+// requests: the error matches errors.ErrUnsupported. StepDown returns
+// leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	env := e.in.Env()
 	if env.Native == nil {
@@ -68,9 +69,9 @@ func (e *Election) StepDown(ctx context.Context) error {
 	})
 }
 
-// ask sends the request to step down until DynamoDB replies. It returns nil if the request was
-// applied. It also returns nil if the request's condition failed: the record then seems to
-// contain another grant, which awaitEnd checks.
+// ask sends the request to step down, again and again until DynamoDB replies. It returns nil if
+// the request was applied. It also returns nil if the condition of the request failed: the
+// record then seems to contain another grant, which awaitEnd checks.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -89,15 +90,15 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 }
 
 // awaitEnd waits until the leader has ended the grant of r. A leader may replace its grant
-// before its first renewal: if the write of that grant got no reply, or if it has a value to
-// store after a hand-over. It has then not read the request to step down, so awaitEnd
-// returns the record with the new grant, and the caller asks again. A new grant after a
-// renewal means that the leader has resigned and was elected again.
+// before its first renewal: if the write of that grant got no reply, or if the leader must
+// store a value after a hand-over. Such a leader has not read the request to step down yet. So
+// awaitEnd returns the record with the new grant, and the caller asks again. A new grant after
+// a renewal means that the leader has resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	// renewed reports whether the record was written again after its grant. It is not enough
-	// to compare the version with the grant: a hand-over also writes a version that differs
-	// from the grant. But in a record that was handed over, the time of the grant equals the
-	// time of the write, as both come from one clock.
+	// renewed is true if the record was written again after its grant. It is not enough to
+	// compare the version with the grant: a hand-over also writes a version that differs
+	// from the grant. But in a record that was handed over, the time of the grant equals
+	// the time of the write, as both come from one clock.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
@@ -115,11 +116,11 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 	return nil, attempts.Cause(ctx)
 }
 
-// OnStepDown registers fn for the terms of Campaign; Lead handles requests itself. fn is
-// called once if a client asks the leader to step down. fn must not block, because it is
-// called while the reply to a renewal is handled. The leader should then end its work and
-// release the term. OnStepDown returns an error, and never calls fn, if fn is nil or if term
-// was not granted to this Election's client.
+// OnStepDown registers fn for a term of Campaign; Lead handles requests itself. fn is
+// called at most once, when a client asks the leader to step down. fn must not block,
+// because it is called while the reply to a renewal is handled. The leader should then end
+// its work and release the term. OnStepDown returns an error, and never calls fn, if fn is
+// nil or if term was not granted to this Election's client.
 func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)
@@ -134,8 +135,8 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	return nil
 }
 
-// letOthers waits until every other candidate has read the record. Without this wait, the client
-// that resigned would be the first to acquire the key again.
+// letOthers waits for as long as other candidates need to read the record. Without this wait,
+// the client that resigned would be the first to acquire the key again.
 func (e *Election) letOthers(ctx context.Context) {
 	env := e.in.Env()
 	longest := env.PollMax

@@ -18,13 +18,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// works returns a function for Lead. The function waits until its context ends, and then
-// sleeps for the duration ends. Before it returns, it sends the cause of its context, and the
-// error of its term if there is one, to why.
-func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
+// works returns a function for Lead. The function waits until its context ends, and then sleeps
+// for the given time, as work that takes that long to stop. Before it returns, it sends the
+// cause of its context, joined with the error of its term, to the channel why.
+func works(stopping time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
-		time.Sleep(ends)
+		time.Sleep(stopping)
 		why <- errors.Join(context.Cause(ctx), term.Err())
 		return ctx.Err()
 	}
@@ -40,16 +40,16 @@ func onUpdates(fault lab.Fault) lab.Fault {
 	}
 }
 
-// leads runs Lead, with a function from works(ends, why), until stop is called. stop returns
-// the error of Lead.
-func leads(t *testing.T, e *election.Election, value string, ends time.Duration) (why chan error, stop func() error) {
+// leads runs Lead, with a function from works, until stop is called. Once its context has
+// ended, that function takes the given time to return. stop returns the error of Lead.
+func leads(t *testing.T, e *election.Election, value string, stopping time.Duration) (why chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	why = make(chan error, 100)
-	led := begin(func() error { return e.Lead(ctx, value, works(ends, why)) })
+	led := begin(func() error { return e.Lead(ctx, value, works(stopping, why)) })
 	return why, func() error { cancel(); return <-led }
 }
 
-func TestStepDownEndsLeadersFunctionAndTerm(t *testing.T) {
+func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -121,7 +121,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestOnStepDownReportsEarlierRequest(t *testing.T) {
+func TestOnStepDownCallsFunctionForEarlierRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -271,8 +271,8 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	})
 }
 
-// A client that has waited long for a leader to step down polls rarely. It may miss that the
-// key was free between two terms of the same leader.
+// A client that has waited long for a leader to step down polls rarely. Such a client may not
+// notice that the key was free between two terms of the same leader.
 func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -290,7 +290,7 @@ func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
 	})
 }
 
-func TestStepDownEndsOneTermIfElectionsShareClient(t *testing.T) {
+func TestStepDownEndsOnlyOneTermOfSharedClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -306,7 +306,7 @@ func TestStepDownEndsOneTermIfElectionsShareClient(t *testing.T) {
 	})
 }
 
-func TestStepDownStopsLeaderAfterLostGrantReply(t *testing.T) {
+func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -351,7 +351,7 @@ func TestOnStepDownCallsEveryRegisteredFunction(t *testing.T) {
 func TestStepDownElectsCandidateThatQueuesLate(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
-	// Each round releases the term at another time between two reads of the waiter.
+	// Each round releases the term at a different time between two reads of the waiter.
 	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			e, other, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)

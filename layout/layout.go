@@ -22,7 +22,7 @@ type Expiry string
 
 // Values of Expiry.
 const (
-	Observed  Expiry = "observed"   // a holder is dead if its record's version has not changed for one lease, by the waiter's clock
+	Observed  Expiry = "observed"   // a holder is dead if its record's version has not changed for the length of its lease, by the waiter's clock
 	WallClock Expiry = "wall clock" // a holder is dead once the waiter's clock is MaxSkew past the expiry time in the record
 )
 

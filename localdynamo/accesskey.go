@@ -26,9 +26,9 @@ type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// which is the last part of the error message for a request that is not signed with the access
-// key. It tells the user where to find that key.
-const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
+// keyAdvice is the last part of the error message for a request that is not signed with the
+// access key. It tells the user where to find that key.
+const keyAdvice = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature contains the parts of a request's Authorization header.
 type signature struct {
@@ -44,7 +44,7 @@ type signature struct {
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {
-		return nil, newError(typeNoToken, "Request is missing Authentication Token"+which)
+		return nil, newError(typeNoToken, "Request is missing Authentication Token"+keyAdvice)
 	}
 	fields, ok := strings.CutPrefix(given, algorithm+" ")
 	parts := map[string]string{}
@@ -55,10 +55,10 @@ func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	credential := strings.Split(parts["Credential"], "/")
 	s := &signature{scope: credential[1:], headers: strings.Split(parts["SignedHeaders"], ";"), mac: parts["Signature"]}
 	if !ok || len(s.scope) != 4 || s.scope[3] != "aws4_request" || !slices.Contains(s.headers, "host") || !slices.Contains(s.headers, "x-amz-target") {
-		return nil, newError(typeIncomplete, "The header Authorization is not a signature of version 4 that has the headers Host and X-Amz-Target in it"+which)
+		return nil, newError(typeIncomplete, "The header Authorization is not a signature of version 4 that has the headers Host and X-Amz-Target in it"+keyAdvice)
 	}
 	if !hmac.Equal([]byte(credential[0]), []byte(k.id)) {
-		return nil, newError(typeUnrecognized, "The security token included in the request is invalid"+which)
+		return nil, newError(typeUnrecognized, "The security token included in the request is invalid"+keyAdvice)
 	}
 	return s, nil
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// BenchmarkConditionalUpdate measures a lock's renewal: one conditional UpdateItem through
-// the real SDK. It has one worker, or 32 workers that each use their own key. With
-// LEASEHOLD_DYNOXIDE_ENDPOINT it also measures dynoxide at that address in the same way,
-// for comparison.
+// BenchmarkConditionalUpdate measures a lock's renewal: one conditional UpdateItem through the
+// real SDK. It runs with one worker, and with 32 workers that each use their own key. With
+// LEASEHOLD_DYNOXIDE_ENDPOINT it also measures dynoxide at that address in the same way, for
+// comparison.
 func BenchmarkConditionalUpdate(b *testing.B) {
 	servers := map[string]func(*testing.B) *dynamodb.Client{
 		"memory": func(b *testing.B) *dynamodb.Client { return newTable(b, localdynamo.New()) },

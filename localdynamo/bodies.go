@@ -22,8 +22,9 @@ const (
 
 // bodies reads the bodies of requests from the network, and limits how much memory the bodies
 // take. A large body reserves the number of bytes that its client has announced, until the
-// request is answered. If not enough bytes are free, it waits. Small bodies never wait. So a
-// client that sends a large body slowly does not keep other clients from their locks.
+// request is answered. If not enough bytes are free, the request waits. Requests with small
+// bodies never wait. So a client that sends a large body slowly does not keep other clients
+// from their locks.
 //
 // A decoded request takes several times as much memory as its body. So requests with large
 // bodies are executed one at a time. A request waits first for memory (room), and then for its
@@ -37,8 +38,8 @@ func newBodies(most int64) *bodies {
 	return &bodies{room: semaphore.NewWeighted(most), turn: semaphore.NewWeighted(1)}
 }
 
-// read returns the body of r. The caller must call done after it has sent the reply to the
-// request.
+// read returns the body of r. The caller must call the function done after it has sent the
+// reply to the request.
 func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 	done = func() {}
 	if r.ContentLength > maxBody {
@@ -89,10 +90,10 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 }
 
 // drain prepares the refusal of a request whose body is too large. The caller writes the
-// refusal, and then calls read, which discards the rest of the body. Some clients send the
-// whole body before they read the reply. If the server closed the connection before that, TCP
-// would reset the connection, and such a client would lose the reply. read does nothing if no
-// deadline can be set.
+// refusal, and then calls the returned function, which discards the rest of the body. Some
+// clients send the whole body before they read the reply. If the server closed the connection
+// while such a client is still sending, TCP would reset the connection, and the client would
+// lose the reply. The function does nothing if no deadline can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

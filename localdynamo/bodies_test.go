@@ -69,7 +69,7 @@ func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) 
 	return w.Code, w.Body.String()
 }
 
-// In these tests, the engine can hold four large bodies at once. In production, it can hold
+// In these tests, the engine can hold four large bodies at a time. In production, it can hold
 // four bodies of the maximum size.
 const (
 	large    = 200 << 10
@@ -104,8 +104,9 @@ func TestEngineLimitsMemoryOfRequestBodies(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// The engine has space for only four large bodies at once. From each of the other clients,
-				// it has read at most one byte more than the largest small body.
+				// The engine has space for only four large bodies at a time. From each of
+				// the other clients, it has read at most one byte more than the largest
+				// small body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were in memory at once, want at most %d", most, bound)
 				}
@@ -141,7 +142,7 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 	})
 }
 
-func TestFullMemoryGivesRetryableError(t *testing.T) {
+func TestFullMemoryCausesRetryableError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))
@@ -203,7 +204,7 @@ func TestEngineReadsAtMostOneByteOverBodyLimit(t *testing.T) {
 	}
 }
 
-func TestServeHTTPAnswersTooLargeBody(t *testing.T) {
+func TestClientReceivesErrorForTooLargeBody(t *testing.T) {
 	const longer = maxBody + 4<<20
 	spaces := strings.Repeat(" ", longer)
 	for name, tc := range map[string]struct{ head, body string }{

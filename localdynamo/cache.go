@@ -8,8 +8,8 @@ import (
 // maxCached is the maximum number of results that a cache keeps.
 const maxCached = 1000
 
-// cache keeps the results of parse. A program that sends the same expression in a loop has it
-// parsed only once. A cache does not keep errors. It is safe for concurrent use.
+// cache keeps the results of parse. So an expression that a program sends in a loop is parsed
+// only once. A cache does not keep errors. It is safe for concurrent use.
 type cache[T any] struct {
 	parse func(string) (T, error)
 
@@ -38,8 +38,9 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Only a program that puts values into the text of its expressions fills the cache. A
-		// cache does not help such a program, whichever entries it drops.
+		// Only a program that puts values into the text of its expressions fills the
+		// cache. Such a program gains nothing from a cache, so all entries may be
+		// dropped.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

@@ -64,7 +64,7 @@ func TestConditionOnWrongTypeIsFalse(t *testing.T) {
 	}
 }
 
-func TestUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
+func TestOptionUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
 		{"SET m.x = :v, m.z = :v", `":v":{"N":"1"}`, `{"m":{"M":{"x":{"N":"1"},"z":{"N":"1"}}}}`},
@@ -77,7 +77,7 @@ func TestUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	}
 }
 
-func TestListIndexesReferToListBeforeUpdate(t *testing.T) {
+func TestUpdateAppliesListIndexesToOldList(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},

@@ -10,9 +10,9 @@ type capacity struct {
 	write float64
 }
 
-// readUnits returns the read units that a read of size bytes consumes. A strongly consistent
-// read consumes one unit for each 4 KB, rounded up, and at least one. An eventually consistent
-// read consumes half as many.
+// readUnits returns the read units that a read of the given number of bytes consumes. A
+// strongly consistent read consumes one unit for each 4 KB, rounded up, and at least one. An
+// eventually consistent read consumes half as many.
 func readUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -27,8 +27,8 @@ func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }
 
-// consumed writes the member ConsumedCapacity at the level that the request asks for: NONE,
-// TOTAL or INDEXES.
+// consumed writes the member ConsumedCapacity if level, which the request contains, is TOTAL or
+// INDEXES. It writes nothing if level is NONE or empty.
 func (r *reply) consumed(level string, c capacity) {
 	if level == "TOTAL" || level == "INDEXES" {
 		r.body = appendJSONCapacity(r.member("ConsumedCapacity").body, level, c, false)

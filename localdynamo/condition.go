@@ -16,8 +16,8 @@ type condition struct {
 }
 
 // condition parses and checks a condition expression. It returns nil if the request has no such
-// expression. parameter is the name of the request's member that contains the expression, for
-// error messages.
+// expression. The string parameter is the name of the request's member that contains the
+// expression, for error messages.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -61,7 +61,7 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 }
 
 // compares returns the result of the comparison "a op b". A missing value equals no value, not
-// even another missing value. It is unequal (<>) to every value.
+// even another missing value. So a missing value is unequal (<>) to every value.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":

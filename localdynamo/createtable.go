@@ -30,7 +30,7 @@ type createTableInput struct {
 	StreamSpecification       struct{ StreamEnabled bool }
 }
 
-// createTable implements CreateTable. The new table is ACTIVE at once.
+// createTable implements CreateTable. The new table is ACTIVE immediately.
 func (e *Engine) createTable(ctx context.Context, body string) ([]byte, error) {
 	var in createTableInput
 	if err := readInput(body, &in); err != nil {
@@ -81,7 +81,8 @@ func newTable(in *createTableInput) (*table, error) {
 	return t, nil
 }
 
-// setKey sets the table's key attributes from schema, and their types from definitions.
+// setKey sets the table's key attributes to those in schema, and their types to those in
+// definitions.
 func (t *table) setKey(schema []keySchema, definitions []attributeDefinition) error {
 	if len(schema) == 0 || len(schema) > 2 {
 		return invalidf("1 validation error detected: Value at 'keySchema' failed to satisfy constraint: Member must have length between 1 and 2, not %d", len(schema))

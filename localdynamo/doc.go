@@ -28,8 +28,8 @@
 //
 // Secondary indexes, streams, backups, PartiQL and the parameters that expressions
 // have replaced (Expected, AttributeUpdates and the like) are refused with an error
-// that says so. There is no IAM: the engine checks no credentials, or one access key
-// ([WithAccessKey]). Serve it on loopback only.
+// that says so. There is no IAM: the engine checks no credentials or, with
+// [WithAccessKey], one access key. Serve it on loopback only.
 //
 // It is not a DynamoDB for production. Only one process writes at a time, a file
 // serves one machine, and nothing is replicated.
@@ -40,7 +40,7 @@
 //     ConsistentRead. A BatchWriteItem is atomic. Transactions never conflict. To test code
 //     against TransactionConflict, throttling or stale reads, inject these faults in front
 //     of the engine.
-//   - A table is ACTIVE at once, TTL is ENABLED at once, and ItemCount is exact.
+//   - A table is ACTIVE immediately, TTL is ENABLED immediately, and ItemCount is exact.
 //   - TTL deletes an item one hour after its expiry time. DynamoDB may take a few days.
 //     Until the deletion, reads return the item, as in DynamoDB. An item whose TTL attribute
 //     is missing or not a number is never deleted.

@@ -73,7 +73,7 @@ var (
 )
 
 // conditionFailed returns the error for a condition that is false. The error contains the old
-// item. The caller passes nil if the request did not ask for it.
+// item. The caller passes nil if the request did not ask for the old item.
 func conditionFailed(old item) *apiError {
 	e := newError(typeConditionFails, "The conditional request failed")
 	e.item = old

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 )
 
-// The keys in a Store have these forms. The first byte of a key says which:
+// The keys in a Store have these forms. The first byte of a key shows its form:
 //
 //	t TABLE                                  a table's description (table.go)
 //	i TABLE 0 SPREAD HASH RANGE              an item (stored.go)
@@ -61,8 +61,9 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends the encoding of a text. A zero byte within a text is followed by 0xff, so it
-// differs from endOfText. So a text sorts before every longer text that begins with it.
+// endOfText ends the encoding of a text. A zero byte within a text is encoded as a zero byte
+// and 0xff, so no encoded text contains endOfText. So a text sorts before every longer text
+// that begins with the same bytes.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits. For a

@@ -46,7 +46,7 @@ func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	return terms, nil
 }
 
-// conjuncts returns the conditions that AND joins in tree.
+// conjuncts splits a condition at every AND outside an OR or NOT, and returns the parts.
 func conjuncts(tree expr.Condition) []expr.Condition {
 	if and, ok := tree.(expr.And); ok {
 		return append(conjuncts(and.Left), conjuncts(and.Right)...)

@@ -103,7 +103,7 @@ func (tx *memoryTx) Delete(key []byte) error {
 	return nil
 }
 
-// Range yields the pairs whose key is at least from and less than to.
+// Range yields the pairs with from <= key < to.
 func (tx *memoryTx) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		end := string(to)

@@ -71,7 +71,7 @@ func checkSelect(selects string, projection bool) error {
 	return nil
 }
 
-// read adds to the page the items of table t whose Store key is at least from and less than to.
+// read adds to the page the items of table t whose Store key is in the range from <= key < to.
 // It stops when the page is full.
 func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	pairs := tx.Range(from, to)

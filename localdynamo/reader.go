@@ -202,8 +202,8 @@ func (r *reader) string() string {
 	return ""
 }
 
-// escaped reads the rest of a string that starts at position from. Its first escape sequence is
-// at position i.
+// escaped reads the rest of a string. The string starts at the position from, and its first
+// escape sequence is at the position i.
 func (r *reader) escaped(from, i int) string {
 	out := append(make([]byte, 0, i-from+32), r.source[from:i]...)
 	for i < len(r.source) {

@@ -64,9 +64,9 @@ func TestJSONReaderUsesLastOfDuplicateMembers(t *testing.T) {
 	}
 }
 
-// FuzzRequest checks that the engine's JSON reader accepts the same bodies as
-// encoding/json, except for very deep nesting. No body may make the reader panic.
-func FuzzRequest(f *testing.F) {
+// FuzzReaderAcceptsSameBodiesAsEncodingJSON makes an exception only for very deep nesting. No
+// body may make the reader panic.
+func FuzzReaderAcceptsSameBodiesAsEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,
 		`{"TransactItems":[{"Put":{"Item":{"a":{"L":[{"M":{}},{"B":"AA=="}]}}}}],"RequestItems":{"t":[{"PutRequest":{}}],"u":{"Keys":[]}}}`,
@@ -100,8 +100,9 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 	}
 }
 
-// The test also counts memory that has been freed again.
-func TestReadRequestLimitsMemoryByBodySize(t *testing.T) {
+// The limit applies to all memory that is allocated during decoding, even if it is freed before
+// the end.
+func TestMemoryForDecodingIsLimitedByBodySize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":                   {`{"TransactItems":[`, `{},`, `{}]}`},
@@ -131,8 +132,8 @@ func TestReadRequestLimitsMemoryByBodySize(t *testing.T) {
 	}
 }
 
-// operations lists the operations of the engine. The stored inputs of FuzzBody contain
-// indexes into this list.
+// operations lists the operations of the engine. The stored inputs of
+// FuzzFailedRequestChangesNothing contain indexes into this list.
 var operations = slices.Concat(slices.Sorted(maps.Keys(itemCalls)), slices.Sorted(maps.Keys(tableCalls)))
 
 // bodySeeds contains request bodies, by operation.
@@ -182,8 +183,8 @@ func seededEngine(t testing.TB) *Engine {
 	return e
 }
 
-// send sends a request to the engine without the SDK. The functions in change can modify
-// the request before that.
+// send sends a request to the engine without the SDK. Before that, it calls the functions in
+// change, which can modify the request.
 func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	return serve(e, operation, strings.NewReader(body), change...)
 }
@@ -252,11 +253,11 @@ func storedBy(t testing.TB, e *Engine) map[string]string {
 	return all
 }
 
-// FuzzBody sends random bodies to every operation. Each reply must have the form that the
-// DynamoDB API requires. A reply that is an error must name the problem, and the request
-// must have changed nothing. Every stored item must be readable, and must be accepted if it
-// is written back.
-func FuzzBody(f *testing.F) {
+// FuzzFailedRequestChangesNothing sends random bodies to every operation. Each reply must have
+// the form that the DynamoDB API requires. A reply that is an error must name the problem, and
+// the request must have changed nothing. Every stored item must be readable, and must be
+// accepted if it is written back.
+func FuzzFailedRequestChangesNothing(f *testing.F) {
 	for n, operation := range operations {
 		if len(bodySeeds[operation]) == 0 {
 			f.Fatalf("no seed for %s", operation)

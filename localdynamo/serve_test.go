@@ -135,7 +135,7 @@ func guarded(t *testing.T) string {
 	return server.URL
 }
 
-func TestServerRejectsOtherCredentials(t *testing.T) {
+func TestServeHTTPRejectsWrongCredentials(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider

@@ -72,8 +72,7 @@ func (t *table) describe(items, size int) map[string]any {
 type tableInput struct{ TableName string }
 
 // namedTable returns the description of the table with the given name. If the table does not
-// exist, namedTable returns an error that contains the name. The method table returns an error
-// without the name.
+// exist, the error contains the name, in contrast to the error of Engine.table.
 func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	t, err := e.table(tx, name)
 	var refused *apiError
@@ -132,8 +131,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with a copy of a table's description, in a transaction that may write. fn
-// must change the table in the Store itself. changeTable returns the copy.
+// changeTable calls fn with a copy of a table's description, in a transaction that may write.
+// fn must save its changes of the copy in the Store. changeTable returns the copy.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {
@@ -151,7 +150,7 @@ func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *tabl
 	})
 }
 
-// deleteTable implements DeleteTable. It removes the table at once.
+// deleteTable implements DeleteTable. It removes the table immediately.
 func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {
@@ -177,7 +176,7 @@ func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 }
 
 // updateTable implements UpdateTable for the billing mode, the table class and deletion
-// protection. The change takes effect at once.
+// protection. The change takes effect immediately.
 func (e *Engine) updateTable(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		TableName                   string

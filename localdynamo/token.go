@@ -48,10 +48,11 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember records that a request with this token is executed now. It returns true if the same
-// request with this token was executed within the last ten minutes. It returns an error if a
-// different request with this token was executed within that time. print is the request's
-// fingerprint. If the token is empty, remember does nothing.
+// remember returns true if the same request with this token was executed within the last ten
+// minutes. It returns an error if a different request with this token was executed within that
+// time. Otherwise it records that the request is executed now, and returns false. The parameter
+// print is the fingerprint of the request. If the token is empty, remember records nothing and
+// returns false.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

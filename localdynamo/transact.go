@@ -100,8 +100,8 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 
 // transact executes all writes. If one of them fails, it returns an error that contains a
 // cancellation reason for each write. If repeated is true, an earlier request with the same
-// token has executed the writes. Then transact only reads their items, to compute the consumed
-// capacity.
+// token has executed the writes. In that case transact only reads the items of the writes, to
+// compute the consumed capacity.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err
@@ -169,8 +169,9 @@ func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 
 var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
-// reasonOf converts the error of one action to a cancellation reason. It returns the error if
-// the error cannot be a cancellation reason. Then the whole request fails with that error.
+// reasonOf converts the error of one action to a cancellation reason. If the error cannot be a
+// cancellation reason, reasonOf returns the error itself, and the whole request fails with that
+// error.
 func reasonOf(err error) (reason, error) {
 	if err == nil {
 		return reason{code: "None"}, nil

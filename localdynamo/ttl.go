@@ -34,8 +34,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether TTL has deleted the item by the time now. The Store may still contain
-// such an item, but the engine treats it as deleted.
+// swept reports whether the item counts as deleted by TTL at the given time. The Store may
+// still contain such an item, but the engine treats it as deleted.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -53,7 +53,8 @@ func (t *table) expiryKey(key []byte, second int64) []byte {
 	return append(b, key...)
 }
 
-// moveExpiry updates the expiry entry of an item that a write changes from before to after.
+// moveExpiry updates the expiry entry of one item. The parameters before and after are the item
+// before and after a write.
 func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	was, had := t.expiry(before)
 	is, has := t.expiry(after)
@@ -71,9 +72,9 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep removes from the Store items that TTL has deleted by the time now, but at most maxSwept
-// items. Every write calls sweep, so that the Store does not grow forever. The engine has no
-// background goroutine that could call sweep.
+// sweep removes from the Store items that count as deleted by TTL at the given time, but at
+// most maxSwept items. Every write calls sweep, so that the Store does not grow forever. The
+// engine has no background goroutine that could call sweep.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -99,10 +100,10 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes an item from the Store if TTL has deleted the item by the time now. Another
-// item may have been written under the key of an expired item. The expired item's expiry entry
-// then still exists: moveExpiry did not remove it, because load returns nil for an item that
-// TTL has deleted.
+// sweepItem removes an item from the Store if the item counts as deleted by TTL at the given
+// time. Another item may have been written under the key of an expired item. The expired item's
+// expiry entry then still exists: moveExpiry did not remove it, because load returns nil for an
+// item that TTL has deleted.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {
@@ -115,8 +116,8 @@ func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	return tx.Delete(key)
 }
 
-// setTTL turns TTL on, or turns it off if attribute is "". Then it rebuilds the expiry entries
-// of the table.
+// setTTL turns TTL on for the given attribute, or off if attribute is empty. Then it rebuilds
+// the expiry entries of the table.
 func (t *table) setTTL(tx Tx, attribute string) error {
 	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
 		return err
@@ -141,7 +142,7 @@ func (t *table) setTTL(tx Tx, attribute string) error {
 	return t.save(tx)
 }
 
-// updateTimeToLive implements UpdateTimeToLive. The change takes effect at once.
+// updateTimeToLive implements UpdateTimeToLive. The change takes effect immediately.
 func (e *Engine) updateTimeToLive(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		TableName               string

@@ -228,7 +228,7 @@ func (u *update) evaluate(term expr.Term, it item) (value, error) {
 	panic("localdynamo: an unknown term")
 }
 
-// operands evaluates two terms. It returns an error unless both values are of the kind want.
+// operands evaluates two terms. It returns an error unless both values are of the given kind.
 func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, err error) {
 	if a, err = u.evaluate(one, it); err != nil {
 		return a, b, err
@@ -274,19 +274,19 @@ func deleted(old, operand value) (value, error) {
 	return value{kind: old.kind, list: left}, nil
 }
 
-// assign returns v with the value at path replaced by to. It returns an error unless every step
-// of path except the last exists in v.
-func assign(v value, path expr.Path, to value) (value, error) {
+// assign returns v with the replacement as its value at path. It returns an error unless every
+// step of path except the last exists in v.
+func assign(v value, path expr.Path, replacement value) (value, error) {
 	step := path[0]
 	switch {
 	case step.Name != "" && v.kind == kindM:
 		if len(path) > 1 {
 			var err error
-			if to, err = assign(v.item.get(step.Name), path[1:], to); err != nil {
+			if replacement, err = assign(v.item.get(step.Name), path[1:], replacement); err != nil {
 				return v, err
 			}
 		}
-		v.item = v.item.with(step.Name, to)
+		v.item = v.item.with(step.Name, replacement)
 		return v, nil
 	case step.Name == "" && v.kind == kindL:
 		beyond := step.Index >= len(v.list)
@@ -295,17 +295,17 @@ func assign(v value, path expr.Path, to value) (value, error) {
 			return v, errUpdatePath
 		case len(path) > 1:
 			var err error
-			if to, err = assign(v.list[step.Index], path[1:], to); err != nil {
+			if replacement, err = assign(v.list[step.Index], path[1:], replacement); err != nil {
 				return v, err
 			}
-		case beyond && to.kind == kindNone:
+		case beyond && replacement.kind == kindNone:
 			return v, nil
 		case beyond:
-			v.list = append(slices.Clip(v.list), to)
+			v.list = append(slices.Clip(v.list), replacement)
 			return v, nil
 		}
 		v.list = slices.Clone(v.list)
-		v.list[step.Index] = to
+		v.list[step.Index] = replacement
 		return v, nil
 	}
 	return v, errUpdatePath

@@ -120,8 +120,8 @@ func (v value) compare(other value) int {
 // contains reports whether the list or set v contains the element.
 func (v value) contains(element value) bool { return slices.ContainsFunc(v.list, element.equal) }
 
-// newSet returns a set of the kind set that contains the given elements. It also reports
-// whether two of them were equal.
+// newSet returns a set of the given kind that contains the elements. It also reports whether
+// two of the elements are equal.
 func newSet(set kind, elements []value) (v value, duplicates bool) {
 	slices.SortFunc(elements, value.compare)
 	unique := slices.CompactFunc(elements, value.equal)

@@ -158,7 +158,8 @@ func parseItem(t testing.TB, written string) item {
 	return it
 }
 
-// storedSeeds are items in DynamoDB's JSON format. FuzzStored starts with them.
+// storedSeeds are items in DynamoDB's JSON format. FuzzStoredItemIsReadBackUnchanged starts
+// with them.
 var storedSeeds = []string{
 	`{}`, `{"id":{"S":"a"}}`,
 	`{"id":{"S":"a"},"n":{"N":"-1.5e-7"},"b":{"B":"AAEC"},"t":{"BOOL":true},"z":{"NULL":true},"e":{"S":""}}`,
@@ -166,10 +167,10 @@ var storedSeeds = []string{
 	`{"deep":` + strings.Repeat(`{"L":[`, maxNesting-1) + `{"S":"x"}` + strings.Repeat(`]}`, maxNesting-1) + `}`,
 }
 
-// FuzzStored checks the stored form of items. A stored item is read back unchanged. Reading
-// a damaged item returns an error, or an item that can be stored again. Reading a truncated
-// item returns an error.
-func FuzzStored(f *testing.F) {
+// FuzzStoredItemIsReadBackUnchanged also reads damaged and truncated items. Reading a damaged
+// item returns an error, or an item that can be stored again. Reading a truncated item returns
+// an error.
+func FuzzStoredItemIsReadBackUnchanged(f *testing.F) {
 	for _, seed := range storedSeeds {
 		f.Add([]byte(seed))
 		f.Add(appendItem(nil, parseItem(f, seed)))
@@ -269,7 +270,7 @@ func rational(t *rapid.T, s string) *big.Rat {
 	return r
 }
 
-func TestNumbersCompareByValue(t *testing.T) {
+func TestNumbersAreComparedByValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := anyNumber().Draw(t, "one"), anyNumber().Draw(t, "two")
 		a, b := parsed(t, one), parsed(t, two)

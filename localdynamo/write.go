@@ -122,8 +122,8 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store replaces the item before by the item after in the Store. A nil item means that the item
-// does not exist.
+// store replaces an item in the Store. The parameters before and after are the item before and
+// after a write; nil means that the item does not exist.
 func (t *table) store(tx Tx, key []byte, before, after item) error {
 	if err := t.moveExpiry(tx, key, before, after); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (t *table) store(tx Tx, key []byte, before, after item) error {
 	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
-// writeOne executes an operation that consists of one write. The function attributes returns
-// the attributes that the reply contains.
+// writeOne executes an operation that consists of one write. It calls the function attributes
+// to select the attributes of the reply.
 func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
 	var done change
 	err := e.change(ctx, func(tx Tx) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// closeMonth is the code under test. Several processes may call it at once, but only one at
-// a time runs step.
+// closeMonth is the code under test. Several processes may call it at the same time, but only
+// one of them runs step at a time.
 func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }

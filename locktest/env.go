@@ -15,7 +15,7 @@
 //
 // Call New inside a bubble of testing/synctest. Time is then virtual: leases expire without a
 // real wait. Outside a bubble, everything works in the same way, but takes real time. For
-// example, a dead holder blocks its key for one lease.
+// example, a dead holder blocks its key for the length of its lease.
 //
 // All methods are safe for concurrent use. A method that fails calls
 // testing.TB.Fatalf, so call such methods on the test's goroutine.
@@ -188,8 +188,8 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The clients of Hold and Steal are closed last. If they were closed first, waiters of the
-	// code under test could acquire their locks.
+	// The clients of Hold and Steal are closed last. If they were closed first, waiters of
+	// the code under test could acquire the locks of Hold and Steal.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
 	_ = e.engine.Close() // the error is ignored, because closing an in-memory engine cannot fail

@@ -62,7 +62,7 @@ func TestEnvFailsTestThatLeavesLockHeld(t *testing.T) {
 	})
 }
 
-func TestEnvAcceptsTestThatEndsItsLocks(t *testing.T) {
+func TestEnvAcceptsTestIfLockEndedOrClientIsDisconnected(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -111,7 +111,7 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 	})
 }
 
-func TestEnvCleanupEndsWaiterWithErrClosed(t *testing.T) {
+func TestEnvCleanupMakesWaiterReturnErrClosed(t *testing.T) {
 	// This test uses real time: in a bubble, no client polls while another client closes.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
@@ -210,14 +210,14 @@ func TestEnvDBContainsAllTablesOfTest(t *testing.T) {
 	})
 }
 
-func TestTwoEnvsCanHoldSameKeyAtOnce(t *testing.T) {
+func TestSameKeyCanBeHeldInTwoEnvs(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("k")
 		locktest.New(t).Hold("k")
 	})
 }
 
-func TestEnvHoldAndEnvStealWorkInEveryLayout(t *testing.T) {
+func TestEnvHoldAndEnvStealGrantKeyInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 		layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
@@ -256,7 +256,7 @@ func TestEnvClientFailsTestIfConfigIsInvalid(t *testing.T) {
 	})
 }
 
-func TestEnvWorksOutsideSynctestBubble(t *testing.T) {
+func TestEnvGrantsAndStealsLocksOutsideBubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")

@@ -17,7 +17,7 @@ import (
 //		return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 //	}
 func Example() {
-	t := newProbe(context.Background()) // in a test, this is its *testing.T
+	t := newProbe(context.Background()) // in a real test, t is the *testing.T of that test
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 

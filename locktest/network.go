@@ -41,8 +41,8 @@ func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// Reconnect ends the effect of Disconnect for the given clients. Without arguments it does so
-// for all clients. Requests in flight are lost, and the clients retry them at once.
+// Reconnect connects the given clients to the network again, or all clients if none are given.
+// Requests in flight are lost, and the clients retry them immediately.
 func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("reconnect", clients, false) {
@@ -55,8 +55,8 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf returns the processes of the given clients. Without clients it returns all
-// processes. In that case, cut says whether processes that are created later start disconnected.
+// processesOf returns the processes of the given clients. If no clients are given, it returns
+// all processes, and sets whether processes that are created later start disconnected (cut).
 // The parameter what is the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()

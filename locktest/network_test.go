@@ -24,7 +24,7 @@ func put(t *testing.T, env *locktest.Env, key string) {
 	}))(t)
 }
 
-func TestDisconnectEndsLockBeforeNextGrant(t *testing.T) {
+func TestDisconnectedClientLosesLockBeforeNextGrant(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		lock := acquire(t, first, "k")
@@ -54,7 +54,7 @@ func TestLockIsKeptIfClientReconnectsWithinLease(t *testing.T) {
 	})
 }
 
-func TestDisconnectedClientsRequestsAreLost(t *testing.T) {
+func TestRequestsOfDisconnectedClientAreLost(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		env.Disconnect(locks)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -67,7 +67,7 @@ func TestDisconnectedClientsRequestsAreLost(t *testing.T) {
 	})
 }
 
-func TestClientRetriesAtOnceAfterReconnect(t *testing.T) {
+func TestReconnectMakesClientRetryImmediately(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		env.Disconnect(locks)
 		began := time.Now()
@@ -126,7 +126,7 @@ func TestDisconnectAffectsOnlyGivenClients(t *testing.T) {
 	})
 }
 
-func TestDisconnectRejectsClientOfOtherEnv(t *testing.T) {
+func TestDisconnectRejectsClientOfAnotherEnv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

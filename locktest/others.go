@@ -32,11 +32,11 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 // Steal creates another process, which takes over key. It simulates the worst case for the code
 // under test: the lease has expired, and the holder has not noticed. The takeover is an ordinary
 // write, and increases the fencing token. The old holder trusts its lock until its next renewal,
-// but writes that it sends through Commit or Guards are rejected at once.
+// but its writes through Commit or Guards are rejected from now on.
 //
 // If the holder renews, or hands the key over, before the takeover is written, Steal tries
 // again. If the key is free, Steal acquires it as Hold does. Steal works even while all
-// processes are disconnected. Its own process is then disconnected afterwards.
+// processes are disconnected. In that case its own process is disconnected afterwards.
 func (e *Env) Steal(key string) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("thief")
@@ -56,7 +56,7 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 }
 
 // Steal attempts a takeover up to maxTakeovers times, because a holder that renews without a
-// pause can prevent takeovers. From then on, Steal breaks the grant instead. A renewal cannot
+// pause can prevent takeovers. After that, Steal breaks the grant instead. A renewal cannot
 // prevent a break, but a new grant can. Steal fails after maxSteals attempts in all.
 const (
 	maxTakeovers = 5
@@ -90,15 +90,16 @@ func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump is the longest time by which steal sets a clock forward at once. A Duration must
-// be able to hold the sum of maxTakeovers such jumps, and the times that are calculated from
-// the sum.
+// longestJump is the longest time by which steal sets a clock forward in one step. A Duration
+// must be able to hold the sum of maxTakeovers such jumps, and the times that are calculated
+// from the sum.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r, and then acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
-		// In such a layout, the next token is the current time. It must differ from the last token.
+		// In such a layout, the next token is the current time, which must differ from
+		// the last token.
 		time.Sleep(time.Microsecond)
 	}
 	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {

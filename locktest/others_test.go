@@ -29,7 +29,7 @@ func TestHoldExcludesClientsUntilRelease(t *testing.T) {
 	})
 }
 
-func TestHoldWithoutRenewalExpires(t *testing.T) {
+func TestLockOfHoldWithoutRenewalExpires(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
@@ -41,7 +41,7 @@ func TestHoldWithoutRenewalExpires(t *testing.T) {
 	})
 }
 
-func TestEnvHoldFailsTestAtOnceIfKeyIsHeld(t *testing.T) {
+func TestEnvHoldFailsTestImmediatelyIfKeyIsHeld(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		began := time.Now()

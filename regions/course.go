@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Time limit for a reply from a Region that has replied within this time before. A Region
-	// that does not reply in time counts as silent.
+	// If a Region has replied to an earlier request within this time, this is the time
+	// limit for its later replies. A Region that exceeds the limit counts as silent.
 	silence = time.Second
 	// Shortest wait without a reply that counts as a failure of the Region. A shorter wait shows
 	// nothing about the Region.
@@ -72,8 +72,8 @@ type course struct {
 	moves   int // how often requests have moved to another Region so far
 	// Error that made requests leave the previous Region; nil while they go to the home Region.
 	left error
-	// Whether the current Region has replied within the time silence: to a request since the
-	// last move, or to the probes that caused the move.
+	// Whether the current Region has replied within one second (silence): to a request
+	// since the last move, or to the probes that caused the move.
 	quick bool
 	// Time when replies to probes last made requests return home; zero if that never happened.
 	back time.Duration
@@ -86,8 +86,8 @@ type course struct {
 	since time.Duration
 }
 
-// note records an exchange. It makes requests leave the current Region if the exchange shows
-// that the Region has failed and mayLeave is true. It ignores requests that were sent before
+// note records an exchange. If mayLeave is true and the exchange shows that the current Region
+// has failed, note makes requests leave that Region. It ignores requests that were sent before
 // the last move.
 func (c *course) note(e exchange, mayLeave bool) {
 	if e.region != c.at || e.moves != c.moves {
@@ -129,8 +129,8 @@ func (c *course) probes(now time.Duration) bool {
 	return true
 }
 
-// noteProbe records the result of a probe of the home Region. Requests return home after home
-// has replied to every probe for the time c.wait.
+// noteProbe records the result of a probe of the home Region. Once home has replied to every
+// probe for as long as c.wait, requests return home.
 func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
@@ -143,7 +143,7 @@ func (c *course) noteProbe(e exchange) {
 	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
-		// The home Region has just replied to each probe within the time silence.
+		// The home Region has just replied to each probe within one second (silence).
 		c.quick = true
 	}
 }

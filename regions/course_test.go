@@ -122,7 +122,7 @@ func TestRequestOutcomesDetermineNextRegion(t *testing.T) {
 	}
 }
 
-func TestLateFailureCausesNoSecondFailover(t *testing.T) {
+func TestFailureOfEarlierRequestCausesNoSecondFailover(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)
@@ -150,7 +150,7 @@ func TestFailoverWaitsUntilConsistencyIsKnown(t *testing.T) {
 	}
 }
 
-func TestReturnHomeWaitsAtMostEightMinutes(t *testing.T) {
+func TestReturnToHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
 	c := course{regions: 2}
 	now := time.Second
 	for range 10 {
@@ -163,7 +163,7 @@ func TestReturnHomeWaitsAtMostEightMinutes(t *testing.T) {
 	}
 }
 
-func TestProbesGoHomeEveryFiveSeconds(t *testing.T) {
+func TestProbeOfHomeRegionIsDueEveryFiveSeconds(t *testing.T) {
 	c := course{regions: 2}
 	if c.probes(time.Hour) {
 		t.Error("a probe while requests go home")

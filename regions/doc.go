@@ -23,7 +23,7 @@
 //
 // In this section, a short request is a write or a read of one item. After a Region has replied
 // to a short request within a second, later short requests wait only one second for a reply.
-// The limit of one second ends when requests move to another Region. The probes that make
+// This limit no longer applies once requests have moved to another Region. The probes that make
 // requests return home count as short requests. Any other request waits for the time limit of
 // the attempt. If this process notices a timeout late, the process itself was paused, and the
 // timeout shows nothing about the Region.

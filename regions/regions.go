@@ -44,10 +44,10 @@ type table struct {
 	last   map[string]types.AttributeValue
 }
 
-// New returns a DB that sends requests to the Region of home. If that Region does not serve,
-// the DB sends requests to the Regions of others. Each client must have a different Region. New
-// panics if two clients have the same Region, because that is a mistake in the program. New
-// sends no request.
+// New returns a DB that sends requests to the Region of the client home. If that Region does
+// not serve, the DB sends requests to the Regions of the other clients. Each client must have a
+// different Region. New panics if two clients have the same Region, because that is a mistake
+// in the program. New sends no request.
 //
 // No client should get its credentials only from the home Region, because the STS endpoint of
 // that Region may be down, too.
@@ -129,9 +129,10 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask sends DescribeTable to every Region. It does nothing if the verdict on the table is
-// known, or if ask has sent DescribeTable within the time askEvery. The first reply that allows
-// requests to leave home is enough. The caller must hold mu.
+// ask sends DescribeTable to every Region, unless there is only one Region, the verdict on the
+// table is known, or the last DescribeTable is in flight or was sent within the last second
+// (askEvery). The first reply that allows requests to leave home is enough. The caller must
+// hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -217,7 +218,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 }
 
 // stayedError is the error of a request that failed in the home Region. After that failure,
-// requests should go to another Region, but requests to this table must stay. why is the reason.
+// requests should go to another Region, but requests to this table must stay. The field why
+// contains the reason.
 type stayedError struct {
 	err error
 	why string

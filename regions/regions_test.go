@@ -252,7 +252,7 @@ func TestKeyHasOneHolderWhileRegionsFail(t *testing.T) {
 	}
 }
 
-func TestFailoverSkipsEventuallyConsistentTable(t *testing.T) {
+func TestFailoverLeavesEventuallyConsistentTableAtHome(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -280,7 +280,7 @@ func TestAlwaysSlowRegionCausesNoFailover(t *testing.T) {
 	})
 }
 
-func TestRequestsStayAwayWhileHomeRegionIsSlow(t *testing.T) {
+func TestRequestsDoNotReturnToSlowHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -374,7 +374,7 @@ func TestProxyReplyDoesNotAllowFailover(t *testing.T) {
 	})
 }
 
-func TestRequestsByTableARNStayHome(t *testing.T) {
+func TestRequestsThatNameTableByARNStayInHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, _ := w.process(0, lab.Config())
 		w.darken(0, ways["no connection"])

@@ -114,7 +114,7 @@ func (p pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestTooLowMaxIdleConnsPerHostIsLoggedOnce(t *testing.T) {
+func TestTooLowMaxIdleConnsPerHostIsLoggedOnlyOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		var clients []*dynamodb.Client

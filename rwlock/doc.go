@@ -17,18 +17,18 @@
 //
 // # What it costs
 //
-// A reader costs as much as a lock: two writes. If several readers come at once, a reader may
-// try a key that another reader was granted just before. Its write is then rejected, and it
-// pays one write more. The writer pays for the grant, the renewals and the release of each of
-// the n keys, and its Commit checks each key. So choose n no larger than the readers need:
-// reader n+1 waits.
+// A reader costs as much as a lock: two writes. If several readers arrive at the same time,
+// a reader may try a key that another reader was granted just before. The write of that
+// reader is rejected, and the reader pays for one more write. The writer pays for the
+// grant, the renewals and the release of each of the n keys, and its Commit checks each
+// key. So choose n no larger than the readers need: reader n+1 waits.
 //
 // # Order of readers and writers
 //
 // A writer that waits for readers acquires one key after the other and keeps them, so that
 // new readers find fewer and fewer keys free. For each key it waits like any waiter,
 // together with readers that wait for the same key. Writers acquire in the same order and
-// cannot deadlock. A dead holder keeps its key for one lease, as with any lock.
+// cannot deadlock. A dead holder keeps its key for the length of its lease.
 //
 // # Limits
 //

@@ -24,8 +24,8 @@ type RWLock struct {
 }
 
 // New returns the lock under key for up to n readers at a time. n is from 1 to MostReaders.
-// New sends no request. All clients of the key must pass the same n: a writer excludes only
-// the readers whose keys it knows.
+// New sends no request. All clients of the key must pass the same n: a writer with a
+// smaller n would not exclude all readers.
 func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 	switch {
 	case client == nil:
@@ -42,19 +42,19 @@ func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 	return &RWLock{client, keys}, nil
 }
 
-// AcquireRead acquires one of the n keys; other readers may hold the others. It waits while
-// all n keys are held. With leasehold.NoWait it returns ErrHeld instead. It has the options
-// and errors of Client.AcquireAny.
+// AcquireRead acquires one of the n keys; other readers may hold the other keys. It waits
+// while all n keys are held. With leasehold.NoWait it returns ErrHeld instead. It has the
+// options and errors of Client.AcquireAny.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	// The keys are tried in order from a random one, so that fewer clients try the same key
-	// at the same time.
+	// The keys are tried in order, beginning with a random key, so that fewer clients try
+	// the same key at the same time.
 	first := rand.IntN(len(l.keys))
 	return l.client.AcquireAny(ctx, slices.Concat(l.keys[first:], l.keys[:first]), opts...)
 }
 
-// AcquireWrite acquires all n keys. It waits until no reader and no other writer holds one.
-// With leasehold.NoWait it returns ErrHeld instead. It has the options and errors of
-// Client.AcquireAll.
+// AcquireWrite acquires all n keys. It waits until no reader and no other writer holds any
+// of them. With leasehold.NoWait it returns ErrHeld instead. It has the options and errors
+// of Client.AcquireAll.
 func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Group, error) {
 	return l.client.AcquireAll(ctx, l.keys, opts...)
 }

@@ -19,13 +19,13 @@
 //
 // # What it costs
 //
-// A permit costs as much as a lock: two writes. The keys are tried in order from a random
-// one. Each key that another process holds may cost a rejected write: at most n-1 in all.
-// A key that this process knows to be held costs none. A waiter reads all permits at once, as
-// often as it would read a lock. In the native layout it also joins the queues of two permits,
-// with one write each. The longer it waits, the more queues it joins. So processes receive
-// permits roughly in the order in which they came. Goroutines of one client receive them in
-// the order of their calls.
+// A permit costs as much as a lock: two writes. The keys are tried in order, beginning with
+// a random key. Each key that another process holds may cost a rejected write: at most n-1
+// in all. A key that this process knows to be held costs no write. A waiter reads all permits
+// in one request, as often as it would read a lock. In the native layout it also joins the
+// queues of two permits, with one write each. The longer it waits, the more queues it
+// joins. So processes receive permits roughly in the order in which they came. Goroutines
+// of one client receive them in the order of their calls.
 //
 // # Limits
 //
@@ -78,8 +78,8 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 // belongs to a permit, Acquire acquires another permit or, with leasehold.Reentrant, shares
 // the grant of that permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	// The keys are tried in order from a random one, so that fewer clients try the same key
-	// at the same time.
+	// The keys are tried in order, beginning with a random key, so that fewer clients try
+	// the same key at the same time.
 	first := rand.IntN(len(s.keys))
 	return s.client.AcquireAny(ctx, slices.Concat(s.keys[first:], s.keys[:first]), opts...)
 }

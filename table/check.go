@@ -127,8 +127,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 
 // fitting returns advice for a table whose key schema does not fit the spec. The advice is to
 // use another layout, another attribute name in the given field of the layout, or another
-// table. have is the table's key schema. name is the table's attribute for that field, or empty
-// if the table has no such key attribute.
+// table. The parameter have is the table's key schema. The parameter name is the table's
+// attribute for that field, or empty if the table has no such key attribute.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -158,7 +158,7 @@ func (s Spec) layout() layout.Layout {
 }
 
 // named returns the attribute name in the given field of the layout. It returns false if the
-// layout has no such field. Then the layout has a fixed name for the attribute.
+// layout has no such field, but a fixed name for the attribute.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()

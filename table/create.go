@@ -110,8 +110,8 @@ func wait(ctx context.Context, db DB, name string) error {
 	return nil
 }
 
-// turnTTLOn turns on TTL. It does nothing if TTL is already on, even if it is on for another
-// attribute. Check reports such an attribute.
+// turnTTLOn turns on TTL, unless TTL is already on, for this or another attribute. Check
+// reports another attribute.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
 		ttl, err := describeTTL(ctx, db, name)

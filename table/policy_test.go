@@ -450,7 +450,7 @@ func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestTablePageListsActionsOfEachPolicy(t *testing.T) {
+func TestTableDocumentationListsActionsOfEachPolicy(t *testing.T) {
 	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
 	listed := map[table.Access][]string{}

@@ -215,7 +215,7 @@ func TestPolicyAllowsSharedLeasesOfAnyClient(t *testing.T) {
 	}
 }
 
-func TestPolicyForPrefixDeniesOtherRequests(t *testing.T) {
+func TestPolicyForPrefixDeniesScansAndKeysWithoutPrefix(t *testing.T) {
 	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {

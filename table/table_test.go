@@ -290,7 +290,7 @@ func TestCheckAndCreateRefuseTooLongReply(t *testing.T) {
 	}
 }
 
-func TestTemplatesSortTags(t *testing.T) {
+func TestTemplatesContainTagsInSortedOrder(t *testing.T) {
 	tags := map[string]string{}
 	for i := range 50 { // AWS allows at most 50 tags
 		tags[fmt.Sprintf("tag-%02d", i)] = "value"

@@ -52,12 +52,12 @@ var ErrBusy = errors.New("another process keeps it locked: end that process, or 
 //
 // A new file gets mode 0600. If Open creates the file's directory, the directory gets mode
 // 0700. A transaction that finds the file locked waits until the context of its request ends.
-// If the context has no deadline, and in Open itself, it waits for at most 10 seconds. Errors
-// name the path. Open refuses a file that is not a store, even an empty file (ErrEmpty). It
-// also refuses a file that another user may have planted: a symbolic link, or a file with two
-// names. In a directory to which other users may write, the file's owner must be the caller,
-// root or the directory's owner. If only the directory's group may write there, any owner is
-// allowed.
+// If the context has no deadline, the transaction waits for at most 10 seconds, and so does
+// Open. Errors name the path. Open refuses a file that is not a store, even an empty file
+// (ErrEmpty). It also refuses a file that another user may have planted: a symbolic link, or a
+// file with two names. In a directory to which other users may write, the file's owner must be
+// the caller, root or the directory's owner. If only the directory's group may write there, any
+// owner is allowed.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -104,8 +104,9 @@ func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 type file struct {
 	path string
 	turn chan struct{} // semaphore that is full while a goroutine of this process uses the file
-	// Position in the kernel's queue for the file lock. A request that stopped waiting has left
-	// this position to the next request. Nil if there is no such position. Guarded by turn.
+	// Position in the kernel's queue for the file lock. A request that stopped waiting
+	// leaves its position here, and the next request uses it. Nil if no position is left.
+	// Guarded by turn.
 	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner
@@ -138,21 +139,21 @@ func (s *store) Close() error {
 // View calls fn with the state that the last Update has committed.
 func (s *store) View(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
-		return db.View(func(tx *bbolt.Tx) error { return s.in(tx, calling) })
+		return db.View(func(tx *bbolt.Tx) error { return s.withBucket(tx, calling) })
 	})
 }
 
 // Update calls fn, and commits the changes of fn unless fn returns an error.
 func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
-		return db.Update(func(tx *bbolt.Tx) error { return s.in(tx, calling) })
+		return db.Update(func(tx *bbolt.Tx) error { return s.withBucket(tx, calling) })
 	})
 }
 
-// in calls fn with the bucket that contains the tables. It returns an error if the bucket does
-// not exist, because an empty store would look as if no lock were held. Make creates every file
-// with the bucket.
-func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
+// withBucket calls fn with the bucket that contains the tables. It returns an error if the
+// bucket does not exist, because an empty store would look as if no lock were held. Make
+// creates every file with the bucket.
+func (s *store) withBucket(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)
 	}
@@ -180,13 +181,13 @@ func marked(err error) error {
 	return err
 }
 
-// use waits until this goroutine may use the file, and then opens the file. Then it calls in,
-// which begins a transaction and calls fn.
+// use waits until this goroutine may use the file, opens the file, and calls transact. The
+// function transact begins a transaction and calls fn in it.
 //
 // checkStructure may miss damage of the file, or the file may be damaged after the check. Then
 // bbolt panics, or faults because it reads beyond the end of its memory mapping. use returns an
 // error in both cases. A panic of fn itself is passed on to the caller.
-func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
+func (s *store) use(fn func(localdynamo.Tx) error, transact func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
 		var cancel context.CancelFunc
@@ -230,7 +231,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	if err != nil {
 		return marked(err)
 	}
-	err = in(db, func(b *bbolt.Bucket) error {
+	err = transact(db, func(b *bbolt.Bucket) error {
 		inStore = false
 		err := fn(transaction{b, &inStore})
 		inStore = true
@@ -327,8 +328,7 @@ func (tx transaction) Delete(key []byte) error {
 	return err
 }
 
-// Range yields the pairs whose key is at least from and less than to. If to is nil, there is no
-// upper bound.
+// Range yields the pairs with from <= key < to. If to is nil, there is no upper bound.
 func (tx transaction) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		tx.enter()

@@ -186,7 +186,7 @@ func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	}
 }
 
-func TestConcurrentMakeAndOpenCreateOneFile(t *testing.T) {
+func TestConcurrentCallsOfMakeAndOpenCreateOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32
@@ -221,7 +221,7 @@ func TestOpenOfExistingStoreWritesNothing(t *testing.T) {
 	checkUnchanged(t, path, before)
 }
 
-// checkUnchanged fails the test unless the content of the file is still before.
+// checkUnchanged fails the test unless the file still contains exactly the given bytes.
 func checkUnchanged(t *testing.T, path string, before []byte) {
 	t.Helper()
 	if after := lab.Must(os.ReadFile(path))(t); !bytes.Equal(before, after) {

@@ -62,8 +62,8 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 	},
 }
 
-// writeKind sends writes of one kind, and numbers them from first. It prints each number
-// once the store has acknowledged the write.
+// writeKind sends writes of one kind, and numbers them consecutively, beginning with the given
+// number. It prints each number once the store has acknowledged the write.
 func writeKind(path, first, _ string) error {
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -92,7 +92,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 			t.Errorf("half of a transaction: %d and %d", a, b)
 		}
 	case "table":
-		var names []string // collects the names from several replies, because ListTables returns at most a hundred names at once
+		var names []string // collects the names from several replies, because one reply contains at most a hundred names
 		for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
 			out := lab.Must(pages.NextPage(t.Context()))(t)
 			names = append(names, out.TableNames...)

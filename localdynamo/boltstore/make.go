@@ -17,8 +17,8 @@ var ErrEmpty = errors.New("the file is empty, and a store never is: it was trunc
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
 // Make creates a new store, unless the file exists. The file gets its name only when its
-// content is complete, so no process ever opens an unfinished store. Before that, prepare may
-// change the file's mode, which is 0600. prepare may be nil.
+// content is complete, so no process ever opens an unfinished store. Before that, Make calls
+// prepare with the file, for example to change its mode, which is 0600. prepare may be nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {
@@ -28,7 +28,7 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// This fails after a successful rename, because the temporary file no longer exists.
+	// After a successful rename, Remove fails, because the temporary file no longer exists.
 	defer os.Remove(f.Name())
 	if prepare != nil {
 		err = prepare(f)

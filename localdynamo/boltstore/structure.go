@@ -10,8 +10,8 @@ import (
 // bbolt does not check the pages of a file. If a page points at itself, bbolt overflows the
 // stack, which ends the process even with recover. A wrong count may make bbolt request more
 // memory than the machine has. bbolt does not find an item that is out of order, so a held lock
-// may look free. bbolt's own check (Tx.Check) trusts the pages as well. So structure.go checks
-// all pages before bbolt reads them.
+// may look free. bbolt's own check (Tx.Check) trusts the pages as well. So the code below
+// checks all pages before bbolt reads them.
 //
 // The checks do not protect against a user who may write to the file. Such a user can also
 // change the file while it is read, or delete every lock. The checks keep a damaged file from
@@ -72,7 +72,8 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 }
 
 // newestMeta returns the meta page that bbolt uses: the valid one with the greatest transaction
-// number. It returns false if neither page is valid. Then bbolt itself reports the damage.
+// number. It returns false if neither page is valid. In that case bbolt itself reports the
+// damage.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
 	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // if the process was killed, the first meta page may be half written
@@ -114,8 +115,8 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is a check of a file in progress. It records which pages are in use, because a page
-// that is used twice is damaged.
+// structure is the state of one check of a file. It records which pages are in use, because a
+// page that is used twice is damaged.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
@@ -154,16 +155,16 @@ func (s *structure) page(id uint64) ([]byte, error) {
 	return p[:(more+1)*s.pageSize], nil
 }
 
-// interval is the range that a page's keys must be in: from <= key < to. If from or to is nil,
+// interval is a range that contains all keys of a page: from <= key < to. If from or to is nil,
 // the range has no such bound.
 type interval struct{ from, to []byte }
 
 // item is a function that checks one item on a leaf page.
 type item func(flags uint32, key, value []byte) error
 
-// tree checks a page and all pages below it, and calls each for every item. It returns an error
-// if a key is not in the interval in.
-func (s *structure) tree(id uint64, depth int, in interval, each item) error {
+// tree checks a page and all pages below it, and calls the function visit with every item. It
+// returns an error if a key lies outside the bounds.
+func (s *structure) tree(id uint64, depth int, bounds interval, visit item) error {
 	if depth > maxDepth {
 		return damagef("page %d is too deep in its tree", id)
 	}
@@ -176,16 +177,16 @@ func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	case headerSize+count*elementSize > len(p):
 		return damagef("page %d has no room for %d items", id, count)
 	case kind == leafPage:
-		return leaves(p, count, in, each)
+		return leaves(p, count, bounds, visit)
 	case kind == branchPage && count > 0:
-		return s.branches(p, count, depth, in, each)
+		return s.branches(p, count, depth, bounds, visit)
 	}
 	return damagef("page %d is not one of a tree", id)
 }
 
 // branches checks a branch page. Each of its elements contains the first key of the page to
 // which the element points.
-func (s *structure) branches(p []byte, count, depth int, in interval, each item) error {
+func (s *structure) branches(p []byte, count, depth int, bounds interval, visit item) error {
 	at := func(i int) ([]byte, error) {
 		e := p[headerSize+i*elementSize:]
 		return part(e, uint64(binary.NativeEndian.Uint32(e)), uint64(binary.NativeEndian.Uint32(e[4:])))
@@ -195,20 +196,20 @@ func (s *structure) branches(p []byte, count, depth int, in interval, each item)
 		return err
 	}
 	for i := range count {
-		below := interval{key, in.to}
+		below := interval{key, bounds.to}
 		if i+1 < count {
 			if below.to, err = at(i + 1); err != nil {
 				return err
 			}
 		}
-		if err := in.has(key); err != nil {
+		if err := bounds.has(key); err != nil {
 			return err
 		}
-		if err := s.tree(binary.NativeEndian.Uint64(p[headerSize+i*elementSize+8:]), depth+1, below, each); err != nil {
+		if err := s.tree(binary.NativeEndian.Uint64(p[headerSize+i*elementSize+8:]), depth+1, below, visit); err != nil {
 			return err
 		}
-		in.from, key = key, below.to
-		if i+1 < count && bytes.Compare(in.from, key) >= 0 {
+		bounds.from, key = key, below.to
+		if i+1 < count && bytes.Compare(bounds.from, key) >= 0 {
 			return errOrder
 		}
 	}
@@ -216,7 +217,7 @@ func (s *structure) branches(p []byte, count, depth int, in interval, each item)
 }
 
 // leaves checks the items of a leaf page.
-func leaves(p []byte, count int, in interval, each item) error {
+func leaves(p []byte, count int, bounds interval, visit item) error {
 	for i := range count {
 		e := p[headerSize+i*elementSize:]
 		place, keySize, valueSize := binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
@@ -225,21 +226,22 @@ func leaves(p []byte, count int, in interval, each item) error {
 			return err
 		}
 		key := pair[:keySize]
-		if err := in.has(key); err != nil {
+		if err := bounds.has(key); err != nil {
 			return err
 		}
-		if i > 0 && bytes.Equal(in.from, key) {
+		if i > 0 && bytes.Equal(bounds.from, key) {
 			return errOrder
 		}
-		in.from = key
-		if err := each(binary.NativeEndian.Uint32(e), key, pair[keySize:]); err != nil {
+		bounds.from = key
+		if err := visit(binary.NativeEndian.Uint32(e), key, pair[keySize:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// part returns size bytes of an element, which begin at the offset at.
+// part returns element[at:at+size]. It returns an error if the element is too short for that,
+// or if size exceeds maxValue.
 func part(element []byte, at, size uint64) ([]byte, error) {
 	if at+size > uint64(len(element)) || size > maxValue {
 		return nil, damagef("an item is not where it should be")
@@ -249,15 +251,15 @@ func part(element []byte, at, size uint64) ([]byte, error) {
 
 const errOrder = damageError("its keys are not in order")
 
-func (in interval) has(key []byte) error {
-	if bytes.Compare(key, in.from) < 0 || in.to != nil && bytes.Compare(key, in.to) >= 0 {
+func (bounds interval) has(key []byte) error {
+	if bytes.Compare(key, bounds.from) < 0 || bounds.to != nil && bytes.Compare(key, bounds.to) >= 0 {
 		return errOrder
 	}
 	return nil
 }
 
-// rootItem checks an item of the root page. The item named bucket contains the store. Items
-// with other names are ignored, because they belong to other formats.
+// rootItem checks an item of the root page. The item whose key is bucket contains the store.
+// Items with other keys are ignored, because they belong to other formats.
 func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if !bytes.Equal(key, bucket) {
 		return nil

@@ -12,8 +12,9 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Pauses between attempts to lock the file. They are short, so that the file is used soon after
-// it becomes free. They have jitter, so that waiting processes do not try at the same times.
+// minPause and maxPause limit the pauses between attempts to lock the file. The pauses are
+// short, so that the file is used soon after it becomes free. They have jitter, so that waiting
+// processes do not try at the same times.
 const (
 	minPause = 500 * time.Microsecond
 	maxPause = 8 * time.Millisecond

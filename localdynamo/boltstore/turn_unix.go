@@ -65,8 +65,8 @@ func (s *store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isCurrent reports whether the locked file is still the store's file. It is if it is at the
-// store's path and is not empty.
+// isCurrent reports whether the locked file is still the file at the store's path, and is not
+// empty.
 func (s *store) isCurrent(f *os.File) (bool, error) {
 	locked, err := f.Stat()
 	if err != nil {
@@ -92,8 +92,8 @@ type place struct {
 	over   bool       // whether flock has returned
 }
 
-// wait calls flock. When flock returns and no transaction wants the lock, wait releases the
-// lock at once.
+// wait calls flock. If no transaction wants the lock when flock returns, wait releases the lock
+// immediately.
 func (p *place) wait() {
 	err := flock(p.file, syscall.LOCK_EX)
 	p.mu.Lock()
@@ -105,8 +105,8 @@ func (p *place) wait() {
 	close(p.granted)
 }
 
-// join makes a new transaction wait at this position. It returns false if flock has returned.
-// Then the lock has already been released.
+// join makes a new transaction wait at this position, and returns true. But if flock has
+// already returned, wait has released the lock, and join returns false.
 func (p *place) join() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +115,8 @@ func (p *place) join() bool {
 }
 
 // leave ends a transaction's wait. If flock has not returned, leave keeps the position and
-// returns true. Otherwise it releases the lock if flock has acquired it, and returns false.
+// returns true. If flock has returned, leave returns false, and releases the lock if flock has
+// acquired it.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,7 +31,7 @@ func locked(t *testing.T, path string) (unlock func()) {
 
 func nothing(localdynamo.Tx) error { return nil }
 
-// contextStore is the part of a store with which an engine passes the context of a request.
+// contextStore is the method of a store to which an engine passes the context of a request.
 type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
@@ -70,7 +70,7 @@ func TestViewReturnsErrBusyIfFileStaysLocked(t *testing.T) {
 // When a request stops waiting for the file lock, its goroutine stays blocked in flock(2).
 // The next request that waits uses the same goroutine. So there is only one such goroutine,
 // however many requests stop waiting.
-func TestCancelledLockWaitsShareOneGoroutine(t *testing.T) {
+func TestCancelledWaitsForLockShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	unlock := locked(t, path)
@@ -100,7 +100,7 @@ func untilItWaits() {
 	}
 }
 
-func TestWaitingRequestReadsReplacementOfFile(t *testing.T) {
+func TestWaitingRequestReadsFileThatReplacedLockedFile(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)

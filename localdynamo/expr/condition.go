@@ -46,7 +46,7 @@ func (Call) condition()       {}
 // Operand is an operand of a condition: a Path, a Placeholder or a Size.
 type Operand interface{ operand() }
 
-// Size is the function size: the size of the value of the operand Of.
+// Size is a call of the function size, which returns the size of the operand Of.
 type Size struct{ Of Operand }
 
 func (Path) operand()        {}

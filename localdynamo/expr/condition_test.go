@@ -44,7 +44,7 @@ func TestParseConditionFollowsOperatorPrecedence(t *testing.T) {
 	}
 }
 
-func TestInvalidConditionGetsDynamoDBsMessage(t *testing.T) {
+func TestInvalidConditionReturnsMessageOfDynamoDB(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                     `The expression can not be empty;`,
 		"n é :v":                               `Syntax error; token: "é", near: "n é :v"`,
@@ -126,7 +126,7 @@ func formatOperand(o Operand) string {
 	panic("unknown operand")
 }
 
-func FuzzCondition(f *testing.F) {
+func FuzzFormattedConditionParsesToSameTree(f *testing.F) {
 	for _, seed := range []string{
 		"attribute_not_exists(id) OR (isReleased = :one OR version IN (:a, :b)) AND NOT n BETWEEN :a AND :b",
 		"size(#a.b[3]) >= :v AND contains(c, :d)", "((a))", "a = ", "", "\xff = :v", "begins_with(a, size(:b))",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseUpdateParsesSetRemoveAddAndDelete(t *testing.T) {
+func TestParseUpdateParsesAllFourSections(t *testing.T) {
 	a, b, v := Path{{Name: "a"}}, Path{{Name: "b"}}, Placeholder(":v")
 	for source, want := range map[string]*Update{
 		"SET a = :v":                       {Set: []Assignment{{a, v}}},
@@ -26,7 +26,7 @@ func TestParseUpdateParsesSetRemoveAddAndDelete(t *testing.T) {
 	}
 }
 
-func TestInvalidUpdateGetsDynamoDBsMessage(t *testing.T) {
+func TestInvalidUpdateReturnsMessageOfDynamoDB(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                    `The expression can not be empty;`,
 		"SET":                                 `Syntax error; token: "<EOF>", near: "SET"`,
@@ -148,7 +148,7 @@ func formatTerm(term Term) string {
 	panic("unknown term")
 }
 
-func FuzzUpdate(f *testing.F) {
+func FuzzFormattedUpdateParsesToSameTree(f *testing.F) {
 	for _, seed := range []string{
 		"SET a = if_not_exists(b, :zero) + :one, c[1].#d = list_append(:l, e) REMOVE f ADD g :h DELETE i :j",
 		"SET a = (b + :c)", "SET a = ((b))", "SET", "", "ADD a :b ADD c :d", "set set = :v",

@@ -28,9 +28,9 @@ func TestThirdPartyDynamoDBServersPassConformance(t *testing.T) {
 	}
 }
 
-// TestLayoutsWorkOnThirdPartyDynamoDBServers tests every layout on third-party DynamoDB
+// TestLayoutsPassTestsOnThirdPartyDynamoDBServers tests every layout on third-party DynamoDB
 // servers. Its leases expire in real time, so they are as short as possible.
-func TestLayoutsWorkOnThirdPartyDynamoDBServers(t *testing.T) {
+func TestLayoutsPassTestsOnThirdPartyDynamoDBServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)
@@ -49,9 +49,9 @@ func TestLayoutsWorkOnThirdPartyDynamoDBServers(t *testing.T) {
 	}
 }
 
-// TestCommandWorksOnThirdPartyDynamoDBServers runs the tests of the leasehold command on
+// TestCommandPassesTestsOnThirdPartyDynamoDBServers runs the tests of the leasehold command on
 // third-party DynamoDB servers. It runs only the tests that work on any backend.
-func TestCommandWorksOnThirdPartyDynamoDBServers(t *testing.T) {
+func TestCommandPassesTestsOnThirdPartyDynamoDBServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)

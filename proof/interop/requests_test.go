@@ -54,8 +54,9 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
-// valueOf generates a value for the named attribute. It never generates null for l and m,
-// because updates write elements of l and m, and dynoxide treats null as an empty list or map.
+// valueOf generates a value for the named attribute. It never generates null for the attributes
+// l and m, because updates write elements of both, and dynoxide treats null as an empty list or
+// map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
@@ -141,8 +142,8 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 		operator := rapid.SampledFrom([]string{"=", "<>"}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(value.Draw(t, "operand"))
 	case 3:
-		// The operands are never booleans or nulls: DynamoDB refuses an ordered comparison with
-		// them, but dynoxide evaluates it to false.
+		// The operands are never booleans or nulls: DynamoDB refuses an ordered comparison with a
+		// boolean or null, but dynoxide evaluates such a comparison to false.
 		operator := rapid.SampledFrom([]string{"<", "<=", ">", ">="}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(ordered.Draw(t, "operand"))
 	case 4:
@@ -210,9 +211,9 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 
 // actions generates an update expression that writes each attribute at most once.
 //
-// Inside lists and maps, it writes only l[0] and m.x, and removes nothing. Otherwise
-// dynoxide would differ from AWS: it fills a gap in a list with nulls, removes several
-// elements one after another, and accepts a removal inside a missing map.
+// Inside lists and maps, it writes only l[0] and m.x, and removes nothing. Other updates would
+// show how dynoxide differs from AWS: dynoxide fills a gap in a list with nulls, removes
+// several elements one after another, and accepts a removal inside a missing map.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

@@ -34,8 +34,8 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
-// clone clones the git repository that contains the directory module, and checks out the
-// commit of c in the clone. The clone is in the directory to.
+// clone makes a clone of the git repository that contains the directory module, and checks out
+// the commit of c there. The argument to is the path of the clone.
 func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {

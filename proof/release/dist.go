@@ -22,9 +22,9 @@ var platforms = []platform{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// dist builds a release from the commit that is checked out in the directory module. It
-// builds twice, in different directories. If both builds are identical, it writes the files
-// to the directory out.
+// dist builds a release from the commit that is checked out in the directory module. It builds
+// twice, in different directories. If both builds are identical, it writes the files to the
+// output directory out.
 func dist(ctx context.Context, module, out string) error {
 	if err := requireReleaseGo(ctx, module); err != nil {
 		return err
@@ -59,7 +59,8 @@ func dist(ctx context.Context, module, out string) error {
 	return nil
 }
 
-// same returns an error that lists the files that differ between two builds of a release.
+// same returns an error that lists the files that differ between two builds of a release, or
+// nil if no file differs.
 func same(a, b []file) error {
 	again := map[string][]byte{}
 	for _, f := range b {
@@ -78,8 +79,8 @@ func same(a, b []file) error {
 }
 
 // releaseOf builds the files of a release from a commit. These are an archive and a bill of
-// materials for each platform, and a file with the checksums of these files. It builds in a
-// new clone, so that only files of the commit are included.
+// materials for each platform, and a file with the checksums of these files. releaseOf builds
+// in a new clone, so that only files of the commit are included.
 func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {

@@ -63,7 +63,7 @@ func TestReleaseComparisonFindsDifferentFiles(t *testing.T) {
 	}
 }
 
-func TestFilesInReleaseArchiveHaveGivenTime(t *testing.T) {
+func TestReleaseArchiveFilesHaveGivenModificationTime(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}
@@ -148,7 +148,7 @@ func TestReleasedCommandIsStrippedButHasBuildInfo(t *testing.T) {
 	}
 }
 
-func TestAdapterModulesRequireSameVersion(t *testing.T) {
+func TestAdaptersRequireSameReleaseOfLeasehold(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
 		version, err := requiredBy("../..", adapter)
@@ -165,7 +165,7 @@ func TestAdapterModulesRequireSameVersion(t *testing.T) {
 	}
 }
 
-func TestReleaseRejectsInvalidOrMismatchedTag(t *testing.T) {
+func TestReleaseTagMustBeVersionThatAdaptersRequire(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.2":     "is not a version",
 		"v99.0.0": "contrib/leaseholdgocron/go.mod requires",

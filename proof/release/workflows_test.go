@@ -165,7 +165,7 @@ func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 			t.Errorf("a release installs Go with %v", s.With)
 		}
 		// Every workflow run of the repository can write to the cache. So a release must not use
-		// it.
+		// the cache: its content may be harmful.
 		if s.With["cache"] != false {
 			t.Errorf("a release uses a cache: %v", s.With)
 		}
@@ -223,8 +223,8 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // ignores the error, which occurs if the client has disconnected
 }
 
-// checked runs the vulnerability check of all released modules, but calls check instead of
-// govulncheck. It returns the output and the number of calls.
+// checked runs the vulnerability check of all released modules, but calls the function check
+// instead of govulncheck. It returns the output and the number of calls.
 func checked(t *testing.T, server *httptest.Server, check func() error) (said string, modules int, err error) {
 	t.Helper()
 	var say strings.Builder
@@ -268,7 +268,7 @@ func TestGovulncheckIsSkippedWithoutDatabase(t *testing.T) {
 	}
 }
 
-func TestDatabaseFailureIsNotReportedAsFinding(t *testing.T) {
+func TestFailureOfVulnerabilityDatabaseIsNoFinding(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

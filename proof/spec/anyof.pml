@@ -65,7 +65,7 @@ byte holds = NONE;
 bool joined[2]; /* whether the caller has joined the queue */
 bool shown[2];  /* whether the last read has shown the grant of the caller's entry */
 bool gone[2];   /* whether the entry was not in the queue when the leave arrived, and no copy of the join can still arrive */
-bool done[2];   /* whether the caller is done: the entry cannot return, and a grant of it was released */
+bool done[2];   /* whether the caller is done: the entry cannot return, and the grant of the entry was released */
 
 #define trusts(k) (who[k] == OWN -> ownLeft[k] > 0 : left[k] > 0)
 #define believes(k) (holds == k && left[k] > 0)

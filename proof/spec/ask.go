@@ -75,7 +75,7 @@ func (r Refusal) String() string {
 
 // Refused returns the histories that the model does not allow.
 func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
-	const atOnce = 2000 // 2000 histories take several hundred megabytes of memory
+	const atOnce = 2000 // maximum number of histories in one run of the verifier, which then uses several hundred megabytes of memory
 	var refused []Refusal
 	for some := range slices.Chunk(histories, atOnce) {
 		theirs, err := a.ask(ctx, some)

@@ -2,7 +2,8 @@
  * Clocks with a bounded error (MaxSkew). The holder of a key renews it for a while, and
  * dies. A client that has not watched the holder takes over once the lease has ended by
  * the wall clock: the record contains the end of the lease. Some renewals come from a
- * client without MaxSkew. It writes no end, and leaves the earlier one in the record.
+ * client without MaxSkew. Such a client writes no end of the lease, and leaves the earlier
+ * end in the record.
  *
  * Promise: no two clients believe at the same time that they hold the key.
  *

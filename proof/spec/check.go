@@ -54,8 +54,8 @@ type Result struct {
 	Err  error // nil if the search has the expected verdict
 }
 
-// All runs the searches, atOnce of them at the same time, and passes their results to done
-// in the order of the searches.
+// All runs the searches, atOnce of them at the same time, and passes their results to the
+// function done in the order of the searches.
 func (c *Checker) All(ctx context.Context, searches []Search, done func(Result)) {
 	results := make([]chan Result, len(searches))
 	for i := range results {
@@ -158,7 +158,7 @@ func (c *Checker) compile(ctx context.Context, model string, generate, compile [
 }
 
 func run(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the command is spin, the C compiler, or a program that they have made
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the command is spin, the C compiler, or a verifier compiled by this program
 	cmd.Dir = dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -4,8 +4,9 @@
  *
  * It first sends a grant without reading the record. If the grant is rejected, the
  * client watches the holder. It takes over from a holder whose version has not changed
- * for its lease. If an attempt gets no reply, the condition of the next attempt names
- * it. So the next attempt replaces the earlier one if that was applied.
+ * for the length of the holder's lease. If an attempt gets no reply, the condition of the
+ * next attempt names it. So the next attempt replaces the earlier attempt if the earlier
+ * attempt was applied.
  */
 #ifndef givesUp
 #define givesUp skip /* a client may stop waiting for any reply */

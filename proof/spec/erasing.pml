@@ -1,9 +1,9 @@
 /*
  * Erasing. A waiter is in the queue of a record while a grant ends in one of three ways: a
  * client takes the key over from a dead holder, an operator breaks the grant, or the
- * holder stores a mark that the work is done with its release. In each case, the write
- * that ends the grant also erases the queue. The waiter joins again with a new entry,
- * while its first join may still arrive.
+ * holder's release stores a mark that the work is done. In each case, the write that ends
+ * the grant also erases the queue. The waiter joins again with a new entry, while its
+ * first join may still arrive.
  *
  * Promises: no two clients believe at the same time that they hold the key; an entry that
  * was in the queue when a grant ended in one of these ways is granted the key only after

@@ -7,7 +7,7 @@
  *
  * Bounds: 4 attempts, of which one arrives twice; a lease of 2 ticks, one of which is
  * the margin. Abstracted: data, other rows, and throttled or refused requests. The model
- * treats such a request as lost, except that its sender knows it.
+ * treats such a request as lost, except that its sender knows that it was not applied.
  *
  * Rules, each with the variant that goes without it:
  *   NEW_VERSION: Each attempt writes a version that was never used before.

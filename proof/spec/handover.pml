@@ -1,6 +1,6 @@
 /*
  * Hand-over. The holder of a key hands it to the next goroutine of its own client, in one
- * write that ends one grant and begins the other. Or it gives up and releases the key. The
+ * write that ends one grant and begins the other. Or the holder releases the key. The
  * next goroutine lets its lease expire. Another client watches the key. A commit of the
  * first holder is in flight all the time.
  *

@@ -78,7 +78,7 @@ c_decl {
 }
 
 /* forget removes all traces of attempt v, because its number now belongs to another
- * attempt. The record no longer shows the earlier one. */
+ * attempt. The record no longer shows the earlier attempt. */
 inline forget(v) {
 	i = 1;
 	do
@@ -137,7 +137,7 @@ inline follow() {
 	queue[0] == told(queue[0]) && queue[1] == told(queue[1]) && queue[2] == told(queue[2]) && queue[3] == told(queue[3]) && \
 	queue[4] == told(queue[4]) && queue[5] == told(queue[5]) && queue[6] == told(queue[6]) && queue[7] == told(queue[7]))
 
-/* own adds versions to set: those of the grants in g that client c may name. */
+/* own adds to the variable set the versions of the grants in g that client c may name. */
 inline own(g, set) {
 	i = 1;
 	do
@@ -147,8 +147,8 @@ inline own(g, set) {
 	i = 0
 }
 
-/* endedBy is for a write v that may end only one grant. It makes the condition of v name the
- * token of that grant. */
+/* endedBy makes the condition of write v name the token of the grant that v may end. If v may
+ * end several grants, endedBy changes nothing. */
 inline endedBy(v) {
 	i = 1;
 	do
@@ -188,7 +188,7 @@ proctype History() {
 				turns[x] = 0;
 				turn[x] = 0;
 				token[x] = 0;
-				copies[x] = 1; /* it may arrive at any time, and more than once */
+				copies[x] = 1; /* the request may arrive at any time, and more than once */
 				left[x] = TRUST - brief[x]
 			};
 			/* Trust in a grant must end before its release or hand-over is sent. */
@@ -224,7 +224,7 @@ proctype History() {
 				follow()
 			};
 			cur == version && sameLine
-		/* A condition need not name every version that it may: a grant may be rejected whenever the key is held. */
+		/* A condition need not name every version that it is allowed to name. So a grant may be rejected whenever the key is held. */
 		:: event == MEETS && !applied ->
 			!mayLand(x) || kind[x] == GRANT && held(cur);
 			cur == version && sameLine

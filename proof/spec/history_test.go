@@ -173,7 +173,7 @@ meets r2 applied r2 g2 free`
 
 // inherited is another history that the model must accept. Client 2 takes the key over from
 // client 0, and hands it to client 1. Meanwhile, client 1 has read a record that shows that
-// it was not yet the holder.
+// client 1 was not yet the holder.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

@@ -3,8 +3,8 @@
  * it dies, or it releases the key.
  *
  * The condition of each renewal names the last version that is known to have been
- * applied, and every later attempt without a reply. Once its trust has ended, the
- * client sends no renewal and ignores all replies.
+ * applied, and every later attempt without a reply. Once its trust in the grant has
+ * ended, the client sends no renewal and ignores all replies.
  */
 #ifndef mayRenew
 #define mayRenew true

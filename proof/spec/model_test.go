@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
+func TestEveryRuleIsOnProtocolPageWithModel(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../docs/internals/protocol.md"))(t)
 	_, section, _ := strings.Cut(string(page), "\n## Rules\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -96,7 +96,7 @@ State-vector 112 byte, depth reached 85, errors: 0
   1794101 states, matched
 `
 
-func TestReadParsesSpinOutput(t *testing.T) {
+func TestSpinOutputIsParsedIntoReport(t *testing.T) {
 	r, err := Read(summary)
 	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
 		t.Errorf("%+v, %v", r, err)
@@ -117,7 +117,7 @@ func TestReadParsesSpinOutput(t *testing.T) {
 	}
 }
 
-func TestReadRejectsSpinOutputWithoutVerdict(t *testing.T) {
+func TestSpinOutputWithoutVerdictIsRejected(t *testing.T) {
 	failing := strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	for name, out := range map[string]string{
 		"no output":              "",

@@ -3,8 +3,8 @@
  * arrive. A holder, which may be a waiter that was handed the key, ends its grant: it
  * hands the key to the waiter that was at the head when it sent the hand-over, or it
  * releases the key. A waiter learns of its grant by a read, and may leave the queue
- * before. So a hand-over, or a write that removes an entry, may arrive when the queue has
- * changed. The first holder acquires the key again, and takes it over from a waiter that
+ * before that read. So a hand-over, or a write that removes an entry, may arrive when the
+ * queue has changed. The first holder acquires the key again, and takes it over from a waiter that
  * died.
  *
  * Promises: no two clients believe at the same time that they hold the key; a hand-over
@@ -137,7 +137,7 @@ wait:	if
 	:: atomic { maySend && placeOf(e) != 0 -> p = placeOf(e) } /* the caller has given up */
 		atomic { maySend -> send(LEAVE, 0, 0); left[a] = 0; mine[a] = e; place[a] = p; p = 0 }
 		if
-		:: atomic { reply[a] > APPLIED -> hangup(a); goto wait } /* the position has changed: reads it again */
+		:: atomic { reply[a] > APPLIED -> hangup(a); goto wait } /* the position has changed: the waiter reads it again */
 		:: atomic { hangup(a); goto over }
 		fi
 	fi;

@@ -6,8 +6,8 @@
  * which grant the record shows, and whether that grant is released. The number 0
  * means that there is no record.
  *
- * The network may lose a request before it is applied. It may also deliver the
- * request at once, or long after its sender has stopped waiting. In one run, at most
+ * The network may lose a request before it is applied. It may also deliver the request
+ * immediately, or long after its sender has stopped waiting. In one run, at most
  * TWICE requests arrive a second time. The reply to any copy may arrive, late or
  * never. A client may stop waiting for a reply at any moment.
  *

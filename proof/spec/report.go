@@ -12,8 +12,8 @@ import (
 // Verdict is the conclusion of a search through the states of a model.
 type Verdict string
 
-// Values of Verdict. The zero Verdict means that the search did not finish, or that Read
-// could not parse its output. It counts neither as Holds nor as Refuted.
+// Values of Verdict. The zero Verdict means that the search did not finish, or that Read could
+// not parse its output. The zero Verdict counts neither as Holds nor as Refuted.
 const (
 	Holds   Verdict = "holds"
 	Refuted Verdict = "refuted"

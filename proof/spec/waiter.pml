@@ -1,10 +1,10 @@
 /*
  * Waiter. The holder of a key hands it to the waiter in the record's queue, in one write
- * that ends one grant and begins the other. Or it releases the key. The waiter learns of
- * its grant by a read. It renews the grant, replaces it by a grant that it sends itself,
- * or releases it. The waiter may also leave the queue, or take the key over from a holder
- * that died. The first holder and another client watch the key, to take it over. A commit
- * of the waiter is in flight all the time.
+ * that ends one grant and begins the other. Or the holder releases the key. The waiter
+ * learns of its grant by a read. It renews the grant, replaces the grant by one that it
+ * sends itself, or releases the grant. The waiter may also leave the queue, or take the key
+ * over from a holder that died. The first holder and another client watch the key, to take
+ * the key over. A commit of the waiter is in flight all the time.
  *
  * Promises: no two clients believe at the same time that they hold the key; no commit is
  * applied after another client was granted the key; no write under one grant of an entry
@@ -50,7 +50,7 @@
 #define JOIN 5
 #define LEAVE 6
 
-/* The waiter's entry is the number of its join. A hand-over to it makes the grant with this number. */
+/* The waiter's entry is the number of its join. A hand-over to the entry makes the grant with this number. */
 #define ENTRY 2
 
 byte lent; /* lease of a hand-over, in ticks */

@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings that suit a scenario. A waiter pauses between two polls for share
-// multiplied by the number of clients. So all waiters together poll about once per share. More
-// polls would keep two processors busy.
+// tuned returns settings that suit a scenario. The argument share is the average time between
+// two polls of all waiters together, so each waiter pauses for share multiplied by the number
+// of clients. More polls would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -130,9 +130,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal returns settings like tuned, for a library that does not renew leases.
-// lease must be longer than the longest time for which a client holds the key. share is 0
-// if the library's polls cannot be configured.
+// withoutRenewal returns settings like tuned, for a library that does not renew leases. The
+// lease must be longer than the longest time for which a client holds the key. The argument
+// share is 0 if the library's polls cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

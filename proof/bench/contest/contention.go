@@ -26,16 +26,17 @@ type section struct {
 	releasing time.Time     // time just before the client sent its release; zero if there was no grant
 }
 
-// contend returns the scenario in which clients contend for one key. It has two or three
-// parts. In the closed loop, each client acquires the key again as soon as it has released it.
-// With 16 clients, there is a second closed loop with critical sections of random length. If
-// all sections had the same length, a library could happen to poll just when they end. In the
-// open loop, critical sections are due at a fixed average rate, however long the waits are.
+// contend returns the scenario in which clients contend for one key. The scenario has two or
+// three parts. In the closed loop, each client acquires the key again as soon as it has
+// released it. With 16 clients, there is a second closed loop with critical sections of random
+// length. If all sections had the same length, a library could happen to poll just when the
+// sections end. In the open loop, critical sections are due at a fixed average rate, however
+// long the waits are.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	// In 24 s, each client runs about fifteen critical sections. With fewer, chance and the
-	// start-up would dominate Jain's index of fairness.
+	// In 24 s, each client runs about fifteen critical sections. With fewer sections, chance and
+	// the start-up would dominate Jain's index of fairness.
 	if clients > 16 {
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
@@ -102,9 +103,9 @@ func contend(clients int) Scenario {
 // same length.
 func equal() time.Duration { return hold }
 
-// exponential returns a function that draws the lengths of one client's critical sections
-// from an exponential distribution whose mean is the constant hold. The lengths depend only
-// on round and client, so all contenders get the same.
+// exponential returns a function that draws the lengths of one client's critical sections from
+// an exponential distribution whose mean is the constant hold. The lengths depend only on round
+// and client, so all contenders get the same lengths.
 func exponential(round, client int) func() time.Duration {
 	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
@@ -148,8 +149,8 @@ func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
-// comeBack runs client i in a closed loop: until end, it acquires the key again immediately
-// after each release.
+// comeBack runs client i in a closed loop. Until the time end, the client acquires the key
+// again immediately after each release.
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -179,9 +180,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue runs client i in an open loop: each critical section begins when it is due, or
-// as soon as the client's previous one has ended. A critical section that cannot begin before
-// end is recorded as not granted.
+// comeWhenDue runs client i in an open loop: each critical section begins when it is due, or as
+// soon as the client's previous one has ended. A critical section that cannot begin before the
+// time end is recorded as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -206,7 +207,7 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
 	// If the wait ends before the library has received any reply, the error depends on the
-	// library. So any failure after end means that the key was not granted in time.
+	// library. So any failure after the time end means that the key was not granted in time.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -233,7 +234,8 @@ type played struct {
 }
 
 // contention runs a contention scenario for the duration window, and returns its measurements.
-// It calls come, which runs the clients until end and calls note after each critical section.
+// It calls the function come, which runs the clients until the time end. The function come
+// calls note after each critical section.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -253,7 +255,7 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // come may return before the window has passed, when no client has another critical section to run
+	<-metered // the function come may return before the window has passed: it returns when no critical section is left
 	return p, p.alone()
 }
 
@@ -282,9 +284,9 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two numbers for each critical section. lasted is how long its client waited
-// for the key, in ms. overtaken is the number of waits that began later but were granted
-// first. A wait without a grant lasts until the end of the measurement.
+// waits returns two numbers for each critical section. The number in lasted is how long the
+// client waited for the key, in ms. The number in overtaken is the number of waits that began
+// later but were granted first. A wait without a grant lasts until the end of the measurement.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

@@ -142,10 +142,10 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches divides the contenders of a scenario into groups. The contenders of one group run at
-// the same time. If s.together is true, all contenders form one group. In a scenario that
-// consists mostly of waiting, the quiet contenders form one group. Each other contender runs
-// alone.
+// batches divides the contenders of a scenario into groups, and returns the groups. The
+// contenders of one group run at the same time. If s.together is true, all contenders form one
+// group. In a scenario that consists mostly of waiting, the quiet contenders form one group.
+// Each other contender runs alone.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}
@@ -165,7 +165,7 @@ func batches(s Scenario, there []Contender) (all [][]Contender) {
 }
 
 // quietly reports whether the scenario consists mostly of waiting, so that several quiet
-// contenders can run at once without slowing each other down.
+// contenders can run at the same time without slowing each other down.
 func (s Scenario) quietly() bool { return s.kind == contending || s.kind == sharing }
 
 func names(batch []Contender) (text string) {
@@ -178,8 +178,8 @@ func names(batch []Contender) (text string) {
 	return text
 }
 
-// simple replaces spaces and commas in a name by underscores, because DynamoDB does not
-// allow them in a table name.
+// simple replaces spaces and commas in a name by underscores, because DynamoDB allows neither
+// spaces nor commas in a table name.
 func simple(name string) string {
 	b := []byte(name)
 	for i, c := range b {

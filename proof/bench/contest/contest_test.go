@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFindReturnsBenchmarkScenariosByName(t *testing.T) {
+func TestBenchmarkScenariosAreFoundByName(t *testing.T) {
 	tables := map[string]bool{}
 	for _, s := range Scenarios() {
 		found, err := Find(s.Name)
@@ -65,7 +65,7 @@ func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {
 	}
 }
 
-func TestBenchmarkGroupsLibrariesThatMayRunAtOnce(t *testing.T) {
+func TestBatchesContainLibrariesThatMayRunTogether(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario

@@ -34,9 +34,9 @@ type grant struct {
 	at   time.Time
 }
 
-// acquire waits for key, for at most wait plus one millisecond. With a time limit of 0, a
-// library would not wait at all. The grant's field at is the time at which this process
-// received the reply.
+// acquire acquires the key. Its time limit is one millisecond longer than the argument wait,
+// because with a limit of 0 a library would not wait at all. The field at of the grant is the
+// time at which this process received the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()

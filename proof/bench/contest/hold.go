@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold returns the scenario in which one client holds a key for several seconds. First,
-// one other client waits for the key. Then, in a second hold, 16 other clients wait for it.
-// The holds of each round last for a different time. If all holds had the same length, it
-// could be a multiple of a waiter's pause between polls. That waiter would then always poll
-// just before, or just after, the release.
+// longHold returns the scenario in which one client holds a key for several seconds. First, one
+// other client waits for the key. Then, in a second hold, 16 other clients wait for it. The
+// length of the holds differs from round to round. If all holds had the same length, this
+// length could be a multiple of a waiter's pause between polls. The waiter would then always
+// poll just before, or just after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

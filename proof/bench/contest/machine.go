@@ -63,7 +63,7 @@ func processors() (t ticks) {
 	return t
 }
 
-// busy returns the share of processor time that was not idle between t and now.
+// busy returns the share of processor time that was not idle since t was measured.
 func (t ticks) busy() float64 {
 	now := processors()
 	if now.all == t.all {

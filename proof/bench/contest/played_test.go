@@ -30,7 +30,7 @@ func hundred() played {
 	}
 }
 
-func TestClosedLoopFiguresFollowFromGrantTimes(t *testing.T) {
+func TestClosedLoopFiguresAreComputedFromGrantTimes(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
@@ -48,10 +48,10 @@ func TestClosedLoopFiguresFollowFromGrantTimes(t *testing.T) {
 	}
 }
 
-func TestOpenLoopWaitCountsFromDueTime(t *testing.T) {
+func TestOpenLoopWaitIsMeasuredFromDueTime(t *testing.T) {
 	p := hundred()
-	// This section was due at 5 ms, when its client was still busy with its first section.
-	// So the client did not request it.
+	// This section was due at 5 ms, when its client was still busy with its first section. So
+	// the client did not request the key for this section.
 	p.sections = append(p.sections, section{client: 0, due: at(5)})
 	got := p.openLoop()
 	for figure, want := range map[string]float64{
@@ -61,23 +61,23 @@ func TestOpenLoopWaitCountsFromDueTime(t *testing.T) {
 	}
 }
 
-func TestBenchmarkIgnoresGrantAfterMeasurement(t *testing.T) {
+func TestGrantAfterEndOfMeasurementIsNotCounted(t *testing.T) {
 	p := hundred()
 	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
 	lab.OK(t, p.alone())
 	lab.Want(t, "ms per section, for one section", p.closedLoop(2)["section"], 100)
 }
 
-func TestBenchmarkDetectsTwoHoldersAtOnce(t *testing.T) {
+func TestBenchmarkDetectsTwoSimultaneousHolders(t *testing.T) {
 	p := hundred()
-	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two clients hold the key at once, because the first client holds it until 20 ms
+	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the second client is granted the key at 15 ms, although the first client holds the key until 20 ms
 	err := p.alone()
 	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
 		t.Errorf("error %v, want one about two holders for 5 ms", err)
 	}
 }
 
-func TestLibrariesOfOneRoundGetSameArrivalTimes(t *testing.T) {
+func TestLibrariesGetSameArrivalTimesInSameRound(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

@@ -24,8 +24,8 @@ func (u Usage) Minus(other Usage) Usage {
 	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
 }
 
-// Meter forwards requests to a server. It delays each request by half of distance, and each
-// reply by the other half. Its methods are safe for concurrent use.
+// Meter forwards requests to a server. It delays each request by half of the network delay, and
+// each reply by the other half. Its methods are safe for concurrent use.
 type Meter struct {
 	Endpoint string // http://127.0.0.1:port
 
@@ -38,8 +38,8 @@ type Meter struct {
 	used Usage
 }
 
-// Start starts a meter in front of the server at endpoint. It delays each request and its
-// reply by distance in total.
+// Start starts a meter in front of the server at endpoint. The argument distance is the network
+// delay: the time by which the meter delays a request and its reply in total.
 func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/contest"
 )
 
-// Names of the files that Publish writes, and the two markers around the tables in the
-// page.
+// Names of the files that Publish writes, and the two markers around the tables in
+// performance.md.
 const (
 	page      = "performance.md"
 	kept      = "performance.json"
@@ -23,7 +23,7 @@ const (
 )
 
 // Publish writes the results and the pictures to files in the folder docs, and inserts the
-// tables into the page there.
+// tables into performance.md there.
 func Publish(docs string, r *contest.Results) error {
 	path := filepath.Join(docs, page)
 	text, err := os.ReadFile(path)
@@ -43,7 +43,8 @@ func Publish(docs string, r *contest.Results) error {
 	return Write(filepath.Join(docs, kept), r)
 }
 
-// between returns page with everything between its two markers replaced by text.
+// between returns a copy of the page in which the argument text replaces everything between the
+// two markers.
 func between(page, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

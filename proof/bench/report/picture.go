@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Picture is a bar chart. Each contender has one bar for each series, such as a number of
-// clients. The axis is logarithmic, because some values are a hundred times as large as
-// others.
+// Picture is a bar chart. Each contender has one bar for each series, for example one for each
+// number of clients. The axis is logarithmic, because some values are a hundred times as large
+// as others.
 type Picture struct {
 	Title, Unit string
 	Series      []Series

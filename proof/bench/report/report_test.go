@@ -44,7 +44,7 @@ func three() *contest.Results {
 	return r
 }
 
-func TestReportShowsMedianRangeAndTheoreticalLimit(t *testing.T) {
+func TestReportShowsMediansRangesAndTheoreticalLimit(t *testing.T) {
 	text := squeezed(Text(three()))
 	for _, want := range []string{
 		"### 4 clients, closed loop",
@@ -81,8 +81,8 @@ func TestBenchmarkReportWarnsIfMachineWasBusy(t *testing.T) {
 	}
 }
 
-// squeezed reduces each run of spaces in text to one space, because tables are aligned with
-// spaces.
+// squeezed returns a copy of text in which single spaces replace longer runs of spaces, because
+// tables are aligned with spaces.
 func squeezed(text string) string {
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")
@@ -110,7 +110,7 @@ func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 	wellFormed(t, svg)
 }
 
-func TestChartStatesWhyLibraryWasNotMeasured(t *testing.T) {
+func TestChartExplainsWhyLibraryWasNotMeasured(t *testing.T) {
 	r := three()
 	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it cannot be installed"})
 	svg := Contention(r).SVG()

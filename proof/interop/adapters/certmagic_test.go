@@ -88,7 +88,7 @@ func TestCertmagicServersObtainOneCertificate(t *testing.T) {
 	})
 }
 
-func TestCertmagicDoesNotRetryAfterItsLockIsLost(t *testing.T) {
+func TestCertmagicDoesNotRetryWithLostLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locked wraps jobs that do not use their lock. One process at a time runs a job; the
-// others skip that run.
+// Locked wraps jobs that do not use their lock. One process at a time runs a job; the other
+// processes skip this run.
 func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {
 		return LockedJob(ctx, locks, key, log, func(context.Context, *leasehold.Lock) error {
@@ -20,8 +20,8 @@ func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.L
 	}
 }
 
-// LockedJob returns a job that calls run under the lock. The context of run ends when the
-// lock is lost or ctx ends.
+// LockedJob returns a job that calls the function run while it holds the lock. The context that
+// it passes to run is cancelled when the lock is lost or ctx ends.
 func LockedJob(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger, run func(context.Context, *leasehold.Lock) error) cron.Job {
 	return cron.FuncJob(func() {
 		err := locks.Do(ctx, key, run, leasehold.NoWait())

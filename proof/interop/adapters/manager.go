@@ -10,13 +10,14 @@ import (
 )
 
 // LeadManager runs a manager while this process leads. A manager can start only once, so
-// newManager makes one for each term of leadership. Its LeaderElection option must be off.
+// LeadManager calls newManager for each term of leadership. The option LeaderElection of these
+// managers must be off.
 func LeadManager(ctx context.Context, e *election.Election, name string, newManager func() (manager.Manager, error)) error {
 	return e.Lead(ctx, name, func(ctx context.Context, _ *leasehold.Lock) error {
 		mgr, err := newManager()
 		if err != nil {
 			return err
 		}
-		return mgr.Start(ctx) // it ends with the term
+		return mgr.Start(ctx) // returns when the term ends
 	})
 }

@@ -145,7 +145,7 @@ func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestContextOfCronJobEndsWhenLockIsLost(t *testing.T) {
+func TestLostLockCancelsContextOfCronJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var said journal
 		c := cron.New()
@@ -208,7 +208,7 @@ func TestGooseLockersExcludeEachOther(t *testing.T) {
 	}, time.Second)
 }
 
-func TestGooseReportsLostLock(t *testing.T) {
+func TestGooseMigrationReturnsErrLostIfLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	names := namesOf(t, env, leasehold.Config{}, "migrate/")
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
@@ -220,7 +220,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	lab.WantErr(t, "migrating without the lock", lab.ErrorOf(p.Up(t.Context())), leasehold.ErrLost)
 }
 
-func TestDoCancelsGooseMigrationWhenLockIsLost(t *testing.T) {
+func TestClientDoCancelsGooseMigrationOnLostLock(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

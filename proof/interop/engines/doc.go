@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package engines installs and starts real servers of the DynamoDB API, so that tests and
-// benchmarks also run against servers that others have written.
+// benchmarks also run against servers of other projects.
 //
 //	server := engines.Run(t, engines.Dynoxide) // stopped when the test ends
 //	client := server.Client()
@@ -11,6 +11,6 @@
 // on a free port of 127.0.0.1. When the process that started a server ends or is killed,
 // the server ends, too.
 //
-// The package needs Linux: a network namespace keeps a server on loopback, and the
-// parent-death signal ends it with its parent.
+// The package needs Linux: a network namespace keeps a server on loopback, and the parent-death
+// signal kills a server when its parent process ends.
 package engines

@@ -213,7 +213,7 @@ func descendants(t *testing.T, pid int) []int {
 	for _, list := range lists {
 		content, err := os.ReadFile(list)
 		if err != nil {
-			continue // the thread has ended meanwhile
+			continue // this thread of the process has ended meanwhile
 		}
 		for field := range strings.FieldsSeq(string(content)) {
 			child := lab.Must(strconv.Atoi(field))(t)
@@ -223,8 +223,8 @@ func descendants(t *testing.T, pid int) []int {
 	return all
 }
 
-// gone fails the test unless all given processes end. It waits for them, because some end
-// only after another process has died.
+// gone fails the test unless all given processes end. It waits for the processes, because some
+// end only after another process has died.
 func gone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {

@@ -54,7 +54,7 @@ func init() {
 // ends. It kills the server when stdin is closed. The kernel closes stdin when the process
 // outside the namespace ends.
 func beNamespace(server []string) error {
-	runtime.LockOSThread() // this thread must not end, because the kernel would then kill the server that it has started
+	runtime.LockOSThread() // this thread must not end, because the kernel kills the server when the thread that started the server ends
 	if err := loopbackUp(); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func loopbackUp() error {
 }
 
 // forward copies each connection of the listener to a connection to the server. It closes a
-// connection at once if the server is not listening yet.
+// connection immediately if the server is not listening yet.
 func forward(listener net.Listener) {
 	for {
 		outside, err := listener.Accept()

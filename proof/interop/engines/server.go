@@ -48,9 +48,9 @@ func Run(t testing.TB, e Engine) *Server {
 	return s
 }
 
-// Client returns an SDK client of the server, with Region "local" and placeholder
-// credentials. Each client has a separate HTTP client with its own connections. Functions
-// in optFns can replace it.
+// Client returns an SDK client of the server, with Region "local" and placeholder credentials.
+// Each SDK client has a separate HTTP client with its own connections. A function in optFns can
+// set another HTTP client.
 func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(s.Endpoint),

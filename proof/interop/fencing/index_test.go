@@ -144,8 +144,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// between is an HTTP transport that calls next once, immediately before it sends the first
-// write. The read before this write has been answered by then.
+// between is an HTTP transport that calls the function next once: after the answer to the read,
+// immediately before it sends the first write.
 type between struct {
 	next func()
 	once sync.Once
@@ -183,9 +183,9 @@ func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
 }
 
 // The stale write begins while the row still contains the stale token. It waits for the row
-// lock until the next holder's transaction commits. Then it must compare its token with the
-// new one.
-func TestPostgresComparesTokenOnceRowIsUnlocked(t *testing.T) {
+// lock until the next holder's transaction commits. Then it must compare its token with the new
+// token in the row.
+func TestPostgresChecksTokenAfterWaitForRowLock(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100))

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder with the given name. If the folder does not exist, Once calls
-// fill to create its content. A file lock prevents two processes from filling a folder at
-// the same time. A filled folder never changes, so its name must contain a version. fill
-// gets the path of a temporary folder, which Once renames after fill has returned. So no
-// file in the folder may contain that path.
+// Once returns the folder with the given name. If the folder does not exist, Once calls the
+// function fill to create the folder's content. A file lock prevents two processes from filling
+// a folder at the same time. A filled folder never changes, so its name must contain a version.
+// The function fill gets the path of a temporary folder, which Once renames after fill has
+// returned. So no file in the folder may contain the temporary path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {
@@ -67,8 +67,8 @@ func Run(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// Require returns an error if program is not on PATH. The error contains how, which tells
-// the user how to install the program.
+// Require returns an error if program is not on PATH. The error contains the argument how,
+// which tells the user how to install the program.
 func Require(program, how string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is not on PATH: %s", program, how)
@@ -76,7 +76,8 @@ func Require(program, how string) error {
 	return nil
 }
 
-// Files writes files into dir. files maps the name of each to its content.
+// Files writes files into the folder dir. The argument files maps the name of each file to its
+// content.
 func Files(dir string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

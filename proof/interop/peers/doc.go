@@ -11,8 +11,8 @@
 //	java.Release(t, held)
 //	reply, err := waiting.Reply(t.Context())
 //
-// Each library is installed in a pinned version, in the same place as the servers of
-// package engines. The processes, called drivers, speak the line protocol of
-// proof/interop/README.md. They find DynamoDB by the environment variables of the AWS SDKs,
-// and end with the process that started them.
+// Each library is installed in a pinned version, in the same place as the servers of package
+// engines. The processes, called drivers, speak the line protocol of proof/interop/README.md. A
+// driver finds DynamoDB by the environment variables of the AWS SDKs, and is killed when the
+// process that started it ends.
 package peers

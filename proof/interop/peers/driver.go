@@ -36,8 +36,8 @@ type Driver struct {
 	writing chan struct{} // semaphore: contains an element while a goroutine writes a request line
 }
 
-// Call is a request that was sent to a driver. It contains the reply after the reply has
-// arrived.
+// Call is a request that was sent to a driver. When the reply arrives, it is stored in the
+// Call.
 type Call struct {
 	ID int64
 
@@ -47,10 +47,11 @@ type Call struct {
 	reply  Reply // valid once done is closed
 }
 
-// Start starts the peer's driver with the server at endpoint, and makes its first client
-// with the settings s. It installs the peer first if necessary. ctx limits the installation
-// and the wait for the client, but the driver continues after ctx ends. The driver ends
-// when [Driver.Kill] is called or when this process ends.
+// Start starts a driver of the peer, and makes the driver's first client with the settings s.
+// The clients of the driver use the DynamoDB server at endpoint. Start installs the peer first
+// if necessary. ctx limits the installation and the wait for the client, but the driver
+// continues after ctx ends. The driver ends when [Driver.Kill] is called or when this process
+// ends.
 func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, error) {
 	cmd, err := p.command(ctx)
 	if err != nil {
@@ -94,13 +95,13 @@ func (d *Driver) Open(ctx context.Context) (client int64, err error) {
 	return call.ID, err
 }
 
-// Send sends a request and returns at once.
+// Send sends a request and returns without waiting for the reply.
 func (d *Driver) Send(r Request) *Call { return d.send(r.Do, r.line) }
 
 // Do sends a request and waits for its reply.
 func (d *Driver) Do(ctx context.Context, r Request) (Reply, error) { return d.Send(r).Reply(ctx) }
 
-// Kill ends the driver's process with SIGKILL. It is safe to call twice.
+// Kill ends the driver's process with SIGKILL. A second call has no effect.
 func (d *Driver) Kill() error {
 	err := d.process.Kill()
 	_ = d.stdin.Close()
@@ -161,8 +162,8 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 	return c
 }
 
-// readAnswers passes each answer of the driver to the Call with the same ID. When the
-// driver ends, each Call that has no answer yet ends without one.
+// readAnswers passes each answer of the driver to the Call with the same ID. When the driver
+// ends, readAnswers closes the channel of each Call that has no answer.
 func (d *Driver) readAnswers(answers io.ReadCloser) {
 	defer close(d.read)
 	defer answers.Close()

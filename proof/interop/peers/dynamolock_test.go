@@ -57,7 +57,7 @@ func TestDynamolockDriverIsBuiltFromGivenSource(t *testing.T) {
 	lab.WantErr(t, "an option that the driver does not know", lab.ErrorOf(one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true})), ErrUnsupported)
 }
 
-func TestDynamolockVersionIsReadFromItsGoMod(t *testing.T) {
+func TestDynamolockVersionIsReadFromGoModOfCheckout(t *testing.T) {
 	checkout := t.TempDir()
 	lab.OK(t, os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600))
 	t.Setenv(Checkout, checkout)
@@ -66,7 +66,7 @@ func TestDynamolockVersionIsReadFromItsGoMod(t *testing.T) {
 	}
 }
 
-func TestDynamolockDriverUsesSDKVersionsOfGoMod(t *testing.T) {
+func TestDynamolockDriverUsesSDKVersionsOfProofModule(t *testing.T) {
 	mod := lab.Must(os.ReadFile("../../go.mod"))(t)
 	for _, required := range dynamolockSDK {
 		if !strings.Contains(string(mod), "\n\t"+required+"\n") {

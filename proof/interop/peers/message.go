@@ -35,24 +35,24 @@ type Settings struct {
 // Request is one request to a driver. It is sent as one line of JSON.
 type Request struct {
 	ID int64  `json:"id"` // identifies the request in the reply; set by Send
-	Do string `json:"do"` // operation: acquire, heartbeat, release, get, list, held or with
+	Do string `json:"do"` // operation: "acquire", "heartbeat", "release", "get", "list", "held" or "with"
 
 	// Client is the number that Open returned for the client; 0 for the first client.
 	Client int64 `json:"client,omitempty"`
 
-	// Key and SortValue are fields of the requests acquire and get. In the request list, Key
-	// selects one partition.
+	// Key and SortValue name the lock in the requests "acquire" and "get". In a request "list",
+	// Key selects one partition.
 	Key       string `json:"key,omitempty"`
 	SortValue string `json:"sortValue,omitempty"`
 
-	// Lock is the ID of the acquire request that acquired the lock. The requests heartbeat,
-	// release and held use this ID.
+	// Lock is the ID of the request "acquire" that acquired the lock. The requests "heartbeat",
+	// "release" and "held" contain this ID.
 	Lock int64 `json:"lock,omitempty"`
 
-	// The following fields are for the request acquire.
-	Wait          time.Duration `json:"-"`               // longest wait for the lock, in whole milliseconds; 0 to fail at once if the lock is held
+	// The following fields are for the request "acquire".
+	Wait          time.Duration `json:"-"`               // longest wait for the lock, in whole milliseconds; 0 to fail immediately if the lock is held
 	Owner         string        `json:"owner,omitempty"` // owner for this lock; empty to use Settings.Owner
-	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key at once; 0 for an ordinary lock
+	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key at the same time; 0 for an ordinary lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
 	Update        bool          `json:"update,omitempty"` // whether the library updates the record instead of replacing it
@@ -61,16 +61,16 @@ type Request struct {
 	Reentrant     bool          `json:"reentrant,omitempty"`
 	Again         int64         `json:"again,omitempty"` // ID of an earlier acquire request, whose lock object the driver uses again; 0 for a new object
 
-	// The following fields are for the requests acquire, heartbeat and release.
+	// The following fields are for the requests "acquire", "heartbeat" and "release".
 	Data       []byte     `json:"data,omitzero"` // nil if the request has no data
 	Attributes Attributes `json:"attributes,omitzero"`
 
-	// The following fields are for the request heartbeat.
+	// The following fields are for the request "heartbeat".
 	DeleteData bool          `json:"deleteData,omitempty"`
 	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the current lease
 
-	// The following fields are for the request release. Keep says whether the record remains
-	// in the table after the release. If Keep is nil, the acquire request's KeepOnRelease
+	// The following fields are for the request "release". Keep says whether the record remains
+	// in the table after the release. If Keep is nil, KeepOnRelease of the request "acquire"
 	// decides. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
@@ -79,9 +79,9 @@ type Request struct {
 // Reply is a driver's answer to one request.
 type Reply struct {
 	ID      int64    `json:"id"`
-	Record  *Record  `json:"record,omitempty"`  // for the request acquire: the granted record; for get: the record, or nil if none exists
-	Records []Record `json:"records,omitempty"` // for the request list: the records
-	Held    bool     `json:"held,omitempty"`    // for the request held: whether the library reports the lock as held
+	Record  *Record  `json:"record,omitempty"`  // for the request "acquire": the granted record; for "get": the record, or nil if none exists
+	Records []Record `json:"records,omitempty"` // for the request "list": the records
+	Held    bool     `json:"held,omitempty"`    // for the request "held": whether the library reports the lock as held
 	Raised  bool     `json:"raised,omitempty"`  // for the request "with": whether an exception raised inside Python's with statement reached the code around the statement
 	Error   *Error   `json:"error,omitempty"`
 

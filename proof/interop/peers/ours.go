@@ -57,15 +57,15 @@ func Ours(layoutName string) Peer {
 // ours is a leasehold client in the driver's process.
 type ours struct {
 	layout string
-	client *leasehold.Client // nil before the request open
+	client *leasehold.Client // nil before the request "open"
 	manual bool              // true if the client does not renew locks in the background
 
 	mu    sync.Mutex
 	locks map[int64]*leasehold.Lock
 }
 
-// beOurs is the main function of the driver for leasehold. It answers requests until it has
-// read the last one.
+// beOurs is the main function of the driver for leasehold. It answers requests until its input
+// ends.
 func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 	var first *ours
 	clients := map[int64]*ours{}
@@ -92,7 +92,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 		if err := r.read(line); err != nil {
 			return err
 		}
-		if r.Do == "open" { // handled before the next line is read: it creates the client that all other requests use
+		if r.Do == "open" { // this request is handled before the next line is read, because it creates the client that other requests use
 			o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
 			answer(reply(r.ID, Reply{}, o.open(line)))
 			first, clients[r.ID] = cmp.Or(first, o), o

@@ -21,7 +21,8 @@ type Peer struct {
 	// Heartbeats means that the library renews locks in the background if
 	// Settings.Heartbeat is set.
 	Heartbeats bool
-	// ManualHeartbeat means that the library renews a lock on the request heartbeat.
+	// ManualHeartbeat means that the library can renew a lock when the driver receives the
+	// request "heartbeat".
 	ManualHeartbeat bool
 
 	// command returns the command that runs the peer's driver. It installs the peer first
@@ -38,9 +39,9 @@ func (p Peer) Install(ctx context.Context) error {
 	return err
 }
 
-// driver writes the sources of a driver into a folder, and calls build there. It returns
-// the folder. The folder's name contains a checksum of the sources, so changed sources get
-// a new folder.
+// driver writes the sources of a driver into a folder, calls the function build to build the
+// driver there, and returns the folder. The folder's name contains a checksum of the sources,
+// so changed sources get a new folder.
 func driver(ctx context.Context, name string, sources fs.FS, build func(ctx context.Context, dir string) error) (string, error) {
 	files := map[string][]byte{}
 	sum := sha256.New()

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runs calls fn once for every peer (another lock library), and once for leasehold. Each of
-// them has its own table.
+// runs calls fn once for every peer (another lock library), and once for leasehold. Each
+// library has its own table.
 func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	server := engines.Run(t, engines.Dynoxide)
 	for i, p := range append(All(), Ours("native")) {

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// CreateTable creates the table in s, with the key schema that the peer needs.
+// CreateTable creates the table whose name is in the settings s, with the key schema that the
+// peer needs.
 func (p Peer) CreateTable(ctx context.Context, server *engines.Server, s Settings) error {
 	l, err := s.layout(p.Layout)
 	if err != nil {

@@ -162,15 +162,15 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 	}
 }
 
-// stop ends the server and its connections, and removes the server's folder.
+// stop closes the connections, shuts the server down, and removes the server's folder.
 func (s *server) stop() error {
 	if s.pool != nil {
 		s.pool.Close()
 	}
 	var err error
 	if s.process != nil {
-		// SIGQUIT makes PostgreSQL shut down at once: the main process ends all server
-		// processes and then itself.
+		// SIGQUIT makes PostgreSQL shut down immediately: the main process stops all server
+		// processes and then exits.
 		err = s.process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.process.Ended():

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package process starts programs that the kernel ends when this program ends.
+// Package process starts programs that the kernel kills when this program ends.
 package process
 
 import (
@@ -21,9 +21,9 @@ type Process struct {
 	err   error // result of exec.Cmd.Wait; valid once the channel ended is closed
 }
 
-// Start starts cmd. The process ends when this process ends, even if this process is
-// killed. The output of cmd must go to files or writers. A pipe from StdoutPipe or
-// StderrPipe would lose output, because exec.Cmd.Wait closes it.
+// Start starts cmd. The kernel kills the started process when this process ends, even if this
+// process is killed. The output of cmd must go to files or writers. A pipe from StdoutPipe or
+// StderrPipe would lose output, because exec.Cmd.Wait closes the pipe.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Tail is a writer that keeps only the last few kilobytes written to it. Error messages
-// quote them when a program has failed. It is safe for concurrent use.
+// Tail is a writer that keeps only the last few kilobytes of a program's output. If the program
+// fails, the error message quotes this text. A Tail is safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
 	last []byte

@@ -61,7 +61,8 @@ func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 				same(t, &list.Records[i], held.Record, acquire)
 			}
 			writer.Release(t, held.ID)
-			// A record may remain after the release. The reader must be able to read it too.
+			// A record may remain after the release. The reader must also be able to read a record
+			// without a holder.
 			if _, err := reader.Ask(t, peers.Request{Do: "get", Key: key}); err != nil {
 				t.Errorf("get after the release: %v", err)
 			}
@@ -105,9 +106,9 @@ type contest struct {
 }
 
 // run runs the contest until the numbers of grants have reached their minimums. The clients
-// check exclusion with one file for each slot. A client that is granted a slot creates its
-// file. If the file already exists, the test fails. The client removes the file before it
-// releases the slot.
+// check exclusion with one file for each slot. A client that is granted a slot creates the
+// slot's file. If the file already exists, the test fails. The client removes the file before
+// it releases the slot.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver
@@ -139,7 +140,7 @@ func (c contest) run(t *testing.T, m match) {
 				if counts[i]++; counts[i] == c.turns {
 					hadTheirTurns.Add(1)
 				}
-				<-time.After(10 * time.Millisecond) // time in which another client enters if exclusion is broken
+				<-time.After(10 * time.Millisecond) // leave time for a second client: it would be granted the slot now if the lock were broken
 				inside.Add(-1)
 				lab.OK(t, f.Close())
 				lab.OK(t, os.Remove(file))
@@ -167,7 +168,7 @@ func (c contest) slotOf(held peers.Reply) string {
 	return fmt.Sprint(held.Record.Slot)
 }
 
-func TestLockLibrariesNeverHoldSameLockAtOnce(t *testing.T) {
+func TestLockLibrariesNeverHoldSameLockConcurrently(t *testing.T) {
 	matches(t, 2*time.Minute, contest{each: 4, turns: 1, total: 200}.run)
 }
 

@@ -33,8 +33,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 
 // dyndb-mutex reports a lock as acquired after every error except a failed condition. Its
 // caller may then work at the same time as the real holder. The record still names the real
-// holder. If that is a leasehold client, its commits are still applied.
-func TestDyndbMutexReportsLockDespiteDeniedWrite(t *testing.T) {
+// holder. If the real holder is a leasehold client, the commits of that client are still
+// applied.
+func TestDyndbMutexClaimsLockDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -166,7 +167,7 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 
 // If the Java client acquires a key with an update, leasehold's attributes remain in the
 // record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
-// token must be higher than all earlier ones.
+// token must be higher than all earlier tokens.
 func TestGetIgnoresOldTokenInRecordOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests mostly wait for leases to expire. So four of them run at once, twice as many
-	// as go test would run on two cores.
+	// These tests mostly wait for leases to expire. So four of them run at the same time, twice
+	// as many as go test would run on two cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

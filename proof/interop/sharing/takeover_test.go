@@ -58,7 +58,7 @@ func expiry(t *testing.T, m match, key string) time.Time {
 	return time.Time{}
 }
 
-func TestLibrariesTakeOverOnlyAfterLeaseExpires(t *testing.T) {
+func TestLibrariesTakeOverLockOnlyAfterLeaseExpires(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder, waiter := m.run(t, first), m.run(t, second)
@@ -124,7 +124,7 @@ func TestWaiterAcquiresOnFirstPollAfterRelease(t *testing.T) {
 	})
 }
 
-func TestOtherLibraryDoesNotTakeOverRenewedLock(t *testing.T) {
+func TestWaitingLibraryDoesNotTakeOverRenewedLock(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {
@@ -160,8 +160,8 @@ func TestPausedHolderCannotChangeNextGrant(t *testing.T) {
 		if m.peer.Heartbeats {
 			tick(t, "the peer reports the loss", func() bool { return !peer.Held(t, late) })
 		}
-		// The peer lost its lock while its process was paused. Depending on the library, its
-		// release reports the loss (ErrLost) or succeeds.
+		// The peer lost its lock while its process was paused. Depending on the library, the
+		// release now reports the loss (ErrLost) or succeeds.
 		_, err := peer.Ask(t, peers.Request{Do: "release", Lock: late})
 		if err != nil && !errors.Is(err, peers.ErrLost) {
 			t.Errorf("the late release failed: %v", err)

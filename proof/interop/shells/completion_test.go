@@ -168,9 +168,8 @@ func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// filesAreCompletedAndNotRun checks the completion of file names, which the shell itself
-// does. After the completion, neither another TAB nor Enter may make the shell evaluate the
-// file name.
+// filesAreCompletedAndNotRun checks how the shell itself completes file names. After the
+// completion, neither another TAB nor Enter may make the shell evaluate the file name.
 func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i, name := range hostile {

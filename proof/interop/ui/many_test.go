@@ -74,7 +74,7 @@ func (s *scene) many(n int) {
 // end.
 type scrolling struct {
 	Median, Worst float64 // median and longest time between two frames, in milliseconds
-	Rows          int     // largest number of rows that the page contained at once
+	Rows          int     // largest number of rows that the page contained at the same time
 	Blank         int     // number of frames that showed nothing in the middle of the screen
 }
 

@@ -209,9 +209,9 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short contains the flags for a lease of two seconds, and long those for five seconds. Some
-// states are visible only if the page polls several times during a lease. Tests of such
-// states use long, because polls are slow on a busy machine.
+// short contains the flags for a lease of two seconds, and long contains the flags for a lease
+// of five seconds. Some states are visible only if the page polls several times during a lease.
+// Tests of such states use long, because polls are slow on a busy machine.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}
@@ -264,8 +264,8 @@ func rowOf(key string) string {
 	return `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === ` + js(key) + `)`
 }
 
-// says returns a JavaScript expression. It is true if the table row of the key shows all
-// the words.
+// says returns a JavaScript expression that is true if the table row of the key shows all the
+// words.
 func says(key string, words ...string) string {
 	return js(words) + `.every((w) => ` + rowOf(key) + `.innerText.includes(w))`
 }

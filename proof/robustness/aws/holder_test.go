@@ -12,8 +12,9 @@ import (
 )
 
 // eachHolder runs a test for each way to renew a lock and for each simulated failure, such as
-// an error of AWS. The failure begins one and a half renewal periods after the grant, and
-// before the test. The function seek acquires the same key with another client.
+// an error of AWS. The failure begins one and a half renewal periods after the grant. Then
+// eachHolder calls the function test. Its argument seek is a function that acquires the same
+// key with another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
@@ -38,7 +39,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 	}
 }
 
-func TestHolderKeepsLockDuringFaultUntilTrustEnds(t *testing.T) {
+func TestLockIsLostOnlyAtTrustedUntilDuringFault(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		until := lock.TrustedUntil()
 		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {
@@ -67,7 +68,7 @@ func TestHolderKeepsLockDuringFaultUntilTrustEnds(t *testing.T) {
 	})
 }
 
-func TestKeyIsNotGrantedWhileHolderTrustsLock(t *testing.T) {
+func TestNextGrantComesOnlyAfterHolderReportsLoss(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		granted := make(chan error, 1)
 		go func() {
@@ -105,7 +106,7 @@ func TestHolderRenewsAgainAfterFaultEnds(t *testing.T) {
 	})
 }
 
-func TestWaitContinuesOnlyIfFaultMayBeTemporary(t *testing.T) {
+func TestAcquireStopsWaitingOnlyOnPermanentFault(t *testing.T) {
 	for kind, config := range configs {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {

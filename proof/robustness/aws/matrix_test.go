@@ -131,7 +131,7 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 }
 
 // recover ends the simulated failure and repeats the operation. It fails the test if the
-// operation still fails, or if a held lock is lost a lease later.
+// operation still fails, or if a held lock is lost within the length of a lease after that.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()
@@ -150,7 +150,7 @@ func (s *scene) recover(t *testing.T, op operation) {
 	}
 }
 
-func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
+func TestCallRetriesUntilTemporaryFaultIsOver(t *testing.T) {
 	const lasts = 2 * time.Second
 	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
 		if !x.passes || !op.meets(x) {

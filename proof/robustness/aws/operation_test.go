@@ -44,7 +44,7 @@ type scene struct {
 	lock   *leasehold.Lock  // lock of c on the key "job"
 	group  *leasehold.Group // locks of c on the keys "left" and "right"
 	other  *leasehold.Client
-	theirs *leasehold.Lock // lock of other on the key "theirs"
+	theirs *leasehold.Lock // lock of the client other on the key "theirs"
 	grant  leasehold.Grant // detached grant of the key "passed", which c can resume
 }
 

@@ -22,7 +22,7 @@ const pagePath = "../../../docs/internals/aws-errors.md"
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/internals/aws-errors.md anew, to be read as a diff")
 
-// column is a column of the page's second table. Each column stands for one kind of
+// column is a column of the second table in aws-errors.md. Each column stands for one kind of
 // simulated failure.
 type column string
 
@@ -77,14 +77,14 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // a call that does not wait for answers may also return the two errors in the next line, and check accepts them
+	if op.hasty && x.column() == answered { // a call that does not wait for answers may also return the two errors in the next line; the method check accepts both
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)
 	r.by[op.name][x.column()] = slices.Compact(cell)
 }
 
-// tables returns the two tables of the page as Markdown.
+// tables returns the two tables of aws-errors.md as Markdown.
 func (r *results) tables() string {
 	var b strings.Builder
 	b.WriteString("| what is wrong | what comes | requests are | the error says |\n|---|---|---|---|\n")
@@ -109,7 +109,7 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes returns the text for the page's column "what comes": the answer that a client
+// comes returns the text for the column "what comes" of aws-errors.md: the answer that a client
 // receives to a write during the simulated failure x.
 func (x trouble) comes() string {
 	if x.vault != nil {
@@ -138,8 +138,8 @@ func (x trouble) comes() string {
 	return fmt.Sprintf("%d `%s`", res.StatusCode, code)
 }
 
-// compare fails the test if the tables differ from those on the page. With the flag
-// -rewrite, it writes the tables to the page instead.
+// compare fails the test if the tables differ from the tables in aws-errors.md. With the flag
+// -rewrite, it writes the tables to aws-errors.md instead.
 func (r *results) compare(t *testing.T) {
 	const begin, end = "<!-- written by proof/robustness/aws: begin -->\n", "<!-- end -->\n"
 	b := lab.Must(os.ReadFile(pagePath))(t)

@@ -33,7 +33,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 
 // The test deletes the lock table and creates it again, as an operator could do with a
 // tool.
-func TestLockOfDeletedTableIsHeldUntilTrustEnds(t *testing.T) {
+func TestLockOfDeletedTableIsLostOnlyAtTrustedUntil(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)
@@ -55,8 +55,8 @@ func TestLockOfDeletedTableIsHeldUntilTrustEnds(t *testing.T) {
 	})
 }
 
-// If an operator deletes the table, all its locks are broken: the new, empty table contains
-// no holder.
+// The test deletes the lock table and creates it again before the next renewal. The new, empty
+// table contains no holder, so all locks of the old table count as broken.
 func TestHolderDetectsReplacedTableAtNextRenewal(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(time.Second)

@@ -92,12 +92,13 @@ func onWrites(fault lab.Fault) lab.Fault {
 	}
 }
 
-// broken returns a fault: the connection fails with err.
+// broken returns a fault that makes the connection fail with err.
 func broken(err error) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) { return nil, err }
 }
 
-// page returns a fault: an HTTP proxy answers with its own page instead of DynamoDB's answer.
+// page returns a fault in which an HTTP proxy answers every request itself, with the given
+// body, instead of passing the request to DynamoDB.
 func page(kind, body string) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) {
 		res := lab.Refusal(http.StatusForbidden, "")

@@ -1,5 +1,5 @@
-// Command fuzz runs every fuzz target of the library, several at a time, and prints the
-// number of executions of each. If a target fails, it prints the path of the failing input,
+// Command fuzz runs every fuzz target of the library, several at a time, and prints the number
+// of executions of each target. If a target fails, fuzz prints the path of the failing input,
 // and a command that runs the target with this input.
 //
 //	go run ./fuzz -time 1m          # in proof/robustness: each target for a minute
@@ -153,11 +153,11 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target for the given time or, if executions is above 0, that many times.
-// The fuzzing engine of package testing uses one worker process for it.
+// fuzz runs the target for the given time or, if executions is above 0, that many times. The
+// target runs in a single worker process.
 //
-// When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not
-// use a duration in -test.fuzztime, because that sometimes fails with "context deadline
+// When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not use a
+// duration in -test.fuzztime, because such a run sometimes fails with "context deadline
 // exceeded" although nothing was found (https://go.dev/issue/75804).
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// at returns an operation that begins at from and ends at to. If the outcome of the
-// operation is unknown, the operation has no end.
+// at returns an operation with the start time from and the end time to. If the outcome of the
+// operation is unknown, at ignores to: the operation never ends.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64
@@ -114,10 +114,10 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	}
 }
 
-// The test breaks the lock on purpose in several ways. For each way, it runs random
-// histories until the checker rejects one. Some faults are visible only in the records,
-// such as a guard that checks the owner alone. The checker cannot find these faults, but
-// the simulation can.
+// The test breaks the lock on purpose in several ways. For each way, the test runs random
+// histories until the checker rejects a history. Some faults are visible only in the records,
+// such as a guard that checks the owner alone. The checker cannot find these faults, but the
+// simulation can.
 func TestCheckerRejectsHistoriesOfBrokenLock(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector makes this test five times as slow; make check runs it without the race detector")

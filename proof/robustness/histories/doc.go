@@ -43,12 +43,12 @@
 //	          a higher token
 //	look      the result is the counter
 //
-// A semaphore is a set of such keys, one for each permit. acquire acquires one of them.
+// A semaphore is a set of such keys, one for each permit. acquire acquires one of these keys.
 //
 // # Faults
 //
-// Requests and replies are lost, delayed by up to one and a half leases, repeated,
-// throttled, in conflict, or refused because of the credentials. Some get a server error,
-// before or after they are applied. Processes die, and are paused for up to two leases.
-// Clocks run at different rates. All faults depend only on the seed (network, process).
+// Requests and replies are lost, delayed by up to one and a half leases, repeated, throttled,
+// in conflict, or refused because of the credentials. Some requests get a server error, before
+// or after they are applied. Processes die, and are paused for up to two leases. Clocks run at
+// different rates. All faults depend only on the seed (network, process).
 package histories

@@ -19,7 +19,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // usually returns the default number of histories, summed over all kinds of locks. The race
-// detector makes a history five times as slow, so the number is smaller with it.
+// detector makes a history five times as slow, so the number is smaller under the race
+// detector.
 func usually() uint64 {
 	if lab.Race {
 		return 500
@@ -68,9 +69,9 @@ func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds runs random histories and checks them against the model. Their number is the
-// configured number divided by oneOf, because several tests share it. If at least a
-// thousand histories run, each operation in wanted must occur.
+// forSeeds runs random histories and checks them against the model. The number of histories is
+// the configured number divided by oneOf, because several tests share the configured number. If
+// at least a thousand histories run, each operation in wanted must occur.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// drawn returns a random source for one random decision. The arguments what identify the
-// decision. The source depends only on seed and what, not on the order of goroutines.
+// drawn returns a random source for one random decision. The values in the slice what identify
+// the decision. The source depends only on the seed and these values, not on the order of
+// goroutines.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
@@ -22,7 +23,7 @@ func drawn(seed uint64, what ...any) *rand.Rand {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// asks returns a text that identifies a request. It contains only parts that are not
+// asks returns a text that identifies a request. The text contains only parts that are not
 // random, such as the operation, the keys and the name of the worker.
 func asks(r *lab.Request) string {
 	who, _ := r.Context().Value(workerKey{}).(string)

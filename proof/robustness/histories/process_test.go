@@ -305,7 +305,8 @@ func (s *run) lookAtAll() {
 	}
 }
 
-// permitOf returns the index of the permit. The index is part of the lock's key.
+// permitOf returns the index of the permit that the lock holds. The index is part of the lock's
+// key.
 func permitOf(lock *leasehold.Lock) int {
 	_, i, _ := strings.Cut(lock.Key().Partition, "/")
 	n, err := strconv.Atoi(i)

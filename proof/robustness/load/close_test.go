@@ -24,8 +24,8 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// throttles returns a fault that throttles requests. Of every oneIn requests, one succeeds. If
-// oneIn is zero, the fault throttles all requests.
+// throttles returns a fault that throttles requests. If oneIn is zero, the fault throttles all
+// requests. Otherwise one request in oneIn succeeds.
 func throttles(oneIn int64) lab.Fault {
 	var n atomic.Int64
 	return func(r *lab.Request) (*http.Response, error) {
@@ -37,7 +37,7 @@ func throttles(oneIn int64) lab.Fault {
 	}
 }
 
-func TestCloseOnThrottledTableEndsWithItsContext(t *testing.T) {
+func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	const within = 5 * time.Second
 	for kind, config := range configs {
@@ -77,7 +77,7 @@ func TestCloseOnThrottledTableEndsWithItsContext(t *testing.T) {
 }
 
 // count returns the number in the given environment variable. If the variable is unset, it
-// returns usual, or usual divided by part under the race detector.
+// returns the default usual. Under the race detector, the default is usual divided by part.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

@@ -18,8 +18,8 @@ import (
 )
 
 // The acquire-release cycles run in blocks, and the test compares the resource usage of the
-// blocks. It ignores the first blocks (warming): the client's memory still grows in them,
-// because the client remembers attempts without an answer for 15 minutes.
+// blocks. It ignores the first blocks (warming): the client's memory still grows during the
+// first blocks, because the client remembers attempts without an answer for 15 minutes.
 const (
 	blocks  = 20
 	warming = 5
@@ -43,8 +43,9 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that waits for a key, for the time limit within. The wait must
-// fail with an error that matches because.
+// inVain returns a function that tries to acquire a key, with a time limit of the duration
+// within. This function returns an error unless the acquire reaches the time limit and fails
+// with an error that matches because.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -142,8 +143,8 @@ func settled(wire *lab.Wire) footprint {
 	return footprint{runtime.NumGoroutine(), inUse()}
 }
 
-// spent returns the processor time that this process has used. Virtual time in the bubble
-// and other processes do not affect it.
+// spent returns the processor time that this process has used. Neither virtual time in the
+// bubble nor other processes affect this time.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

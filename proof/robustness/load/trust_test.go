@@ -19,7 +19,7 @@ var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a 
 type held struct {
 	mu    sync.Mutex
 	locks map[string]*leasehold.Lock
-	least time.Duration // shortest remaining trust of a lock when the answer to its renewal arrived
+	least time.Duration // shortest time for which a lock was still trusted when the answer to its renewal arrived
 	seen  int           // number of renewals that were answered
 }
 
@@ -30,7 +30,7 @@ func (h *held) add(lock *leasehold.Lock) {
 }
 
 // look records how much longer the locks are trusted, just before the client processes the
-// answer to their renewal. The remaining trust is shortest at this moment, because only the
+// answer to their renewal. The remaining time is shortest at this moment, because only the
 // answer extends it.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
@@ -38,7 +38,7 @@ func (h *held) look(keys []string) {
 	h.seen++
 	for _, key := range keys {
 		lock := h.locks[key]
-		if lock == nil { // key is the row of a shared lease, so any lock of the client shows the remaining trust
+		if lock == nil { // key is the row of a shared lease, so any lock of the client shows the remaining time
 			for _, any := range h.locks {
 				lock = any
 				break

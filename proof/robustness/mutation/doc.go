@@ -1,8 +1,8 @@
-// Mutation measures how well the tests check the code of the lock (mutation testing). It
-// changes the code in one place at a time, and checks that a test then fails.
+// Command mutation measures how well the tests check the code of the lock (mutation testing).
+// It changes the code in one place at a time, and checks that a test then fails.
 //
 //	go run ./mutation                          every mutant: hours
-//	go run ./mutation -sample 300 -seed 7      300 mutants; the same seed selects the same ones
+//	go run ./mutation -sample 300 -seed 7      300 mutants; the same seed selects the same mutants
 //	go run ./mutation -only 'freeing\.go'     the mutants of one file
 //	go run ./mutation -list                    list the mutants
 //
@@ -15,11 +15,11 @@
 //
 // # Which tests run
 //
-// A mutant is tested only by the tests that execute the changed code. A first run measures the
-// coverage of each test to find them. The tests of the mutant's own package run first, then
-// the tests of other packages: of the lock, the recipes and the simulation. Within a package,
-// quick tests run first. A test that fails or does not end detects (kills) the mutant, and no
-// further tests run for it.
+// A mutant is tested only by the tests that execute the changed code. To find these tests, a
+// first run measures the coverage of each test. The tests of the mutant's own package run
+// first, then the tests of other packages: of the lock, the recipes and the simulation. Within
+// a package, quick tests run first. A test that fails or does not end detects (kills) the
+// mutant, and no further tests run for it.
 //
 // # What survives
 //

@@ -158,8 +158,8 @@ func (f *finder) negate(stack []ast.Node, n ast.Node, cond ast.Expr) {
 	}
 }
 
-// isLogging reports whether an expression is a call that only writes to the log. Its
-// removal would change no behaviour.
+// isLogging reports whether an expression is a call that only writes to the log. A mutant
+// without such a call would behave like the original.
 func isLogging(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -210,8 +210,8 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns a position whose coverage shows whether a test runs n. This is n's own
-// position, except for an expression in a case of a switch. There it is the start of the
+// runsBefore returns a position whose coverage shows whether a test runs n. For most nodes,
+// this is the position of n. For an expression in a case of a switch, it is the start of the
 // switch, because coverage has no block for the expressions of a case.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)

@@ -70,7 +70,7 @@ func TestEveryMutationRuleGeneratesExpectedMutants(t *testing.T) {
 	}
 }
 
-func TestCaseExpressionIsCoveredWithItsSwitch(t *testing.T) {
+func TestCaseExpressionCountsAsCoveredWithSwitch(t *testing.T) {
 	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	i := slices.IndexFunc(found, func(m Mutant) bool { return strings.HasPrefix(m.Name, "p.go f: case a == b") })
 	if i < 0 || found[i].Line != 14 || found[i].At != 13 {
@@ -107,7 +107,7 @@ func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 	lab.Must(readHarmless(harmlessList, real))(t)
 }
 
-func TestMutationScoreIncludesUntestedMutants(t *testing.T) {
+func TestMutationScoreCountsUnreachedMutantsAsNotKilled(t *testing.T) {
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}), 80)
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 3, known: 1}), 75)
 }

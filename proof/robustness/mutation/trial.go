@@ -39,14 +39,15 @@ type result struct {
 	Package string  `json:"package"`
 }
 
-// trial tries mutants: for each it builds tests with the changed code and runs them.
+// trial tries mutants: for each mutant, it builds the tests with the changed code and runs
+// these tests.
 type trial struct {
 	root, tmp string
 	seen      witnesses
 }
 
 // batch is the number of tests in the first run for a package. These are the quickest tests
-// that reach the mutant, and one of them kills most mutants.
+// that reach the mutant. Most mutants are killed by one of these tests.
 const batch = 25
 
 // try runs the tests that reach the mutant, built with the mutated file instead of the
@@ -143,7 +144,8 @@ func (t *trial) run(ctx context.Context, bin, dir string, tests []witness) (outc
 	return killed, "a panic in " + dir, nil
 }
 
-// parallel calls do for each element of all, on as many goroutines as there are processors.
+// parallel calls the function do for each element of the slice all, on as many goroutines as
+// there are processors.
 func parallel[T any](all []T, do func(i int, one T)) {
 	next := make(chan int)
 	var wg sync.WaitGroup

@@ -30,9 +30,9 @@ func (g *grant) String() string {
 	return fmt.Sprintf("%s, token %d, from %v to %v", g.who, g.token, g.from, g.end())
 }
 
-// end returns the last instant at which the worker believed, or could have believed, that
-// it held the key. A killed worker could have believed it until its trust ended. A grant to
-// another client before that instant is a violation.
+// end returns the last instant at which the worker believed, or could have believed, that it
+// held the key. A killed worker could have believed this until the recorded end of its trust. A
+// grant to another client before that instant is a violation.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -49,8 +49,8 @@ type grantID struct {
 	number int
 }
 
-// grantsOf returns the grants in events, in the order in which the beliefs began. events
-// must be in chronological order.
+// grantsOf returns the grants in events, in the order in which the beliefs began. The argument
+// events must be in chronological order.
 func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	byID := map[grantID]*grant{}
 	bad := func(e Event, why string) {

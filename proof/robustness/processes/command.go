@@ -49,7 +49,7 @@ func BeCommand() {
 }
 
 // run does the work of CMD. A CMD cannot check the lock. So run only records, for some time,
-// that it believes that it holds the lock. A signal ends CMD at once.
+// that it believes that it holds the lock. A signal ends CMD immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)
@@ -123,7 +123,7 @@ type commandRun struct {
 const aChild = `"$0" & wait`
 
 // command adds a slot for leasehold run to the crew. Each time the process in the slot has
-// ended, the crew starts a new one.
+// ended, the crew starts a new process.
 func (c *crew) command(r commandRun) {
 	home := c.t.TempDir()
 	c.add(true, func(who string) *exec.Cmd {

@@ -36,15 +36,15 @@ type crew struct {
 	contended []string // keys with wait queues; the test also kills and suspends the heads of these queues
 
 	mu    sync.Mutex
-	turns int // number of calls of victim
+	turns int // number of calls of the method victim
 	rand  *rand.Rand
 	slots []*slot
 	over  bool
 	ended sync.WaitGroup
 }
 
-// slot is a place for one process in a crew. When its process has ended, a new process runs
-// in it.
+// slot is a place for one process in a crew. When the process in a slot has ended, a new
+// process starts in the slot.
 type slot struct {
 	crew  *crew
 	name  string
@@ -111,8 +111,8 @@ func again(variable string, task any) *exec.Cmd {
 	return cmd
 }
 
-// add adds a slot to the crew. It starts a process there, and a new one each time the
-// process has ended.
+// add adds a slot to the crew. It starts a process in the slot, and another process each time
+// the process in the slot has ended.
 func (c *crew) add(ends bool, start func(who string) *exec.Cmd) {
 	s := &slot{crew: c, name: fmt.Sprintf("%s-%d", c.name, len(c.slots)), start: start, ends: ends}
 	c.mu.Lock()
@@ -231,9 +231,9 @@ func (c *crew) spare(s *slot) {
 	c.mu.Unlock()
 }
 
-// torment kills random workers and suspends random workers (SIGSTOP): kills and pauses are
-// the numbers of these faults, and up to atATime of them happen at once. Each suspension is
-// longer than the lease.
+// torment kills random workers, and suspends random workers with SIGSTOP. The arguments kills
+// and pauses are the numbers of kills and suspensions. Up to atATime of these faults happen at
+// the same time. Each suspension is longer than the lease.
 func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	faults := append(slices.Repeat([]bool{true}, kills), make([]bool, pauses)...)
 	c.chance().Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -317,9 +317,9 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 // wait sleeps for d, the duration of a fault or of a delay.
 func wait(d time.Duration) { <-time.After(d) }
 
-// finish calls heal, which waits until every key has been granted after the last fault.
-// Then it ends the crew. It returns the events in the journal, and events that describe the
-// contents of the tables.
+// finish calls heal, which waits until every key has been granted after the last fault. Then
+// finish ends the processes of the crew. It returns the events in the journal, and events that
+// describe the contents of the tables.
 func (c *crew) finish() []Event {
 	c.t.Helper()
 	c.heal()
@@ -341,8 +341,8 @@ func (c *crew) end() []Event {
 	return c.events()
 }
 
-// heal records that all faults have ended. It waits until every key has been granted again,
-// but not longer than the longest lease plus bound.
+// heal records that all faults have ended. It waits until every key has been granted again, but
+// not longer than the longest lease plus the constant bound.
 func (c *crew) heal() {
 	healed := now()
 	c.journal.write(Event{Kind: Healed, At: healed})
@@ -360,7 +360,7 @@ func (c *crew) heal() {
 	})
 }
 
-// stop sends every process SIGTERM, and waits until all have ended.
+// stop sends SIGTERM to every process, and waits until all processes have ended.
 func (c *crew) stop() {
 	c.mu.Lock()
 	c.over = true

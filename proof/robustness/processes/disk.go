@@ -78,7 +78,7 @@ func BeDisk() {
 	err := json.Unmarshal([]byte(text), &at)
 	if err == nil {
 		err = errors.Join(
-			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // otherwise the disk would also be visible in other mount namespaces
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // keeps the disk out of all other mount namespaces
 			unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d,mode=0700", diskSize)),
 		)
 	}

@@ -29,7 +29,8 @@ const (
 	Unknown  Kind = "unknown"  // the worker does not know whether the write was applied
 )
 
-// Events that the test process records. It causes the faults.
+// Events that the test process records about the faults that it causes, and about the ends of
+// workers.
 const (
 	Stopped   Kind = "stopped"   // all threads of a worker are suspended from now on
 	Continued Kind = "continued" // the threads of the worker may run again from now on
@@ -43,8 +44,8 @@ const (
 const (
 	Receipt Kind = "receipt" // an item that one commit has written; N is the count after the commit
 	Count   Kind = "count"   // the counter that commits increment
-	Share   Kind = "share"   // number of one worker's writes that the counter with token comparison has counted
-	Sum     Kind = "sum"     // number of all writes that the counter with token comparison has counted
+	Share   Kind = "share"   // how many writes of one worker the counter with token comparison has counted
+	Sum     Kind = "sum"     // how many writes of all workers the counter with token comparison has counted
 )
 
 // Event is one line of the journal.
@@ -64,8 +65,8 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead returns the text of an event about a worker that was killed or suspended. The
-// text says that the worker was the head of a queue, or is "" if it was not.
+// asHead returns the text of an event about a worker that was killed or suspended. The text
+// says that the worker was the head of a queue. The text is "" if the worker was not the head.
 func asHead(is bool) string {
 	if is {
 		return "the head of a queue"

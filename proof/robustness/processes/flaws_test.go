@@ -24,8 +24,8 @@ func broken(events []Event) []Rule {
 	return slices.Compact(rules)
 }
 
-// must waits for an event of the worker who that satisfies match. It fails the test if no such
-// event comes.
+// must waits for an event of the named worker for which match returns true, and returns the
+// event. It fails the test if no such event comes.
 func (c *crew) must(who string, match func(Event) bool, what string) Event {
 	c.t.Helper()
 	e, ok := c.watcher.await(2*bound, func(e Event) bool { return e.Who == who && match(e) })
@@ -57,8 +57,8 @@ func (c *crew) pause(i int) (goOn func()) {
 	}
 }
 
-// wantBroken calls scene once for each deliberate flaw of a worker. It compares the rules
-// that the resulting journal violates with the expected rules.
+// wantBroken calls the function scene once for each deliberate flaw of a worker. It compares
+// the rules that the resulting journal violates with the expected rules.
 func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, flaw Flaw) *crew) {
 	t.Parallel()
 	for flaw, want := range breaks {
@@ -101,7 +101,7 @@ func TestVerifyDetectsWritesAfterLostLock(t *testing.T) {
 	})
 }
 
-func TestVerifyDetectsTrustInLostLockAfterPause(t *testing.T) {
+func TestVerifyDetectsBeliefInLockLostDuringPause(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, DeafToLoss: {Outlived}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease = time.Second
 		at := place{File: t.TempDir() + "/locks.db"}

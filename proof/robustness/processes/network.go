@@ -21,12 +21,13 @@ type network struct {
 	proxy *toxiproxy.Proxy
 }
 
-// connect returns a network to the server at endpoint. The network ends when the test ends.
+// connect returns a network to the server at endpoint. The network is closed when the test
+// ends.
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// The proxy does not listen on 127.0.0.1. While it is down, an outgoing connection from
-	// 127.0.0.1 could otherwise be assigned its port.
+	// The proxy listens on an address other than 127.0.0.1. On 127.0.0.1, an outgoing connection
+	// could be assigned the proxy's port while the proxy is down.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {
@@ -61,7 +62,7 @@ func (n *network) add(x toxic) {
 // clear ends all faults that add has begun.
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// down closes all connections and refuses new ones, until up is called.
+// down closes all connections and refuses new connections, until up is called.
 func (n *network) down() { n.proxy.Stop() }
 
 func (n *network) up() {

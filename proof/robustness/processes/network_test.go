@@ -41,7 +41,8 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 			}
 			chance := c.chance()
 			// Half of the workers use the first network, and half the second. A fault affects one
-			// network or both. If it affects one, workers on the other network may take over the keys.
+			// network or both. If a fault affects one network, workers on the other network may
+			// take over the keys.
 			meets := func(what string, hit []*network, fault, mend func(*network)) {
 				c.journal.write(Event{Kind: Broke, Text: fmt.Sprintf("%s, %d networks", what, len(hit))})
 				for _, n := range hit {
@@ -108,7 +109,7 @@ func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 	}
 }
 
-func TestNothingIsGrantedAfterServerLosesTables(t *testing.T) {
+func TestNoKeyIsGrantedWithoutLockTable(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 4
 	server := engines.Run(t, engines.Dynoxide)
@@ -136,7 +137,7 @@ func TestNothingIsGrantedAfterServerLosesTables(t *testing.T) {
 	}); !ok {
 		t.Errorf("%d of %d workers reported a missing table", len(said), workers)
 	}
-	wait(lease) // wait until no holder trusts its lock
+	wait(lease) // wait until no holder trusts its lock any longer
 	asked := map[string]time.Duration{}
 	for _, e := range c.events() {
 		switch {

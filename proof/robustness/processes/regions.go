@@ -29,8 +29,8 @@ const agreement = 15 * time.Millisecond
 // way is a way in which a Region fails. A Region that fails is called dark.
 type way string
 
-// Ways in which a Region fails. In some, the Region drops requests and never applies them.
-// In others, it delays requests and applies them later.
+// Ways in which a Region fails. In some ways, the Region drops requests and never applies them.
+// In other ways, it delays requests and applies them later.
 const (
 	serves      way = ""
 	refused     way = "connections refused"
@@ -80,7 +80,7 @@ type region struct {
 	over chan struct{} // closed when the Region stops failing in the current way
 }
 
-// newGlobalTable starts the simulated Regions of a global table. They end when the test
+// newGlobalTable starts the simulated Regions of a global table. The Regions end when the test
 // ends.
 func newGlobalTable(t testing.TB) *globalTable {
 	t.Helper()
@@ -103,8 +103,8 @@ func newGlobalTable(t testing.TB) *globalTable {
 // host returns the DNS name of the Region's endpoint.
 func (r *region) host() string { return "dynamodb." + r.name + ".test" }
 
-// from returns the location of the tables for a process. Its home Region has the index
-// home, and it can fail over to the given number of other Regions.
+// from returns the location of the tables for a process. The process's home Region has the
+// index home. The process can fail over to the given number of other Regions.
 func (g *globalTable) from(home, others int) place {
 	p := place{Names: g.names.address}
 	for i := range 1 + others {

@@ -63,9 +63,9 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestLocksInSeveralRegionsSurviveHomeOutage does not run in parallel with other tests. It
+// TestMultiRegionLocksSurviveOutageOfHomeRegion does not run in parallel with other tests. It
 // counts how often processes leave a Region, and on a busy machine they leave more often.
-func TestLocksInSeveralRegionsSurviveHomeOutage(t *testing.T) {
+func TestMultiRegionLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in outage", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home fails repeatedly", regionThatFlapsIsLeftOnce)
@@ -74,7 +74,7 @@ func TestLocksInSeveralRegionsSurviveHomeOutage(t *testing.T) {
 
 // The host name of the home Region does not resolve for longer than a lease. Processes that
 // know another Region must keep their locks. Processes that know only the home Region lose
-// theirs.
+// their locks.
 func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
 	t.Parallel()
@@ -133,8 +133,8 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 	}
 }
 
-// The home Region fails and recovers several times. Each process must move away from it
-// only once: requests return to the home Region only after it has served for thirty
+// The home Region fails and recovers several times. Each process must move away from the home
+// Region only once: requests return to the home Region only after it has served for thirty
 // seconds.
 func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
@@ -166,9 +166,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// All Regions become slow. A client moves to another Region if an answer takes longer than
-// one second, and here each answer does. But each takes less than 1.5 seconds, the limit
-// for a first renewal after a hand-over.
+// All Regions become slow. A client moves to another Region if an answer takes longer than one
+// second, and here every answer takes longer. But every answer takes less than 1.5 seconds, the
+// limit for a first renewal after a hand-over.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -218,8 +218,8 @@ type regionFigures struct {
 	lost    int           // number of lost grants
 	failed  int           // number of failed releases
 	release time.Duration // duration of the longest release
-	trust   time.Duration // shortest remaining trust of a lock after its first renewal, in a process that was not killed
-	first   time.Duration // shortest remaining trust of a lock before its first renewal; separate, because the lease of a hand-over is shorter
+	trust   time.Duration // shortest time for which a lock was still trusted after its first renewal, in a process that was not killed
+	first   time.Duration // shortest time for which a lock was still trusted before its first renewal; separate, because the lease of a hand-over is shorter
 	moves   int           // number of moves between Regions; the first event of each process does not count
 }
 

@@ -168,7 +168,7 @@ func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) e
 	return err
 }
 
-// errStale is returned if a counter has rejected a write because it has seen a greater
+// errStale is returned if a counter has rejected a write because the counter has seen a greater
 // token.
 var errStale = errors.New("a later holder has written")
 

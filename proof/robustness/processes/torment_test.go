@@ -16,8 +16,8 @@ import (
 // keysOf returns the first n of the keys that the workers of a crew use.
 func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
 
-// share divides n into parts whose number is of, and returns the size of part i.
-func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
+// share divides n into the given number of almost equal parts, and returns the size of part i.
+func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
 
 // The test kills and pauses waiters too. Some of them are at the head of a queue. So a holder
 // hands the key to a process that is paused, or that is about to die.
@@ -119,8 +119,8 @@ func TestMain(m *testing.M) {
 	BeWorker()
 	BeCommand()
 	BeDisk()
-	// These tests mostly wait for leases to expire, so more of them can run at once than the
-	// machine has cores.
+	// These tests mostly wait for leases to expire, so more of them can run at the same time
+	// than the machine has cores.
 	flag.Parse()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // silences log messages that the proxy library writes to the global logger
 	if err := flag.Set("test.parallel", "5"); err != nil {

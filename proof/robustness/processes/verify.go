@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rule is a promise of the lock. A journal can show that the lock has broken it.
+// Rule is a promise of the lock. A journal can show that the lock has broken the promise.
 type Rule string
 
 // Values of Rule.

@@ -12,8 +12,8 @@ import (
 
 const ms = time.Millisecond
 
-// good returns a journal that violates no rule. One holder is killed, a second is paused
-// past its lease, and a third ends its grant itself. Each of them has written before that.
+// good returns a journal that violates no rule. One holder is killed, a second is paused past
+// its lease, and a third ends its grant itself. Each holder has written before its grant ends.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {
@@ -56,10 +56,10 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// Worker a was handed the key with a longer lease than its own. Its first renewal sets its
-// own lease. Even if a was killed before it recorded that renewal, Verify must allow the
-// next grant once a's own lease has passed.
-func TestVerifyLimitsTrustToWorkersOwnLease(t *testing.T) {
+// Worker a was handed the key with a longer lease than the worker's own. The worker's first
+// renewal sets the worker's own lease. Even if the worker was killed before it recorded that
+// renewal, Verify must allow the next grant once the own lease has passed.
+func TestVerifyIgnoresLongerLeaseOfHandOver(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()
@@ -73,7 +73,8 @@ func TestVerifyLimitsTrustToWorkersOwnLease(t *testing.T) {
 	}
 }
 
-// spoiled is a copy of the good journal. A test changes its events to violate a rule.
+// spoiled is a copy of the good journal. A test changes the events so that the journal violates
+// a rule.
 type spoiled struct {
 	t      *testing.T
 	events []Event

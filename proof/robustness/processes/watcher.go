@@ -92,8 +92,8 @@ func (w *watcher) holders() map[string]string {
 	return all
 }
 
-// await waits until the journal contains an event for which match returns true, and returns
-// the first one. It returns false after the time limit.
+// await waits until the journal contains an event for which match returns true, and returns the
+// first such event. It returns false after the time limit.
 func (w *watcher) await(limit time.Duration, match func(Event) bool) (Event, bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

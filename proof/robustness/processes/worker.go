@@ -111,8 +111,8 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// Close gets a time limit of one lease. No lock is held now, but the table may still
-	// contain a grant whose reply was lost. It expires within that time.
+	// Close gets a time limit of one lease. No lock is held now, but the table may still contain
+	// a grant whose reply was lost. Such a grant expires within that time.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -263,8 +263,8 @@ func (h *held) letGo() {
 	h.journal.write(Event{Kind: Released, Key: h.key, Grant: h.number})
 }
 
-// send records that a write is about to be sent, calls do to send it, and records the
-// result.
+// send records that a write is about to be sent, calls the function do to send the write, and
+// records the result.
 func (h *held) send(plain bool, token int64, do func(id string) error) {
 	h.writes++
 	id := fmt.Sprintf("%s/%d", h.Who, h.writes)
@@ -284,9 +284,9 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 // read and its write.
 const hasRead = "has read, and is about to write"
 
-// answer returns the kind of event for the error of a write. promised is true for a commit:
-// any error of a commit except ErrUnknownOutcome proves that nothing was written. For another
-// write, only errStale proves it.
+// answer returns the kind of event for the error of a write. The argument promised is true for
+// a commit: any error of a commit except ErrUnknownOutcome proves that nothing was written. For
+// another write, only errStale proves that nothing was written.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:
@@ -310,8 +310,8 @@ func (h *held) count() {
 			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // the read failed, so no write was sent
 		}
 		if h.Flaw == Unfenced {
-			// The flaw Unfenced causes a violation only if the process is suspended between
-			// its read and its write. So the worker waits here, which makes that likely.
+			// The flaw Unfenced causes a violation only if the process is suspended between its
+			// read and its write. So the worker waits here, which makes such a suspension likely.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

@@ -105,8 +105,8 @@ func verifyCommits(events []Event) []Violation {
 	return found
 }
 
-// tally counts the writes of one worker to one key: acknowledged ones, and ones without a
-// reply.
+// tally counts the writes of one worker to one key: the acknowledged writes, and the writes
+// without a reply.
 type tally struct{ acknowledged, unanswered int64 }
 
 // verifyTokenWrites checks the counter that rejects a token below the greatest it has seen.

@@ -34,7 +34,7 @@ var (
 	yes       = true
 )
 
-// with returns a copy of the request r after change has changed it.
+// with returns a copy of the request r, to which it has applied the function change.
 func with(r peers.Request, change func(r *peers.Request)) peers.Request {
 	change(&r)
 	return r

@@ -92,7 +92,8 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 	return g, nil
 }
 
-// play starts a process that runs the peer, sends it the requests in steps, and kills it.
+// play starts a driver process for the peer, sends the process the requests in steps, and kills
+// the process.
 func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Settings, steps []peers.Request, heartbeat bool) (err error) {
 	if len(steps) == 0 {
 		return nil

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command sharingtable reads the output of go test -json ./sharing, and prints it as a
+// Command sharingtable reads the output of go test -json ./sharing, and prints the results as a
 // table of peers, servers and scenarios. It exits 1 if a test failed, or if no test ran.
 package main
 

@@ -82,7 +82,7 @@ func main() {
 		switch err := strict.Decode(&r); {
 		case err != nil:
 			d.answer(reply{ID: r.ID}, fmt.Errorf("%w: %w", errUnsupported, err))
-		case r.Do == "open": // handled before the next line is read: it creates the client that all other requests use
+		case r.Do == "open": // this request is handled before the next line is read, because it creates the client that other requests use
 			d.answer(reply{ID: r.ID}, d.open(r))
 		default:
 			go func() {

@@ -14,7 +14,7 @@ import java.util.concurrent.Executors;
 
 /**
  * Runs the awslabs lock client behind the line protocol of interop/README.md. Each request is
- * answered on a new thread, so that other requests are answered while one waits for a lock.
+ * answered on a new thread, so that other requests are answered while one request waits for a lock.
  */
 public final class Driver {
     private static final PrintStream ANSWERS =

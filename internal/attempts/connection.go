@@ -17,15 +17,15 @@ import (
 )
 
 // Bounded changes the options of a DynamoDB client in three ways. The client returns a
-// *ForeignError for a reply that DynamoDB cannot have sent. It does not accept compressed
-// replies, as a few compressed bytes could grow to a reply of megabytes. It reuses its
-// connections, as follows.
+// *ForeignError for a reply that DynamoDB cannot have sent. The client does not accept
+// compressed replies, as a few compressed bytes could grow to a reply of megabytes. The client
+// reuses connections, as follows.
 //
 // The SDK closes the body of a request once the reply has arrived. From then on, the body's
-// method WriteTo returns io.EOF. If net/http reaches the end of the body only after that, it
-// takes io.EOF for a failure, and closes a connection that is still usable. So Bounded gives
-// net/http another body, which the SDK cannot close: an io.NopCloser around a bytes.Buffer.
-// net/http sends a body of this type in one write with the header.
+// method WriteTo returns io.EOF. If net/http reaches the end of the body only after that,
+// net/http takes io.EOF for a failure, and closes a connection that is still usable. So
+// Bounded gives net/http another body, which the SDK cannot close: an io.NopCloser around a
+// bytes.Buffer. net/http sends a body of this type in one write with the header.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -62,8 +62,8 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 
 // BoundedReplies limits the size of replies for SDK clients of AWS services other than
 // DynamoDB, such as credential providers. A request with a larger reply fails, and the SDK
-// closes its connection. Use BoundedReplies in the APIOptions of an aws.Config. For a
-// DynamoDB client, use Bounded.
+// closes the connection. Use BoundedReplies in the APIOptions of an aws.Config. For a DynamoDB
+// client, use Bounded.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {
@@ -81,7 +81,7 @@ func BoundedReplies(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }
 
-// readOnly returns the request with a body that has only the methods Read and Seek. So
+// readOnly returns the request with a body that has only the methods Read and Seek. Then
 // net/http cannot call the body's WriteTo, which fails once the SDK has closed the body, as
 // Bounded describes.
 func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
@@ -162,8 +162,8 @@ func check(r *http.Response) error {
 	return nil
 }
 
-// replyBody is the body of a reply. Its Read returns a *ForeignError if the body is longer
-// than a reply of DynamoDB can be.
+// replyBody is the body of a reply. Read returns a *ForeignError if the body is longer than a
+// reply of DynamoDB can be.
 type replyBody struct {
 	io.ReadCloser
 	request *http.Request

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Pipes is a network in memory, made of pipes. Requests over it have no real delay in a
-// synctest bubble, so a slow machine cannot change the result of a test.
+// Pipes is a network in memory, made of pipes. In a synctest bubble, requests through these
+// pipes take no real time, so a slow machine cannot change the result of a test.
 type Pipes struct {
 	dialled, writes atomic.Int32
 	calls           chan net.Conn
@@ -77,8 +77,8 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// overPipes runs fn with a network of pipes and an HTTP client on that network. The client
-// reaches a server that reads each request completely, and then answers it with answer.
+// overPipes calls fn with a network of pipes and an HTTP client on that network. The client
+// reaches a server that reads each request completely, and then calls the handler answer.
 func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, client *http.Client, network *Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewPipes()
@@ -96,8 +96,8 @@ func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, clie
 	})
 }
 
-// readsAll runs fn on a network of pipes. The argument read of fn reads keys in one batch. The
-// server answers that no item exists.
+// readsAll calls fn with a network of pipes, and with a function that reads the given keys in
+// one batch. The server answers that no item exists.
 func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), network *Pipes)) {
 	overPipes(t, answering(`{"Responses":{}}`), func(t *testing.T, client *http.Client, network *Pipes) {
 		s := senderOf(t, "http://dynamodb.example", client)
@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedAfterEarlyReply(t *testing.T) {
+func TestConnectionIsReusedDespiteEarlyReply(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -151,7 +151,7 @@ func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	})
 }
 
-func TestNoteRegionDoesNotAllocateForOneRegion(t *testing.T) {
+func TestFunctionNoteRegionDoesNotAllocateWithoutRegions(t *testing.T) {
 	s, ctx := &Sender{Table: "locks"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
 		t.Errorf("%v allocations after each request", n)
@@ -167,7 +167,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestAwaitReturnsNilIfWriteEndsAtDeadline(t *testing.T) {
+func TestFunctionAwaitReturnsNilIfWriteReturnsAtDeadline(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestAwaitReturnsNilIfWriteEndsAtDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitWaitsForWriteIfRequestsAreAnswered(t *testing.T) {
+func TestFunctionAwaitWaitsForWriteIfRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -192,7 +192,7 @@ func TestAwaitWaitsForWriteIfRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-func TestAwaitEndsWithContextIfRequestIsUnanswered(t *testing.T) {
+func TestFunctionAwaitReturnsAtDeadlineIfRequestIsUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

@@ -1,10 +1,10 @@
 // Package attempts sends all DynamoDB requests of a client, and finds out the outcome of
 // its conditional writes.
 //
-// An operation on a record is a grant, a renewal, a release or a break. The client sends it
-// as a sequence of attempts. Each attempt is a write with a new version. Its condition
-// names the version V that the operation replaces, and the version of each earlier attempt
-// of the sequence that has had no answer:
+// An operation on a record is a grant, a renewal, a release or a break. The client sends an
+// operation as a sequence of attempts. Each attempt is a write with a new version. Its
+// condition names the version V that the operation replaces, and the version of each earlier
+// attempt of the sequence that has had no answer:
 //
 //	attempt 1   if the record shows V             write version 1
 //	attempt 2   if it shows V or 1                write version 2
@@ -23,19 +23,19 @@
 //	refused      AWS has refused the request, and no attempt can have been applied
 //	unanswered   the client must stop, and attempts without an answer may still be applied
 //
-// Until the sequence ends, the client retries after temporary failures: throttling, a
-// conflict with a transaction, a lost reply. It pauses before each retry, for a random time
-// that grows. So a single attempt may also end as failed: DynamoDB has not applied it, and
-// the client can retry.
+// Until the sequence ends, the client retries after temporary failures: throttling, a conflict
+// with a transaction, a lost reply. It pauses before each retry, for a random time that grows.
+// So a single attempt may also end as failed: DynamoDB has not applied the attempt, and the
+// client can retry.
 //
 // # What each reply means
 //
 //	success                      applied
 //	condition failed             applied, if the item in the reply shows one of the
 //	                             sequence's versions. If not: rejected. If the reply has
-//	                             no item, the client reads it. If that read fails:
-//	                             unanswered, since this may be the reply to a second
-//	                             copy of the request
+//	                             no item, the client reads the record. If that read
+//	                             fails: unanswered, since this may be the reply to a
+//	                             second copy of the request
 //	throttled, conflict          failed
 //	signed with a wrong time     failed, if the SDK has learned the right time from the
 //	                             reply

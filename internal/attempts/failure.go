@@ -87,7 +87,7 @@ func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 	return Wait(ctx, s.NextPause(p))
 }
 
-// NextPause returns the pause before the next retry, and counts it in p.
+// NextPause returns the pause before the next retry, and counts this pause in p.
 func (s *Sender) NextPause(p *Pauses) time.Duration {
 	p.n++
 	return durations.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, cmp.Or(p.Most, time.Second), s.Chance()))
@@ -106,18 +106,19 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls do until ctx ends, or until do returns nil, an error that is not a Failure, or
-// a Failure with the cause Refused. It returns the last error of do. Before each retry it
-// calls failed. If that call returns an error, Repeat returns the error and does not retry.
-func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failure) error) error {
+// Repeat calls the function send until ctx ends, or until send returns nil, an error that is
+// not a Failure, or a Failure with the cause Refused. It returns the last error of send.
+// Before each retry, it calls the function beforeRetry. If that call returns an error, Repeat
+// returns this error and does not retry.
+func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func(*Failure) error) error {
 	var pauses Pauses
 	for {
-		err := do()
+		err := send()
 		f := FailureOf(err)
 		if f == nil || f.Cause == decide.Refused || ctx.Err() != nil {
 			return err
 		}
-		if err := failed(f); err != nil {
+		if err := beforeRetry(f); err != nil {
 			return err
 		}
 		if !s.Pause(ctx, &pauses) {
@@ -129,11 +130,11 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 // tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently calls send, which sends a request once, and returns its error. If the request was
-// throttled or had no answer, Patiently calls send again, because the cause may be a single
-// lost packet. It calls send at most tries times in all. Patiently is for requests that are
-// not sent by a Sender. Each call of send may use another Region. send must turn off the SDK's
-// retries, as Once does.
+// Patiently calls the function send, which sends a request once, and returns the error of the
+// last call. If the request was throttled or had no answer, Patiently calls send again,
+// because the cause may be a single lost packet. It calls send at most three times in all.
+// Patiently is for requests that are not sent by a Sender. Each call of send may use another
+// Region. The function send must turn off the SDK's retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -149,10 +150,10 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 // ErrClosed is the cause with which a client cancels its contexts when it is closed.
 var ErrClosed = errors.New("leasehold: client closed")
 
-// Cause returns an error for the end of ctx, with the text of its cause. It returns nil if
-// ctx has not ended. The error matches the cause, and also context.DeadlineExceeded or
-// context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error
-// matches only that, as the caller did not end ctx.
+// Cause returns an error for the end of ctx, with the text of the cause of ctx. It returns nil
+// if ctx has not ended. The error matches the cause, and also context.DeadlineExceeded or
+// context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error matches
+// only ErrClosed, as the caller did not end ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
@@ -169,8 +170,8 @@ func (e *endedError) Error() string { return e.cause.Error() }
 
 func (e *endedError) Unwrap() []error { return []error{e.cause, e.kind} }
 
-// Joined returns the result of errors.Join for the errors that are not nil. If there is
-// only one, it returns that error itself.
+// Joined returns the result of errors.Join for the errors that are not nil. If exactly one
+// error is not nil, Joined returns that error itself.
 func Joined(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 1 {

@@ -34,7 +34,8 @@ func (p *provider) Retrieve(context.Context) (aws.Credentials, error) {
 
 var errVault = errors.New("the vault is sealed")
 
-// failFor makes the provider fail for d; if d is zero, it fails from now on.
+// failFor makes the provider fail for the duration d. If d is zero, the provider fails until
+// the test calls set(nil).
 func (p *provider) failFor(d time.Duration) {
 	p.set(errVault)
 	if d > 0 {
@@ -139,7 +140,7 @@ func TestCredentialErrorIncludesProviderMessage(t *testing.T) {
 	})
 }
 
-func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
+func TestAcquireWithoutCredentialsFailsImmediately(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		p.failFor(0)
@@ -170,7 +171,7 @@ func TestCredentialServerErrorIsNotDynamoDBOutage(t *testing.T) {
 	})
 }
 
-func TestCauseDistinguishesCancelFromDeadline(t *testing.T) {
+func TestFunctionCauseDistinguishesCancelFromDeadline(t *testing.T) {
 	why := errors.New("why")
 	deadline := func(cause error) context.Context {
 		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)
@@ -209,7 +210,7 @@ func TestCauseDistinguishesCancelFromDeadline(t *testing.T) {
 	}
 }
 
-func TestFunctionPatientlySendsAtMostThreeTimes(t *testing.T) {
+func TestFunctionPatientlySendsRequestAtMostThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

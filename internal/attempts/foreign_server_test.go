@@ -114,7 +114,7 @@ func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	return server
 }
 
-func TestListFailsIfServerRepeatsPages(t *testing.T) {
+func TestListingFailsIfServerRepeatsPages(t *testing.T) {
 	for round := 1; round < 5; round++ {
 		server := pagesEndingAt(t, func(page int) int { return page % round })
 		isForeign(t, fmt.Sprintf("a cycle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
@@ -122,7 +122,7 @@ func TestListFailsIfServerRepeatsPages(t *testing.T) {
 }
 
 // A table may be of any size. So while each page starts at a later key than the page before, a
-// listing continues until its context ends.
+// listing continues until the caller's context ends.
 func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -135,8 +135,8 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	lab.WantErr(t, "listing", foreignCalls["List"](ctx, at(t, server.URL)), context.Canceled)
 }
 
-// Old DynamoDB-compatible engines return no item with a failed condition. Errors of some
-// other tools, such as Terraform's, then show an empty holder.
+// Old DynamoDB-compatible engines return no item with a failed condition. With such an engine,
+// the errors of some other tools, such as Terraform, show an empty holder.
 func TestClientReadsRecordIfReplyLacksItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
@@ -166,7 +166,7 @@ func TestClientReadsRecordIfReplyLacksItem(t *testing.T) {
 	})
 }
 
-func TestCancelledCallReturnsEarlierRequestErrors(t *testing.T) {
+func TestTimedOutCallReturnsErrorOfEarlierRequest(t *testing.T) {
 	type op = func(context.Context, *leasehold.Client, *leasehold.Lock) error
 	closing := func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }
 	type row struct {
@@ -195,7 +195,8 @@ func TestCancelledCallReturnsEarlierRequestErrors(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
 		// The client could send a background renewal in place of the request of Renew. Locks
-		// under a shared lease have no background renewals. For other locks, turn them off.
+		// under a shared lease have no background renewals. For other locks, turn background
+		// renewals off.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}
@@ -218,8 +219,8 @@ func TestCancelledCallReturnsEarlierRequestErrors(t *testing.T) {
 	})
 }
 
-// endedUnseen is a context that has ended. Its first call of Err still returns nil, so the code
-// under test notices the end only at its second call.
+// endedUnseen is a context that has ended. The first call of Err still returns nil, so the
+// code under test notices the end of the context only at the second call.
 type endedUnseen struct {
 	context.Context
 	asked bool
@@ -233,7 +234,7 @@ func (c *endedUnseen) Err() error {
 	return c.Context.Err()
 }
 
-func TestCancelledCallReturnsBeforeFirstAnswer(t *testing.T) {
+func TestCancelledCallDoesNotWaitForFirstReply(t *testing.T) {
 	type call = func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error
 	lab.Each(t, map[string]call{
 		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {

@@ -47,10 +47,10 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-// writeWithoutEnd writes begins, and then more and more letters, until the reader closes the
-// connection.
-func writeWithoutEnd(w io.Writer, begins string) {
-	_, err := io.WriteString(w, begins)
+// writeWithoutEnd writes the string start, and then more and more letters, until the reader
+// closes the connection.
+func writeWithoutEnd(w io.Writer, start string) {
+	_, err := io.WriteString(w, start)
 	for chunk := strings.Repeat("a", 1<<20); err == nil; {
 		_, err = io.WriteString(w, chunk)
 	}
@@ -114,7 +114,7 @@ func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
 	}
 }
 
-// senderTo returns a Sender whose server answers every request with body.
+// senderTo returns a Sender whose server answers every request with the given body.
 func senderTo(t *testing.T, body string) *Sender {
 	t.Helper()
 	server := httptest.NewServer(answering(body))
@@ -122,8 +122,8 @@ func senderTo(t *testing.T, body string) *Sender {
 	return senderOf(t, server.URL, server.Client())
 }
 
-// answering returns an HTTP handler that answers every request with body, in
-// the form of a DynamoDB reply.
+// answering returns an HTTP handler that answers every request with the given body and the
+// content type of DynamoDB.
 func answering(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
@@ -200,7 +200,7 @@ func TestTransactionReadReturnsNilForMissingItem(t *testing.T) {
 	}
 }
 
-func FuzzReplyLimits(f *testing.F) {
+func FuzzReplyIsReadCompletelyOrRejected(f *testing.F) {
 	f.Add([]byte(`{"Item":{"a":{"S":"\\""}}}`))
 	f.Add(bytes.Repeat([]byte(`{"M":`), 200))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -214,7 +214,8 @@ func FuzzReplyLimits(f *testing.F) {
 }
 
 // A reply that arrives before the client has sent its request cannot come from DynamoDB. For
-// such a reply net/http returns an error of its own.
+// such a reply, net/http returns an error that has no exported type, and that the client must
+// turn into a ForeignError.
 func TestReplyBeforeRequestIsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -243,9 +244,9 @@ func endsAt(n int) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: strconv.Itoa(n)}}
 }
 
-// If a server lists the same keys again and again, the listing must stop soon after
-// the first repeated key. This must hold wherever the cycle of keys begins and however
-// long it is.
+// If a server lists the same keys again and again, the listing must stop soon after the first
+// repeated key. This must hold wherever the cycle of keys begins, and for every length of the
+// cycle.
 func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {

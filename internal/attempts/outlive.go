@@ -10,14 +10,14 @@ import (
 // later.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// A write continues after the caller has stopped waiting for it, because the next write
-// must know its outcome. So the client does not cancel a request in flight when the
-// caller's context ends, and Close waits for that request.
+// A write continues even after its caller has stopped waiting, because the next write must
+// know the outcome. So the client does not cancel a request in flight when the caller's
+// context ends, and Close waits for that request.
 
 // Sent is the state of a write in progress.
 type Sent interface {
 	// Answered reports whether every request so far has had an answer. If it returns true
-	// after the caller's context has ended, the write returns at once, without another
+	// after the caller's context has ended, the write returns immediately, without another
 	// request.
 	Answered() bool
 
@@ -26,9 +26,10 @@ type Sent interface {
 	LastErr() error
 }
 
-// Outlive runs write on a goroutine that detach starts. It then waits as Await does, and
-// returns the result of Await as unknown. done is closed once write has returned. After
-// limit has ended, write must begin no more requests.
+// Outlive calls the function write on a new goroutine, which detach starts. It then waits for
+// write, as Await does. The channel done is closed once write has returned, and the error
+// unknown is the result of Await. Once the context limit has ended, write must send no new
+// request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -38,10 +39,10 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until done is closed, which means that the write has returned, or until limit
-// ends. If limit ends while a request has had no answer, the outcome of the write is
-// unknown, and Await returns the reason. If limit ends and every request has had an answer,
-// Await waits until done is closed and returns nil.
+// Await waits until the channel done is closed, which means that the write has returned, or
+// until the context limit ends. If limit ends while a request has had no answer, the outcome
+// of the write is unknown, and Await returns the reason. If limit ends and every request has
+// had an answer, Await waits until done is closed and returns nil.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:
@@ -65,7 +66,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 // returns true. No part may begin after the caller's context has ended.
 type Latest struct{ part atomic.Pointer[Sent] }
 
-// Begin makes part the current part.
+// Begin makes the given part the current part.
 func (l *Latest) Begin(part Sent) { l.part.Store(&part) }
 
 // Answered reports whether every request of the current part has been answered.

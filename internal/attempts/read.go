@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Read reads the item of key by one strongly consistent GetItem request. It returns nil if
-// the table does not contain the item. The error is a *Failure.
+// Read reads the item with the given key by one strongly consistent GetItem request. It
+// returns nil if the table does not contain the item. The error is a *Failure.
 func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
 	item, err := s.Keys.Key(key)
 	if err != nil {
@@ -37,9 +37,9 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items of keys by strongly consistent BatchGetItem requests, as few as
-// possible. It returns the items that exist, and the number of requests. The error is a
-// *Failure.
+// ReadAll reads the items with the given keys by as few strongly consistent BatchGetItem
+// requests as possible. It returns the items that exist, and the number of requests. The error
+// is a *Failure.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
 	requests := 0
@@ -79,8 +79,8 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 // throttling, as DynamoDB would also have throttled a GetItem of one of the keys.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
-// Batch reads items by one strongly consistent BatchGetItem request. left contains the keys
-// that DynamoDB has not read, because the reply was full or the table is throttled.
+// Batch reads items by one strongly consistent BatchGetItem request. The result left contains
+// the keys that DynamoDB has not read, because the reply was full or the table is throttled.
 func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, options ...func(*dynamodb.Options)) (found, left []protocol.Item, err error) {
 	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 		table: {Keys: keys, ConsistentRead: aws.Bool(true)},
@@ -104,8 +104,8 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 }
 
 // ReadTogether reads items by one TransactGetItems request, without retries. It returns the
-// items in the order of gets, with nil for an item that does not exist. The error is a
-// *Failure.
+// items in the order of the given gets, with nil for an item that does not exist. The error is
+// a *Failure.
 func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -134,15 +134,15 @@ func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item
 	return items, s.classify(ctx, err)
 }
 
-// Listing selects items of a table: all items, or the items with a partition key or a
-// prefix.
+// Listing selects items of a table: all items, the items with a given partition key, or the
+// items whose partition key has a given prefix.
 type Listing struct {
 	Partition string // selects only items with this partition key, if not empty
 	Prefix    string // selects only items whose partition key has this prefix; ignored if Partition is set
 }
 
 // Page sends one Query or Scan request for the next page of items of the listing, and moves
-// the Walk past that page. consistent is the ConsistentRead of the request.
+// the Walk past that page. The parameter consistent is the ConsistentRead of the request.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }
@@ -184,8 +184,8 @@ type Walk struct {
 	since, most int           // number of pages since kept was set, and number of pages after which kept is replaced
 }
 
-// Pass advances w past a page that was read from Start. next is the key at which the
-// following page starts. If DynamoDB cannot have sent the page, Pass returns an error and
+// Pass advances w past a page that was read from Start. The parameter next is the key at which
+// the following page starts. If DynamoDB cannot have sent the page, Pass returns an error and
 // leaves Start unchanged. If next is a repeated key, the error is a *Failure with the cause
 // Refused, so that the client does not retry.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {

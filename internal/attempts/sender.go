@@ -114,9 +114,9 @@ func Once(o *dynamodb.Options) {
 	Bounded(o)
 }
 
-// Write sends w once. The parameter within limits how long it waits for the reply. If the
-// client must know the outcome, pass a ctx that does not end with the context of the
-// client's caller.
+// Write sends w once. The parameter within limits how long Write waits for the reply. If the
+// client must know the outcome, pass a ctx that does not end with the context of the client's
+// caller.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

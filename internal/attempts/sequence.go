@@ -15,20 +15,20 @@ import (
 // MostUnanswered is the largest number of attempts of one operation that may be without an
 // answer at the same time. The operator IN of a condition accepts at most 100 values (DynamoDB
 // developer guide, "Condition expressions"). A condition may also have to name the attempts of
-// an earlier operation, so each operation may use half of them.
+// an earlier operation, so each operation may use half of the 100 values.
 const MostUnanswered = 50
 
-// Attempt is one write, which the client sends once. ID returns its version, which is never
-// used again.
+// Attempt is one write, which the client sends once. ID returns the version that the attempt
+// writes. No other attempt writes the same version.
 type Attempt interface{ ID() string }
 
 // Version is an Attempt that consists only of its version.
 type Version string
 
-// ID returns the version.
+// ID returns v as a string.
 func (v Version) ID() string { return string(v) }
 
-// Outcome is the outcome of an attempt, and of a sequence whose last attempt it is.
+// Outcome is the outcome of an attempt, or of a whole sequence of attempts.
 type Outcome int
 
 // Values of Outcome. NotApplied ends a sequence only if Run may send no more attempts.
@@ -121,8 +121,8 @@ func Versions[A Attempt](attempts []A) []string {
 // no such attempt.
 func (q *Sequence[A]) Find(version string) (A, bool) { return Find(q.Unanswered(), version) }
 
-// Find returns the attempt in attempts with the given version. It returns false if there is
-// no such attempt.
+// Find returns the attempt with the given version from a list of attempts. It returns false if
+// there is no such attempt.
 func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	i := slices.IndexFunc(attempts, func(a A) bool { return a.ID() == version })
 	if i < 0 {
@@ -139,8 +139,8 @@ func (q *Sequence[A]) Add(a A) {
 	q.begun = true
 }
 
-// Answered reports whether at least one attempt was sent and all attempts have had an
-// answer. Then no attempt is in flight, and DynamoDB can apply none later.
+// Answered reports whether at least one attempt was sent and all attempts have had an answer.
+// If so, no attempt is in flight, and DynamoDB can apply no attempt later.
 func (q *Sequence[A]) Answered() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +222,7 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send sends the attempt a by the write w, and returns its result. Unlike Try, it does not
+// Send sends the attempt a as the write w, and returns the result. Unlike Try, it does not
 // call Add, Next or BeforeSend: the caller has already added the attempt. Even if DynamoDB has
 // applied the attempt, the attempt counts as unanswered until the caller has recorded the
 // result and calls Settle.
@@ -254,8 +254,8 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts of op until the sequence ends, and returns the result. It does not
-// retry after limit has ended, or if MostUnanswered attempts of this call have had no
+// Run sends attempts of op until the sequence ends, and returns the result. It does not retry
+// after the context limit has ended, or if MostUnanswered attempts of this call have had no
 // answer. It cancels a request in flight if ctx ends. ctx must not end before limit: the
 // client must know the outcome of a write even if the caller has stopped waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
@@ -281,8 +281,9 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 	}
 }
 
-// conditionFailed returns the result r of an attempt whose condition failed, with its
-// outcome. old is the record in the reply, or nil if the reply contains no record.
+// conditionFailed returns the result r of an attempt whose condition failed, after it has
+// added the outcome and the record. The parameter old is the record in the reply, or nil if
+// the reply contains no record.
 func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
 	r.Item = old
 	if old == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition

@@ -141,8 +141,8 @@ type numbered string
 
 func (n numbered) ID() string { return string(n) }
 
-// replacing returns an operation that replaces the version "base" of the record
-// "a" by the number of the attempt.
+// replacing returns an operation on the record "a". Each attempt of the operation has a
+// number, and replaces the version "base" by that number.
 func replacing(q *Sequence[numbered]) Operation[numbered] {
 	n := 0
 	return Operation[numbered]{
@@ -176,8 +176,8 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 	})
 }
 
-// tries runs a sequence of attempts to replace the version "base". fates are the fates of
-// the first requests.
+// tries runs a sequence of attempts to replace the version "base". The first requests have the
+// given fates.
 func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*Sequence[numbered], Result[numbered]) {
 	n.put("base")
 	n.fates = fates
@@ -185,8 +185,8 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 	return &q, q.Run(ctx, limit, s, replacing(&q))
 }
 
-// This test runs a sequence for every combination of fates of its first three attempts.
-// Later attempts are answered.
+// This test runs a sequence for every combination of fates of the first three attempts. Later
+// attempts are answered.
 func TestSequenceReportsTrueOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
@@ -205,8 +205,8 @@ func TestSequenceReportsTrueOutcome(t *testing.T) {
 	})
 }
 
-// play runs one sequence, whose first requests have the fates in course. If the result of
-// the sequence is wrong, play describes the problem; otherwise it returns "".
+// play runs one sequence, whose first requests have the given fates. If the result of the
+// sequence is wrong, play describes the problem; otherwise it returns "".
 func play(n *network, s *Sender, course []fate) string {
 	n.put("base")
 	n.fates, n.sent, n.late = slices.Clone(course), 0, nil
@@ -249,7 +249,7 @@ func play(n *network, s *Sender, course []fate) string {
 	return ""
 }
 
-func TestSequenceEndsAtLimitOfUnansweredAttempts(t *testing.T) {
+func TestSequenceStopsAtLimitOfUnansweredAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		q, r := n.tries(t.Context(), t.Context(), s, slices.Repeat([]fate{dropped}, 1000)...)
 		if r.Outcome != Unanswered || n.sent != MostUnanswered || !errors.Is(r.Err, errReset) {
@@ -261,7 +261,7 @@ func TestSequenceEndsAtLimitOfUnansweredAttempts(t *testing.T) {
 	})
 }
 
-func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
+func TestSequenceStopsWhenLimitContextEnds(t *testing.T) {
 	for _, tc := range []struct {
 		fate fate
 		want Outcome
@@ -278,7 +278,7 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 	}
 }
 
-func TestSequenceEndsIfBeforeSendReturnsError(t *testing.T) {
+func TestSequenceStopsIfBeforeSendReturnsError(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
 		fates []fate // fates of the requests that are sent before BeforeSend returns an error
@@ -355,7 +355,8 @@ func TestSequenceReadsRecordIfReplyLacksItem(t *testing.T) {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
 			_, r := n.tries(t.Context(), t.Context(), s, doubled)
-			// The condition of the second copy fails. The record shows that the first copy was applied.
+			// The condition of the second copy fails. The record shows that the first copy was
+			// applied.
 			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads {
 				t.Errorf("blind %v: outcome %d, cause %d, %d reads", blind, r.Outcome, r.Cause, n.reads)
 			}
@@ -388,7 +389,7 @@ func TestRejectedAttemptCountsAsAnswered(t *testing.T) {
 	})
 }
 
-func TestAttemptWithoutReplyStaysUnanswered(t *testing.T) {
+func TestAttemptWithoutReplyStaysUnansweredUntilSettled(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		var q Sequence[numbered]
@@ -408,7 +409,7 @@ func TestAttemptWithoutReplyStaysUnanswered(t *testing.T) {
 	})
 }
 
-func TestAcceptedClientRetriesCredentialError(t *testing.T) {
+func TestCredentialErrorIsRetriedIfClientWasAccepted(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
 		"missing":       &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
@@ -456,7 +457,7 @@ func TestAcceptedClientRetriesCredentialError(t *testing.T) {
 	}
 }
 
-func TestAccessDenialIsTemporaryAfterAnswer(t *testing.T) {
+func TestAccessDenialIsTemporaryOnlyAfterEarlierAnswer(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {
@@ -491,7 +492,7 @@ func TestFunctionRepeatRetriesUntilAnswerOrRefusal(t *testing.T) {
 			return err
 		}, func(*Failure) error { return nil })
 		if err != nil || asked != 4 {
-			t.Errorf("%d calls of do: %v", asked, err)
+			t.Errorf("%d calls of send: %v", asked, err)
 		}
 		err = s.Repeat(t.Context(), func() error {
 			return s.classify(t.Context(), &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})

@@ -128,7 +128,7 @@ func refusedAs(m meaning, err error) bool {
 
 // signedAtAWrongTime reports whether err means that AWS refused a request because this
 // machine's clock is wrong. In that case, the SDK reads the right time from the answer, and
-// signs the next request with that time. So it marks the error as retryable.
+// signs the next request with that time. Therefore the SDK marks the error as retryable.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -216,8 +216,8 @@ func RequestError(err error) error {
 	return err
 }
 
-// NotSigned reports whether err means that the SDK did not send a request because it could
-// not obtain credentials or could not sign.
+// NotSigned reports whether err means that the SDK did not send a request because it could not
+// obtain credentials, or could not sign the request.
 func NotSigned(err error) bool {
 	if _, ok := as[*v4.SigningError](err); ok {
 		return true
@@ -225,8 +225,8 @@ func NotSigned(err error) bool {
 	return stepFailed(err, "get identity: ", "sign request: ")
 }
 
-// neverSent reports whether err means that the SDK did not send a request because it could
-// not encode it, authenticate it, or find the endpoint.
+// neverSent reports whether err means that the SDK did not send a request because it could not
+// encode the request, choose how to authenticate it, or find the endpoint.
 func neverSent(err error) bool {
 	if request, ok := as[*smithy.OperationError](err); !ok || errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) {
 		return false

@@ -117,7 +117,7 @@ var results = []struct {
 	{"no answer", context.DeadlineExceeded, Unknown, Unreachable, 0},
 }
 
-func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
+func TestErrorIsClassifiedByCauseAndEffect(t *testing.T) {
 	for _, tc := range results {
 		if got := Classify(tc.err); got.Effect != tc.effect || got.Cause != tc.cause {
 			t.Errorf("%s: effect %v cause %v, want %v %v", tc.name, got.Effect, got.Cause, tc.effect, tc.cause)
@@ -129,8 +129,8 @@ func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
 	}
 }
 
-// areMarked checks that got returns true for exactly those errors in results
-// that have the mark.
+// areMarked checks that the given function returns true for exactly those errors in the table
+// results that have the mark.
 func areMarked(t *testing.T, is mark, got func(error) bool) {
 	t.Helper()
 	for _, tc := range results {
@@ -170,7 +170,7 @@ func TestProviderFailureIsNotMissingCredentials(t *testing.T) {
 	}
 }
 
-func TestCredentialErrorIsTemporaryAfterAnswer(t *testing.T) {
+func TestRefusedCredentialsAreRetriedIfAcceptedBefore(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool

@@ -6,9 +6,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// CommitReply is the meaning of the answer to a commit: a transaction that writes the
-// caller's items. Its last items are guards: condition checks that the locks are still
-// held.
+// CommitReply is the meaning of the answer to a commit: a transaction that writes the caller's
+// items. The last items of the transaction are guards: condition checks that the locks are
+// still held.
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
@@ -16,8 +16,8 @@ type CommitReply struct {
 	Failed  []int                      // indexes of the failed guards, counted from the first guard; set only with GuardFailed
 }
 
-// ClassifyCommit returns the meaning of err, the error of a commit. items is the number of
-// all items of the transaction, and guards is the number of guards at their end.
+// ClassifyCommit returns the meaning of err, the error of a commit. The transaction has the
+// given number of items, and the last of these items are the given number of guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)
@@ -113,7 +113,7 @@ const (
 //   - If DynamoDB has applied a transaction, a later request with the same idempotency
 //     token succeeds and writes nothing, even if a condition would now fail.
 //   - A token that one transaction has used cannot be used by another transaction.
-//   - If the guard of a lock has failed once, it fails forever.
+//   - If the guard of a lock has failed once, that guard fails forever.
 //
 // The DynamoDB API reference states the first two, under ClientRequestToken.
 func NextCommit(t CommitReply, c Course) Step {

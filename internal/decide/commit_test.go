@@ -66,14 +66,14 @@ func TestFailedGuardOutranksOtherReasons(t *testing.T) {
 	}
 }
 
-func TestTransactionErrorNamesEveryFailedGuard(t *testing.T) {
+func TestCommitReplyListsEveryFailedGuard(t *testing.T) {
 	got := ClassifyCommit(cancelled("None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed"), 4, 3)
 	if len(got.Failed) != 2 || got.Failed[0] != 0 || got.Failed[1] != 2 {
 		t.Errorf("guards %v failed", got.Failed)
 	}
 }
 
-func TestCommitFailsOnlyIfItCannotBeApplied(t *testing.T) {
+func TestCommitReportsFailureOnlyIfNeverApplied(t *testing.T) {
 	answers := map[string]CommitReply{
 		"applied":     {Effect: Applied},
 		"guard":       {Effect: NotApplied, Cause: GuardFailed},
@@ -181,7 +181,7 @@ func TestFailedTransactionReturnsOldItem(t *testing.T) {
 	}
 }
 
-func TestRenewalDeadlineDependsOnTrustedTimeLeft(t *testing.T) {
+func TestRenewalDeadlineNeverExceedsTrustedTimeLeft(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
@@ -232,7 +232,7 @@ func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
 	}
 }
 
-func TestTrustedTimeLimitsPauseBeforeRetry(t *testing.T) {
+func TestTrustedTimeLimitsPauseBeforeRenewalRetry(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration

@@ -15,7 +15,7 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustedUntilIsSentPlusLeaseMinusMargin(t *testing.T) {
+func TestTrustedUntilIsSendTimePlusLeaseMinusMargin(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
@@ -50,8 +50,8 @@ func TestLongestLeaseDoesNotOverflowTrustedUntil(t *testing.T) {
 
 func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	// A waiter cannot read a version before the holder has sent it. After the waiter has seen
-	// the version, it waits for a whole lease. The rates of the waiter's and the holder's
-	// clocks differ by less than margin/lease, so the holder's trust ends first.
+	// the version, the waiter waits for a whole lease. The rates of the waiter's and the
+	// holder's clocks differ by less than margin/lease, so the holder's trust ends first.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))
@@ -67,7 +67,7 @@ func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestInstantEarlierReturnsMinimumOfEachClock(t *testing.T) {
+func TestMethodEarlierReturnsMinimumOfEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -98,7 +98,7 @@ func TestFunctionStillToNameKeepsNewestVersions(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontReturnsMedianOfWaitersStartTimes(t *testing.T) {
+func TestFrontOfQueueIsMedianOfWaitersStartTimes(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -186,7 +186,7 @@ func exactly(n *big.Int) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-func TestDurationScaleSaturatesAtOverflow(t *testing.T) {
+func TestScaledDurationSaturatesAtOverflow(t *testing.T) {
 	for _, tc := range []struct {
 		d    time.Duration
 		by   float64
@@ -201,10 +201,10 @@ func TestDurationScaleSaturatesAtOverflow(t *testing.T) {
 	}
 }
 
-// FuzzDurations checks that sums and products of durations equal the exact results,
-// limited to the range of a Duration. It also checks that decisions with very long
-// durations are still right.
-func FuzzDurations(f *testing.F) {
+// FuzzDurationArithmeticDoesNotOverflow checks that sums and products of durations equal the
+// exact results, limited to the range of a Duration. It also checks that decisions with very
+// long durations are still right.
+func FuzzDurationArithmeticDoesNotOverflow(f *testing.F) {
 	edges := []int64{0, 1, -1, int64(time.Second), math.MaxInt64, math.MaxInt64/2 + 1, math.MinInt64, math.MinInt64 + 1}
 	for _, a := range edges {
 		for _, b := range edges {

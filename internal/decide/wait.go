@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// View contains the facts from which Next decides the next step of a waiter. They are about
+// View contains the facts from which Next decides the next step of a waiter. All facts concern
 // the record of the key that the waiter is to acquire.
 type View struct {
 	Known    bool          // a reply has shown the record
 	Free     bool          // the table contains no record of the key, or the record is marked as released
-	Ours     bool          // the record shows an attempt of this client, but no caller of the client holds the key by it
+	Ours     bool          // the record shows an attempt of this client, but no caller of this client holds the key by that attempt
 	Grant    time.Duration // monotonic time when the client first saw the current grant
 	Dead     time.Duration // monotonic time when the holder will be dead if it does not renew
 	PollMin  time.Duration
@@ -33,15 +33,15 @@ type Position struct {
 // has received a reply.
 const FirstRoundTrip = 10 * time.Millisecond
 
-// RoundTrip returns the new estimate of the round trip of a request, after a request that
-// took the given time. known is the estimate before that request. A fast request changes
-// the estimate more than a slow request. A request that took more than twice the estimate
-// counts as twice the estimate.
+// RoundTrip returns the new estimate of the round trip of a request, after a request that took
+// the given time. The parameter known is the estimate before that request. A fast request
+// changes the estimate more than a slow request. A request that took more than twice the
+// estimate counts as twice the estimate.
 //
 // A waiter behind the head of a queue pauses for multiples of the round trip. If one slow
-// request made these pauses long, the waiter would read too late that the key was handed to
-// it. Meanwhile the key would be idle. The pauses of the remaining waiters would become
-// longer, too, as they grow with the age of the grant.
+// request made these pauses long, the waiter would read too late that the key was handed over.
+// Meanwhile the key would be idle. The other waiters would pause longer, too, as pauses grow
+// with the age of the grant.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -59,10 +59,10 @@ const (
 )
 
 // HandOverLease returns the lease with which a client hands a key to a waiter of another
-// client. lease is the first client's own lease. The result is half of it, limited to the
-// range from 3 s to 10 s, and never longer than lease. A dead waiter blocks the key for the
-// hand-over lease. A live waiter can hold the key even if its renewals are throttled for
-// almost that long.
+// client. The given lease is that of the client that hands the key over. The result is half of
+// this lease, limited to the range from 3 s to 10 s, and never longer than this lease. A dead
+// waiter blocks the key for the hand-over lease. A live waiter can hold the key even if its
+// renewals are throttled for almost that long.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -81,12 +81,13 @@ func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
 
-// IsSuspended reports whether a queue that a client has suspended up to the time until is
-// still suspended. wall is the time on the wall clock of the client that calls IsSuspended,
-// and lease is its lease. If until is later than SuspendedUntil(wall, lease), it comes from a
-// wrong clock, and IsSuspended returns false.
-func IsSuspended(until, wall time.Time, lease time.Duration) bool {
-	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
+// IsSuspended reports whether a queue is still suspended. The parameter end is the time up to
+// which a client has suspended the queue. wall is the time on the wall clock of the client
+// that calls IsSuspended, and lease is the lease of that client. If end is later than
+// SuspendedUntil(wall, lease), the value of end comes from a wrong clock, and IsSuspended
+// returns false.
+func IsSuspended(end, wall time.Time, lease time.Duration) bool {
+	return wall.Before(end) && !end.After(SuspendedUntil(wall, lease))
 }
 
 // leastLongest is the smallest result of LongestPauseInQueue. It matters only for a record
@@ -94,11 +95,12 @@ func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 // more than a quarter of the lease.
 const leastLongest = 25 * time.Millisecond
 
-// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. own is
-// the lease of the waiter, and held is the lease of the holder. The holder may hand the key to
-// the waiter during the pause. The result is at most LongestQueuePause, and at most a quarter
-// of the hand-over lease and of own. So at least three quarters of the shorter lease are left
-// when the waiter reads the record after its pause.
+// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The
+// parameter own is the lease of the waiter, and held is the lease of the holder. The holder
+// may hand the key to the waiter during the pause. The result is at most LongestQueuePause, at
+// most a quarter of the hand-over lease, and at most a quarter of the waiter's own lease. So
+// at least three quarters of the shorter lease are left when the waiter reads the record after
+// its pause.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -118,8 +120,8 @@ type Joins struct {
 	since time.Duration // monotonic time from which spent falls by one in each joinEvery
 }
 
-// Take counts a join that the call is to send at the time now. It returns false if the call
-// may not send a join now.
+// Take counts a join that the call is to send at the given time. If the call may not send a
+// join at that time, Take returns false and counts nothing.
 func (j *Joins) Take(now time.Duration) bool {
 	back := int64(durations.Less(now, j.since) / joinEvery)
 	if back >= int64(j.spent) {
@@ -135,20 +137,20 @@ func (j *Joins) Take(now time.Duration) bool {
 }
 
 // queuesAtOnce is the number of queues in records that a call joins at first if it is to
-// acquire one of several keys. The call joins one more queue after a wait of queuesMore,
-// and one more whenever its wait has doubled. The number is small because two holders may
-// hand their keys to the call. The call must release the second key, which delays other
-// waiters.
+// acquire one of several keys. The call joins one more queue after a wait of queuesMore, and
+// one more whenever its wait has doubled. The number is small because two holders may hand
+// keys to the call at the same time. The call must then release the second key, which delays
+// other waiters.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
 )
 
 // Queues returns how many queues in records a call should join if it is to acquire one of
-// several keys. waited is how long the call has waited. The result is two for a wait of less
-// than a second, three from then on, and one more each time the wait has doubled. So if the
-// first queues that a call joined belong to keys that are held for hours, the call can still
-// acquire another key.
+// several keys. The parameter waited is how long the call has waited. The result is two for a
+// wait of less than a second, three from then on, and one more each time the wait has doubled.
+// So if the first queues that a call joined belong to keys that are held for hours, the call
+// can still acquire another key.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -203,25 +205,25 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 }
 
 // DeadByVersion returns the monotonic time when a holder will be dead if it does not renew:
-// since + lease. since is the time when the observing client first saw the current version
-// of the record, by that client's monotonic clock. No wall clock matters.
+// since + lease. since is the time when the observing client first saw the current version of
+// the record, by that client's monotonic clock. The result does not depend on any wall clock.
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
-// DeadByClock returns the monotonic time when a holder will be dead if it does not renew,
-// for a record with the expiry time expires. The result may be in the past. The holder is
-// dead once this machine's wall clock shows expires + skew + step. skew is the largest
-// error of the wall clocks. step is the unit in which the record stores the expiry time, or
-// zero if rounding does not matter. wall and now are the current times on the wall clock
-// and the monotonic clock.
+// DeadByClock returns the monotonic time when a holder will be dead if it does not renew, for
+// a record with the given expiry time. The result may be in the past. The holder is dead once
+// this machine's wall clock shows expires + skew + step. skew is the largest error of the wall
+// clocks. step is the unit in which the record stores the expiry time, or zero if rounding
+// does not matter. wall and now are the current times on the wall clock and the monotonic
+// clock.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
 
 // LooksDead reports whether a holder appears dead: by wall clocks, it wrote its record at
-// least a lease ago. written is the time of that write, by the holder's clock, and wall is
-// the time on this machine's clock. If written is zero, the time is unknown, and LooksDead
-// returns false. Wall clocks differ, so true does not prove that the holder is dead. It
-// only means that a client should observe the holder for a lease.
+// least a lease ago. written is the time of that write, by the holder's clock, and wall is the
+// time on this machine's clock. If written is zero, the time is unknown, and LooksDead returns
+// false. Wall clocks differ, so true does not prove that the holder is dead. It only means
+// that a client should observe the holder for the length of a lease.
 func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
@@ -233,11 +235,11 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
 // Pause returns the time between two reads of a record whose grant has the given age. It is a
-// random time from half to one and a half of a mean. The mean is the age, or soon(age) if that
-// is shorter, limited to the range from low to high. u is a random number, uniform in [0,1).
-// Random pauses prevent two waiters from reading at the same times. If the pauses varied more,
-// the average wait would be longer for the same number of reads. If a key is held for five
-// seconds or more, a waiter reads that it is free at most a tenth of that time late.
+// random time between half and one and a half times a mean. The mean is the age, or soon(age)
+// if that is shorter, limited to the range from low to high. u is a random number, uniform in
+// [0,1). Random pauses prevent two waiters from reading at the same times. If the pauses
+// varied more, the average wait would be longer for the same number of reads. If a key is held
+// for five seconds or more, a waiter notices the release late by at most a tenth of that time.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
@@ -260,14 +262,15 @@ func (p Position) pause(age time.Duration) time.Duration {
 	return min(durations.Times(max(durations.Times(roundTrip, 2), age/4), int64(p.Ahead)), p.Most)
 }
 
-// Backoff returns the pause before the nth retry of a failed request, n from 0. It is an
-// exponential backoff with full jitter (AWS Architecture Blog, "Exponential Backoff And
-// Jitter"). u is a random number, uniform in [0,1).
+// Backoff returns the pause before the next retry of a failed request. n is the number of
+// earlier retries. The pause is an exponential backoff with full jitter (AWS Architecture
+// Blog, "Exponential Backoff And Jitter"). u is a random number, uniform in [0,1).
 func Backoff(n int, first, most time.Duration, u float64) time.Duration {
 	return durations.Scale(min(durations.Times(first, 1<<min(n, 62)), most), u)
 }
 
-// Constants for the pauses of a waiter that is not in the queue of the record.
+// Constants for the pauses of a waiter that is not in the queue of the record. The function
+// Front defines the front of a queue.
 const (
 	longestOutside = 12 * time.Second
 	firstOutside   = 250 * time.Millisecond // longest pause after the first read; after a longer pause, a key with few waiters outside the queue could be idle
@@ -279,10 +282,10 @@ const (
 	spread         = 1. / 4                 // largest random deviation of a pause, as a fraction of the pause
 )
 
-// Outside contains the facts from which a waiter that is not in the queue of a record
-// computes its pauses. Each entry of the queue contains the time when its waiter began to
-// wait, by the clock of that waiter's client. So a wrong clock can make a waiter read less
-// often, or join the queue later. No lock depends on these clocks.
+// Outside contains the facts from which a waiter that is not in the queue of a record computes
+// its pauses. Each entry of the queue contains the time when its waiter began to wait, by the
+// clock of that waiter's client. So a wrong clock can make a waiter read less often, or join
+// the queue later. Mutual exclusion does not depend on these clocks.
 type Outside struct {
 	Waited    time.Duration
 	RoundTrip time.Duration // estimated time of one request; see the function RoundTrip
@@ -316,7 +319,7 @@ func Front(began []time.Time) time.Time {
 // assumes one second per second, as in a queue of constant length where all waiters wait
 // equally long.
 //
-// If the front has hardly moved, there is no estimate: the front does not move while all
+// If the front has hardly moved, there is no estimate. The front stands still while all
 // waiters in the queue have begun to wait at nearly the same time, and jumps later. A waiter
 // that has waited for a long time, or is far from the front, reads rarely, because there may
 // be thousands of such waiters.

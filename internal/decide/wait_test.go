@@ -66,7 +66,7 @@ func TestHolderAppearsDeadOneLeaseAfterLastWrite(t *testing.T) {
 	}
 }
 
-func TestTakeoverRequiresVersionUnchangedForLease(t *testing.T) {
+func TestTakeoverRequiresVersionUnchangedForWholeLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := View{
 			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
@@ -168,8 +168,8 @@ func TestWaiterFurtherBackInQueuePausesLonger(t *testing.T) {
 	}
 }
 
-// The longer a key is held, the more rarely a waiter reads. Its delay until it notices a
-// release is still only a small part of the time that it has waited.
+// The longer a key is held, the more rarely a waiter reads. The delay until the waiter notices
+// a release is still only a small part of the time that it has waited.
 func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -198,7 +198,7 @@ func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 // A release comes at a random moment, and so more often during a long pause than during a short
 // one. If pauses vary more, a waiter with the same number of reads therefore notices the
 // release later on average.
-func TestWaiterNoticesReleaseAfterHalfMeanPause(t *testing.T) {
+func TestWaiterNoticesReleaseHalfPauseLateOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -219,7 +219,7 @@ func TestWaiterNoticesReleaseAfterHalfMeanPause(t *testing.T) {
 	}
 }
 
-func TestHandOverLeaseIsHalfLeaseWithinLimits(t *testing.T) {
+func TestHandOverLeaseIsHalfOfLeaseWithinLimits(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ lease, want time.Duration }{
 		{0, 0},
@@ -239,8 +239,8 @@ func TestHandOverLeaseIsHalfLeaseWithinLimits(t *testing.T) {
 	}
 }
 
-// A waiter may become the head of the queue during a pause, and learns this only from its
-// next read. By then, most of the waiter's lease must still be left.
+// The holder may hand the key to a waiter while the waiter pauses. The waiter learns this only
+// from its next read. By then, most of the lease must still be left.
 func TestPauseOfQueuedWaiterIsAtMostQuarterOfLease(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{
@@ -301,7 +301,8 @@ func TestQueueJoinsOfOneCallAreLimited(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		// After an hour, the call may send as many joins at once as at the start, and no more.
+		// After an hour, the call may send as many joins without a pause as at the start, and
+		// no more.
 		{time.Hour, time.Hour + 2*time.Second, 16},
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {
@@ -310,7 +311,7 @@ func TestQueueJoinsOfOneCallAreLimited(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyJoinsMoreQueuesAsItWaits(t *testing.T) {
+func TestAcquireAnyJoinsMoreQueuesInLongerWait(t *testing.T) {
 	for waited, want := range map[time.Duration]int{
 		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
 	} {

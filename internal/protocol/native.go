@@ -16,37 +16,38 @@ type Native interface {
 	SessionKey(id string) Key
 	IsSessionKey(k Key) bool
 
-	// Session returns the protocol of session rows. Its Grant only creates a row, and never
-	// takes over an existing row. Its Release marks the session as dead. A dead session never
-	// becomes alive again.
+	// Session returns the protocol of session rows. The Grant method of that protocol only
+	// creates rows: it never takes over an existing row. The Release method marks the session
+	// as dead. A dead session never becomes alive again.
 	Session() Protocol
 
 	// TellBroken returns the write that adds a notice to a session's row: an operator has
-	// broken the given grant under the session. word is the id of the notice. Once the
-	// session's client has read a notice, it removes the notice by this id. So it does not
-	// remove a later notice of the same grant. The write changes neither the version nor the
-	// lease, so that no renewal fails. Its condition fails if the row does not exist, if the
-	// session is dead, or if its client does not read notices.
+	// broken the given grant under the session. word is the id of the notice. The session's
+	// client reads the notice, and then removes the notice with this id. A later notice of the
+	// same grant has another id, and stays. The write changes neither the version nor the
+	// lease, so that no renewal fails. The condition of the write fails if the row does not
+	// exist, if the session is dead, or if the session's client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
-	// Unmark returns the write that removes the mark d from the record of k. Its condition is
+	// Unmark returns the write that removes the mark d from the record of k, on the condition
 	// that the record still contains that mark.
 	Unmark(k Key, d Done) *Write
 
-	// Join returns the write that appends w to the queue of a held record, unless the queue
-	// contains w already. No lock depends on the queue: if a client of another library writes
-	// the record and drops the queue, the waiters only lose time.
+	// Join returns the write that appends w to the queue in the record of a held key, unless
+	// the queue already contains w. Mutual exclusion does not depend on the queue: if a client
+	// of another library writes the record and drops the queue, the waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
-	// Leave returns the write that removes the entry w.Of from the queue. Its condition is
-	// that the entry is still at w.Index.
+	// Leave returns the write that removes the entry of the waiter w.Of from the queue, on the
+	// condition that this entry still has the index w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead returns the write that hands the key to the head of the queue, as HandOver
-	// does, and removes the head's entry. g contains the head's owner and grant id, and a new
-	// version. The version must differ from the grant id, because a record must never show the
-	// same version twice. The grant id can return: if the network delivers a copy of the
-	// head's join late, that copy adds the id to the queue again.
+	// HandToHead returns the write that hands the key to the head of the queue, which is its
+	// first waiter. The write does the same as HandOver, and also removes the head's entry. g
+	// contains the head's owner and grant id, and a new version. The version must differ from
+	// the grant id, because a record must never show the same version twice. The grant id may
+	// appear again: if the network delivers a copy of the head's join late, that copy adds the
+	// id to the queue again.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -61,10 +62,10 @@ func IsSessionKey(p Protocol, k Key) bool {
 	return ok && native.IsSessionKey(k)
 }
 
-// DefaultLease is the lease of a client that is not configured with one.
+// DefaultLease is the lease of a client whose configuration contains no lease.
 const DefaultLease = 20 * time.Second
 
-// noRow is the version of a row that does not exist.
+// noRow is the version in a record from NoRow.
 const noRow = "none"
 
 // NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a row
@@ -77,8 +78,8 @@ func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: le
 // IsNoRow reports whether version is the version of a record from NoRow.
 func IsNoRow(version string) bool { return version == noRow }
 
-// Once names work that clients are to do once under a lock. The name is a label or a
-// period. The zero Once names no work: grants do not depend on work that is marked as done.
+// Once names work that clients are to do once under a lock. The name is a label or a period.
+// The zero Once names no work: a grant with it ignores the done mark in the record.
 type Once struct {
 	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label
 	Period time.Time // start of the period, in whole milliseconds; the work counts as done if the done mark in the record has this period or a later one; zero if Label is set
@@ -113,9 +114,9 @@ type Done struct {
 // ShortestPeriod is the shortest period that PeriodProblem accepts.
 const ShortestPeriod = time.Second
 
-// PeriodOf returns the period of the given length that contains now. The first period begins
-// at 1970-01-01 00:00 UTC. So if the length divides a day evenly, a period begins at each
-// midnight in UTC.
+// PeriodOf returns the period of the given length that contains the given time. The first
+// period begins at 1970-01-01 00:00 UTC. So if the length divides a day evenly, a period
+// begins at each midnight in UTC.
 func PeriodOf(now time.Time, length time.Duration) Once {
 	ms, step := now.UnixMilli(), length.Milliseconds()
 	past := ms % step
@@ -125,8 +126,8 @@ func PeriodOf(now time.Time, length time.Duration) Once {
 	return Once{Period: time.UnixMilli(ms - past).UTC()}
 }
 
-// LongestLabel is the maximum length in bytes of a label of work. It is small, as the record
-// keeps the label.
+// LongestLabel is the maximum length in bytes of a label of work. The limit is low because the
+// record stores the label.
 const LongestLabel = 256
 
 // LabelProblem returns the problem with a label of work, or "" if the label is valid.
@@ -173,7 +174,7 @@ const MostWaiters = 16
 
 // LastPlaces is the number of entries that a queue reserves for waiters that have waited
 // longer than most waiters in the queue. Without these entries, a client that has just held
-// the key could join again at once, and could keep such waiters out.
+// the key could join again immediately, and could keep such waiters out.
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An

@@ -77,8 +77,8 @@ func NewVersionAt(t time.Time) string {
 }
 
 // VersionTime returns the time in the version v, by the clock of the client that created it.
-// It returns the zero time if another library wrote the version, or if an early release of
-// leasehold did, whose versions contain only random bits.
+// It returns the zero time for a version that another library wrote. It also returns the zero
+// time for a version of an early release of leasehold: such versions contain only random bits.
 func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}

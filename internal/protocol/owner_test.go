@@ -41,7 +41,7 @@ func TestVersionsAreUniqueUUIDs(t *testing.T) {
 	}
 }
 
-func TestVersionContainsTimeOfWrite(t *testing.T) {
+func TestVersionContainsTimeOfCreation(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {

@@ -1,7 +1,7 @@
-// Package protocol is the interface between the client and the layouts of tables. The
-// client decides when to write, and what an answer means. The layout encodes each write for
-// its table, and decodes the items. They exchange plain values: a Record decoded from an
-// item, and a Write ready to be sent.
+// Package protocol is the interface between the client and the layouts of tables. The client
+// decides when to write, and what an answer means. A layout encodes each write for a table,
+// and decodes the table's items. Client and layout exchange plain values: a Record decoded
+// from an item, and a Write ready to be sent.
 package protocol
 
 import (
@@ -42,7 +42,7 @@ type Record struct {
 	Done         *Done     // done mark, which names the work that a client last completed under the lock; nil if the record has none
 	Asked        string    // id of the grant whose holder was last asked to step down; empty if no holder was asked
 
-	BrokenGrants map[string]string // in a session's row: ids of broken grants under the session, by the id of the notice of the break
+	BrokenGrants map[string]string // in a session's row: ids of the session's grants that an operator has broken; the map key is the id of the break notice
 }
 
 // TakenOver describes the last takeover of a key from a dead holder. The description is
@@ -77,8 +77,8 @@ func ReasonProblem(reason string) string {
 	return ""
 }
 
-// Break contains the values of the write by which an operator frees a held key of any
-// client.
+// Break contains the values of the write by which an operator frees a key, whichever client
+// holds it.
 type Break struct {
 	Version string    // version of the record after this write, new in each attempt
 	Expires time.Time // time from which TTL may delete the record; zero if TTL never deletes it
@@ -87,8 +87,8 @@ type Break struct {
 	Reason  string
 }
 
-// KindSession is the kind of a session's row. A client renews the row instead of the
-// records of its locks.
+// KindSession is the kind of a session's row. The session's client renews this row instead of
+// the records of the locks under the session.
 const KindSession = "session"
 
 // DecodeError is the error for an item that a layout cannot decode: the name of an
@@ -107,7 +107,7 @@ type Grant struct {
 	Now          time.Time
 	IfExists     bool
 	Session      string      // id of the owner's session; empty if the grant has a lease of its own
-	Takeable     []string    // versions that earlier attempts of this client may have written, without a caller that holds the key by them: the grant may overwrite a record at such a version
+	Takeable     []string    // versions that earlier attempts of this client may have written; no caller holds the key by such an attempt, so the grant may overwrite a record with one of these versions
 	Dead         *Record     // the dead holder from which the client takes the key over; nil if the key is free
 	NoQueueUntil time.Time   // time until which the takeover suspends the queue; zero if it does not
 	Entry        *QueueEntry // queue entry of the waiter that acquires the key, which the grant removes; nil if the waiter has no entry
@@ -157,9 +157,9 @@ func (s Schema) KeyOf(item Item) Key {
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
-// MaxToken is the highest fencing token. A key whose record contains it cannot be granted
-// again. JSON parsers that use doubles represent this number and the next integer exactly
-// (RFC 8259, section 6).
+// MaxToken is the highest fencing token. A key whose record contains this token cannot be
+// granted again. JSON parsers that use doubles represent this number and the next integer
+// exactly (RFC 8259, section 6).
 const MaxToken = 1<<53 - 2
 
 // ErrLastToken is returned if a record contains the token MaxToken, so that its key cannot
@@ -168,8 +168,8 @@ var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the
 // holder. If the network delivers a second copy of a request late, these values make the copy
-// harmless. Only a copy of a grant can write an earlier version again, and that copy writes a
-// higher token.
+// harmless. Only the late copy of a grant can bring an earlier version back. Such a copy also
+// raises the fencing token, so the record no longer matches these values.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -192,8 +192,8 @@ type Reading interface {
 
 	// Skew returns by how much the wall clock of this machine may be wrong. It returns the
 	// configured MaxSkew if the layout's records have an expiry time, or if the client's clock
-	// is bounded. Otherwise it returns 0: a holder is dead once its version has not changed
-	// for one lease, by the clock of the client that observes it.
+	// is bounded. Otherwise it returns 0: a holder is dead once the version in the record has
+	// not changed for the length of one lease, by the clock of the observing client.
 	Skew() time.Duration
 
 	// Owned reports whether the layout's records contain the owner.
@@ -202,8 +202,8 @@ type Reading interface {
 	// Complete returns k with the layout's default sort key if k has no sort key.
 	Complete(k Key) Key
 
-	// Reserved reports whether the layout or leasehold uses the attribute name, so that
-	// callers must not use it.
+	// Reserved reports whether the layout or leasehold uses the attribute with the given name.
+	// Callers must not use such an attribute.
 	Reserved(name string) bool
 
 	// Decode decodes an item. It returns a *DecodeError if the item is not a valid lock
@@ -227,11 +227,11 @@ type Protocol interface {
 	// Renew returns the write that renews the lease of the grant in h.
 	Renew(h Hold, r Renewal) *Write
 
-	// HandOver returns the write that ends the grant of h and grants its key to g.Owner.
+	// HandOver returns the write that ends the grant of h and grants the same key to g.Owner.
 	HandOver(h Hold, g Grant) *Write
 
-	// Release returns the write that frees the key. It keeps the record, or deletes the record
-	// in layouts that cannot mark it as free.
+	// Release returns the write that frees the key. In a layout that can mark a record as
+	// released, the write keeps the record. In any other layout, the write deletes the record.
 	Release(h Hold, r Release) *Write
 
 	// Delete returns the write that frees the key by deleting the record.

@@ -44,8 +44,8 @@ func NewUpdate(key Item) *Write { return newWrite(update, key) }
 // NewDelete returns a delete of the record with the given key attributes.
 func NewDelete(key Item) *Write { return newWrite(remove, key) }
 
-// NewCheck returns a condition check of the record with the given key attributes. It can
-// only be sent in a transaction.
+// NewCheck returns a condition check of the record with the given key attributes. It can be
+// sent only in a transaction.
 func NewCheck(key Item) *Write { return newWrite(check, key) }
 
 func newWrite(verb verb, key Item) *Write {
@@ -100,14 +100,14 @@ func (p *placeholders) at(n int) string {
 // Text returns a new placeholder for the string value s in expressions of w.
 func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemberS{Value: s}) }
 
-// Set makes the update set the attribute name to v.
+// Set makes the update assign the value v to the attribute with the given name.
 func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
 
-// SetTo makes the update set the attribute name to operand. operand is in the syntax of update
-// expressions.
+// SetTo makes the update assign the value of an operand to the attribute with the given name.
+// The operand has the syntax of update expressions.
 func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 
-// Remove makes the update remove the attribute name.
+// Remove makes the update remove the attribute with the given name.
 func (w *Write) Remove(name string) { w.RemovePath(w.Name(name)) }
 
 // Path returns the path of an attribute inside maps, with placeholders. The last name is
@@ -120,15 +120,16 @@ func (w *Write) Path(names ...string) string {
 	return strings.Join(placeholders, ".")
 }
 
-// SetPath makes the update set the attribute at path to operand. DynamoDB rejects the
-// update if a map in the path does not exist.
+// SetPath makes the update assign the value of an operand to the attribute at the given path.
+// DynamoDB rejects the update if a map in the path does not exist.
 func (w *Write) SetPath(path, operand string) { add(&w.set, "SET ", path, " = ", operand) }
 
-// RemovePath makes the update remove the attribute at path. DynamoDB rejects the update if
-// a map in the path does not exist.
+// RemovePath makes the update remove the attribute at the given path. DynamoDB rejects the
+// update if a map in the path does not exist.
 func (w *Write) RemovePath(path string) { add(&w.remove, "REMOVE ", path) }
 
-// add appends an action to a clause of an update expression. keyword begins the clause.
+// add appends an action to a clause of an update expression. If the clause is empty, add
+// writes the keyword before the action.
 func add(clause *strings.Builder, keyword string, action ...string) {
 	if clause.Len() == 0 {
 		clause.Grow(usualClause)
@@ -148,8 +149,8 @@ func (w *Write) Where(condition string) { w.condition = condition }
 // and this condition are true.
 func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + ") AND " + condition }
 
-// In returns the condition that the attribute name has one of the values. Without values,
-// it returns a condition that is never true.
+// In returns the condition that the attribute with the given name has one of the values.
+// Without values, it returns a condition that is never true.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
 		// This condition is always false, whether or not the attribute exists, and whatever
@@ -160,8 +161,8 @@ func (w *Write) In(name string, values []string) string {
 	return w.PathIn(w.Name(name), values)
 }
 
-// PathIn returns the condition that the attribute at path has one of the values. values
-// must not be empty.
+// PathIn returns the condition that the attribute at the given path has one of the values. At
+// least one value is necessary.
 func (w *Write) PathIn(path string, values []string) string {
 	placeholders := make([]string, len(values))
 	for i, v := range values {
@@ -215,8 +216,8 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 	}
 }
 
-// TransactItem returns the write as one item of a TransactWriteItems request. If its
-// condition failed, the cancellation reason for the item contains the old item.
+// TransactItem returns the write as one item of a TransactWriteItems request. If the condition
+// of the write failed, the cancellation reason for the item contains the old item.
 func (w *Write) TransactItem(table string) types.TransactWriteItem {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	switch w.verb {

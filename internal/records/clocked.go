@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// defaultSkew is the default for field MaxSkew of layouts DynamoDLM and DyndbMutex. Zero as
-// the default would be unsafe: a client whose clock is one second fast would take over every
-// lock one second early.
+// defaultSkew is the default of the field MaxSkew in the layouts DynamoDLM and DyndbMutex. A
+// default of zero would be unsafe: a client whose clock is one second fast would take over
+// every lock one second early.
 const defaultSkew = 2 * time.Second
 
 // clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
@@ -24,8 +24,8 @@ type clocked struct {
 	skew    time.Duration
 }
 
-// newClocked returns a clocked for the given layout. If skew is zero, newClocked uses
-// defaultSkew. It returns an error if skew is negative.
+// newClocked returns the common part for the layout with the given name. If skew is zero,
+// newClocked uses defaultSkew. It returns an error if skew is negative.
 func newClocked(layout string, key schema, expires string, step, skew time.Duration) (clocked, error) {
 	if skew < 0 {
 		return clocked{}, fmt.Errorf("layout: %s: MaxSkew is %v: it must not be negative", layout, skew)
@@ -50,9 +50,9 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 }
 
 // decodeExpires returns the expiry time of a record. It records an error in d if the record
-// has none. The layout's own library may write any number, even a fraction, which
-// decodeExpires rounds up. It returns a number below zero as the year 1970, and a time
-// after the year 9999 as the end of that year.
+// has no expiry time. The layout's own library may write any number, even a fraction, which
+// decodeExpires rounds up. It returns a number below zero as the year 1970, and a time after
+// the year 9999 as the end of that year.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
 	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())

@@ -43,7 +43,8 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table for one layout, with one record. Tests send the layout's writes to it.
+// bench is a table for one layout, with one record. Tests send the layout's writes to this
+// table.
 type bench struct {
 	*testing.T
 	layout.Layout
@@ -98,7 +99,7 @@ func (b *bench) createTable() {
 
 func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
 
-// put stores item as the table's record. If item is nil, put deletes the
+// put stores the item as the only record of the table. If the item is nil, put deletes the
 // record.
 func (b *bench) put(item protocol.Item) {
 	b.Helper()
@@ -112,8 +113,8 @@ func (b *bench) put(item protocol.Item) {
 	lab.OK(b, lab.ErrorOf(b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})))
 }
 
-// lands sends a write. It returns true if the write was applied, and false if its condition
-// failed.
+// lands sends a write. It returns true if the write was applied, and false if the condition of
+// the write failed.
 func (b *bench) lands(w *protocol.Write) bool {
 	b.Helper()
 	_, err := b.db.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
@@ -192,7 +193,7 @@ func TestDoneMarkIsReadBackUnchanged(t *testing.T) {
 	}
 }
 
-func TestGrantForWorkMarkedDoneIsRejected(t *testing.T) {
+func TestGrantIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	for _, tc := range []struct {
 		marked, wanted protocol.Once
 		lands          bool
@@ -254,7 +255,7 @@ func TestGrantAndReaderAgreeOnDamagedDoneMark(t *testing.T) {
 	}
 }
 
-func TestProtocolUnmarkRemovesOnlyMatchingDoneMark(t *testing.T) {
+func TestMethodUnmarkRemovesOnlyGivenDoneMark(t *testing.T) {
 	b := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

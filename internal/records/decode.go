@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// decoder decodes the attributes of one item. Its methods record the first error in err and
-// continue.
+// decoder decodes the attributes of one item. The methods of decoder store the first error in
+// the field err, and continue.
 type decoder struct {
 	item    protocol.Item
 	lenient bool // a damaged attribute counts as absent, and is not an error
@@ -74,8 +74,8 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// kind records an error if the item's attribute kind is not want. The record of a plain
-// lock has no such attribute, so want is "" for it.
+// kind records an error unless the item's attribute kind has the wanted value. If want is
+// empty, the item must not have this attribute: the record of a plain lock has none.
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
@@ -154,7 +154,7 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 // server may send any text, and a text of ten bytes can express a number that needs a
 // gigabyte of memory.
 func isNumber(s string) bool {
-	// Both limits are far above DynamoDB's own. The first also allows a number with all its
+	// Both limits are far above DynamoDB's own. The first limit also allows a number with all
 	// zeros written out.
 	const longest, most = 300, 300
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
@@ -201,8 +201,8 @@ func (d *decoder) floored(name string) (int64, bool) {
 	return n, true
 }
 
-// clamped returns the number in the attribute called name, rounded up to an integer. It
-// returns most if the number is larger than most, and 0 if the number is negative or the
+// clamped returns the number in the attribute called name, rounded up to an integer. A number
+// above the limit most becomes most. The result is 0 if the number is negative, or if the
 // attribute is missing.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
@@ -254,8 +254,8 @@ func (d *decoder) hasGrant() bool {
 }
 
 // leastLease is the lease that leasehold assumes if another library has stored a lease of zero
-// or less. A client of that library takes over a key with such a lease as soon as two of its
-// reads show the same record.
+// or less. A client of that library takes over a key with such a lease as soon as two reads of
+// the client show the same record.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or
@@ -282,8 +282,8 @@ func (d *decoder) seconds(name string) time.Duration {
 }
 
 // heldLease returns the lease of a held record, or leastLease if the lease is shorter. It
-// records an error if leasehold has written the grant, and its lease is not above zero. A
-// user may configure another library with any lease.
+// records an error if leasehold has written the grant, and the lease is not above zero. A user
+// may configure another library with any lease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")

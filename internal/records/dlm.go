@@ -18,10 +18,10 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 }
 
 // Attributes of a dynamo-dlm record. The library dynamo-dlm writes a release code of 32
-// hexadecimal digits, and keeps it during a grant. Leasehold writes its version in that form
-// as the release code. The version is new in every write, so that a delayed renewal cannot be
-// applied after a later write. A new code does not disturb the clients of dynamo-dlm, as each
-// of them compares the code only with its own.
+// hexadecimal digits, and keeps the code during a grant. Leasehold writes its version in that
+// form as the release code. The version is new in every write, so that a delayed renewal
+// cannot be applied after a later write. A new code does not disturb the clients of
+// dynamo-dlm, as each client compares the code in the record only with the client's own code.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -73,8 +73,8 @@ func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 
 func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant == "" {
-		// A client of dynamo-dlm has written the release code. Compare it in the form in which
-		// it was read, as it may have any form.
+		// A client of dynamo-dlm has written the release code. Compare the code exactly as it
+		// was read, since it may have any form.
 		return w.In(dlmCode, []string{r.Version})
 	}
 	return showsCode(w, r.Version)
@@ -90,7 +90,7 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode decodes a record. If it has a grant id or a token, leasehold has written it: the
+// Decode decodes a record. A record with a grant id or a token was written by leasehold: the
 // library dynamo-dlm writes whole items, without these attributes.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}

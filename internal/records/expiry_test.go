@@ -14,7 +14,7 @@ import (
 
 var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
 
-func TestTakeoverIsRejectedUntilMaxSkewHasPassed(t *testing.T) {
+func TestTakeoverIsRejectedUntilMaxSkewAfterExpiry(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -92,7 +92,7 @@ func TestTakeoverOfChangedRecordIsRejected(t *testing.T) {
 	})
 }
 
-func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
+func TestRecordDoesNotExpireBeforeLeaseEnds(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -112,7 +112,7 @@ func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 	})
 }
 
-func TestExpiryAfterYear9999IsReadAsEndOfThatYear(t *testing.T) {
+func TestExpiryLaterThanYear9999IsReadAsEndOf9999(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -169,7 +169,7 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 // TTL uses DynamoDB's clock. A client computes the TTL value of a record from its own clock,
 // which may be days behind if the layout has no MaxSkew. DynamoDB still accepts the requests
 // of such a client, because the SDK corrects the time of its signatures.
-func TestTTLKeepsHeldRecordIfClockIsDaysBehind(t *testing.T) {
+func TestTTLKeepsHeldRecordIfClientClockIsDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
 			return // skipped: in this layout, clients' clocks are wrong by at most MaxSkew

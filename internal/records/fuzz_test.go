@@ -48,8 +48,8 @@ func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	return &now
 }
 
-// stores tries to store the item, and reports whether DynamoDB accepted it. If
-// so, it sets b.key to the item's key.
+// stores tries to store the item, and reports whether DynamoDB accepted it. In any case, it
+// sets b.key to the item's key.
 func (b *bench) stores(item protocol.Item) bool {
 	b.key = b.Schema().KeyOf(item)
 	key, err := b.Key(b.key)
@@ -136,8 +136,9 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds lists the types that the function edited can give to an attribute. Its argument
-// kind is an index in this list. One past the end, it removes the attribute.
+// editedKinds lists the types that the function edited can give to an attribute. The argument
+// kind of that function is an index in this list. The index after the last type means that the
+// attribute is removed.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value or is missing. A
@@ -187,7 +188,7 @@ func names(t *testing.T, err error) {
 	}
 }
 
-// goldenItems returns the golden records of peers, grouped by the index of the
+// goldenItems returns the golden records of other libraries, grouped by the index of the
 // layout that reads them.
 func goldenItems(f *testing.F) map[int][]string {
 	f.Helper()
@@ -222,7 +223,7 @@ var ourItems = map[int][]string{
 // maxToken is the highest token that a record may have.
 const maxToken = 1<<53 - 2
 
-// marked reports whether an item has its layout's mark for a free key.
+// marked reports whether an item has the mark by which the layout of b marks a free key.
 func (b *bench) marked(item protocol.Item) bool {
 	switch b.Layout.(type) {
 	case layout.DyndbMutex:
@@ -233,10 +234,10 @@ func (b *bench) marked(item protocol.Item) bool {
 	return spelt(item["isReleased"]) == "S 1"
 }
 
-// FuzzRecord checks the decoder of every layout. For a damaged record, the decoder must
-// return an error with a reason, and never a free record. If the decoder finds that an item
-// is held or damaged, DynamoDB must reject a grant of its key.
-func FuzzRecord(f *testing.F) {
+// FuzzDecoderAndGrantAgreeOnFreeRecords checks the decoder of every layout. For a damaged
+// record, the decoder must return an error with a reason, and never a free record. If the
+// decoder finds that an item is held or damaged, DynamoDB must reject a grant of its key.
+func FuzzDecoderAndGrantAgreeOnFreeRecords(f *testing.F) {
 	for _, items := range []map[int][]string{goldenItems(f), ourItems} {
 		for n, list := range items {
 			for _, item := range list {
@@ -355,9 +356,10 @@ func isFraction(v types.AttributeValue) bool {
 	return is && !f.IsInt()
 }
 
-// FuzzWrites checks that each layout decodes its own writes: a grant, its renewal and its
-// release. The guard must succeed after the renewal, and fail after the release.
-func FuzzWrites(f *testing.F) {
+// FuzzLayoutDecodesOwnWrites checks that each layout decodes its own writes: a grant, its
+// renewal and its release. The guard must succeed after the renewal, and fail after the
+// release.
+func FuzzLayoutDecodesOwnWrites(f *testing.F) {
 	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
 		f.Add(uint8(n), "é/\x00", "", []byte{}, int64(1), int64(0))
@@ -422,9 +424,10 @@ var rowItems = []string{
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRow checks the same as FuzzRecord, for the rows of sessions and for rows
-// of unknown kinds.
-func FuzzRow(f *testing.F) {
+// FuzzRowWithKindIsNeverDecodedAsLock checks that a row with a kind is never decoded as a
+// lock. It also checks the decoder of session rows: an error must give a reason, and a decoded
+// session must be dead only if the row has the mark of a dead session.
+func FuzzRowWithKindIsNeverDecodedAsLock(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")
 		for _, edit := range []struct {

@@ -25,7 +25,7 @@ import (
 // golden is the content of a file in testdata/golden. A peer is another lock library. The file
 // describes a request to a peer, and contains the items that the peer stored. Most files were
 // recorded from the peers themselves (proof/interop/cmd/record). The files for dynamolock were
-// written by hand from its source code.
+// written by hand from the source code of dynamolock.
 type golden struct {
 	Peer     string
 	Recorded bool
@@ -143,7 +143,7 @@ func (r goldenRecord) clocked() time.Time {
 // letter of the attribute's type, a space and the value, as a peer writes them.
 type written map[string]string
 
-// peerWrites describes the attributes that each peer writes and needs. The keys are the
+// peerWrites describes the attributes that each peer writes and needs. The map keys are the
 // folders of the golden files.
 var peerWrites = map[string]struct {
 	shows   written
@@ -245,7 +245,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestGoldenRecordDecodesCorrectly(t *testing.T) {
+func TestGoldenRecordDecodesToRecordedValues(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return
@@ -314,12 +314,12 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGoldenRecordAllowsGrantOnlyIfFreeOrDead(t *testing.T) {
+func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			// At this time the record has expired, but the grant does not name its holder as
-			// dead.
+			// At this time the record has expired, but the grants plain and existing do not
+			// name the holder as dead.
 			plain.Now = r.clocked().Add(time.Hour)
 		}
 		existing := plain

@@ -182,8 +182,9 @@ func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
 }
 
 // javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the
-// attribute names of the awslabs Java client. encodeLease is the form in which the layout
-// writes a lease. Each of the three layouts can read the forms of the other two.
+// attribute names of the awslabs Java client. The function encodeLease converts a lease to the
+// form in which the layout stores it. Each of the three layouts can read the forms of the
+// other two.
 func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
 	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
 	p := versioned{
@@ -220,9 +221,9 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 
 // pythonCollect is the time between the end of a lease and the TTL value of its record, after
 // which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a holder's
-// clock is slow by more than that, DynamoDB may delete a record that the holder still renews.
-// So leasehold uses a week instead. (A renewal cannot keep the later of the old and the new
-// TTL value, as an update expression cannot compute a maximum.)
+// clock is slow by more than this time, DynamoDB may delete a record that the holder still
+// renews. So leasehold uses a week instead. (A renewal cannot keep the later of the old and
+// the new TTL value, as an update expression cannot compute a maximum.)
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

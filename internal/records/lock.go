@@ -116,9 +116,9 @@ func (l lock) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	return w
 }
 
-// Attributes that identify a grant made by leasehold, so that fenced writes can check for it.
-// Every grant writes the first two, in every layout, in addition to the attributes of the
-// layout's own library.
+// Attributes that identify a grant made by leasehold, so that fenced writes can check for this
+// grant. Every grant writes the first two attributes, in every layout, in addition to the
+// attributes of the layout's own library.
 const (
 	attrGrant     = "grantId"
 	attrToken     = "fencingToken"
@@ -138,7 +138,7 @@ const (
 var (
 	oursInAll     = []string{attrGrant, attrToken, attrGrantedAt, attrKind, attrLastBreak, attrLastTakeover}
 	oursInNative  = []string{attrSession, attrLeaseEnds, attrWaiters, attrHanded, attrNoQueueUntil, attrLastDone, attrStepDown}
-	oursElsewhere = []string{attrDead, attrBrokenGrants} // in session rows
+	oursElsewhere = []string{attrDead, attrBrokenGrants} // attributes of session rows
 )
 
 // ours are the names of all attributes that leasehold has added. Callers may not use them
@@ -152,8 +152,8 @@ var reserved = slices.Concat(ours, []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })
 
-// setGrant adds to w the attributes that identify a grant by leasehold: its id and the next
-// token. If the record has no token, for example because it was deleted, the token is
+// setGrant adds to w the attributes that identify a grant by leasehold: the grant id and the
+// next token. If the record has no token, for example because it was deleted, the token is
 // computed from the clock. That token is higher than all earlier tokens of the key, if the
 // clocks of clients differ by less than the age of the deleted record.
 func setGrant(w *protocol.Write, g protocol.Grant) {
@@ -176,10 +176,10 @@ func (s schema) Grantable(item protocol.Item) error {
 	return nil
 }
 
-// whereGrantable sets the condition of w, a grant. The table must contain no record, or a
-// plain lock for which one of the conditions in free is true. The record's token must be
-// below the highest possible token. With g.IfExists, the record must exist. whereGrantable
-// ignores empty strings in free.
+// whereGrantable sets the condition of the grant w. The table must contain no record, or a
+// plain lock for which one of the conditions in the list free is true. The record's token must
+// be below the highest possible token. With g.IfExists, the record must exist. whereGrantable
+// ignores empty strings in the list.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {
@@ -222,7 +222,7 @@ func decimal(s string) types.AttributeValue { return &types.AttributeValueMember
 
 func number(n int64) types.AttributeValue { return decimal(strconv.FormatInt(n, 10)) }
 
-// ceil returns d in units of step. It rounds up, because a lease must not become shorter.
+// ceil returns d as a number of steps. It rounds up, because a lease must not become shorter.
 func ceil(d, step time.Duration) int64 {
 	n := int64(d / step)
 	if d%step > 0 {
@@ -235,7 +235,7 @@ func ceil(d, step time.Duration) int64 {
 // could overflow.
 const longestLease = 100 * 365 * 24 * time.Hour
 
-// endOf returns now + lease, in units of step since the epoch, rounded up.
+// endOf returns the time now + lease as the number of steps since the epoch, rounded up.
 func endOf(now time.Time, lease, step time.Duration) int64 {
 	end := now.Add(min(lease, longestLease))
 	n := end.UnixMilli() / step.Milliseconds()

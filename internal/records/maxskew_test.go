@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// boundedTable returns a table b and two protocols for it: b.Protocol, for a client with a
-// bounded clock, and plain, for a client without one.
+// boundedTable returns a table b and two protocols for this table: b.Protocol is for a client
+// with a bounded clock, and plain is for a client without a bounded clock.
 func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -42,7 +42,7 @@ func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndOfOtherVersionIsIgnored(t *testing.T) {
+func TestLeaseEndStoredForEarlierVersionIsIgnored(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -71,7 +71,7 @@ func TestUnreadableLeaseEndIsIgnored(t *testing.T) {
 	}
 }
 
-func TestLeaseEndIsUnusedWithoutMaxSkew(t *testing.T) {
+func TestLeaseEndIsNeitherStoredNorReadWithoutMaxSkew(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(plain.Grant(b.grant(g1)))
 	if end := b.item()["leaseEnds"]; end != nil {
@@ -105,7 +105,7 @@ func TestLeaseEndIsIgnoredForLockUnderSharedLease(t *testing.T) {
 	}
 }
 
-func TestLeaseEndBeyondCenturyIsNotStored(t *testing.T) {
+func TestEndOfLeaseLongerThanCenturyIsNotStored(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

@@ -18,9 +18,9 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 }
 
 // Attributes of a dyndb-mutex record, and the holder of a free record. The library dyndb-mutex
-// stores a name as the holder. Several of its mutex objects may share a name. Leasehold stores
-// the owner and the version instead. The version is new in every write. So a client of
-// dyndb-mutex with the same name cannot release leasehold's lock.
+// stores a name as the holder. Several mutex objects of that library may share a name.
+// Leasehold stores the owner and the version instead. The version is new in every write. So a
+// client of dyndb-mutex with the same name cannot release leasehold's lock.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
@@ -28,8 +28,8 @@ const (
 )
 
 // mutexCollect is the time between the expiry of a record and its TTL value, after which
-// DynamoDB may delete it. It is two days, as in the library dyndb-mutex. That library
-// writes the value in milliseconds, which DynamoDB reads as a time far in the future.
+// DynamoDB may delete the record. This time is two days, as in the library dyndb-mutex. That
+// library writes the value in milliseconds, which DynamoDB reads as a time far in the future.
 // Leasehold writes seconds.
 const mutexCollect = 48 * time.Hour
 
@@ -115,7 +115,7 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 
 // showsForAnyOwner returns the condition that the record contains one of the versions, with
 // any owner. A resumed grant keeps the owner to which it was granted. The condition is empty
-// if there are no versions. It may contain OR, and has no parentheses around it.
+// if there are no versions. The condition may contain OR, and is not in parentheses.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {

@@ -58,7 +58,7 @@ func with(changes protocol.Item) protocol.Item {
 	return item
 }
 
-func TestDecodeReturnsFieldsOfRecordInLayoutNative(t *testing.T) {
+func TestRecordInLayoutNativeIsDecodedCompletely(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{
 		attrData: &types.AttributeValueMemberB{Value: []byte("state")},
@@ -115,7 +115,8 @@ func TestReleasedRecordIsReadDespiteDamage(t *testing.T) {
 
 func TestTokenIsIgnoredIfOwnerHasNoClientID(t *testing.T) {
 	// dynamolock, and the Java client in update mode, keep unknown attributes of a record when
-	// they acquire a lock. So leasehold's token may be in a record that they have written.
+	// they acquire a lock. So leasehold's token may be in a record that one of these libraries
+	// has written.
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{attrOwner: text("java-host"), attrLease: text("20s")}))
 	if err != nil {
@@ -162,7 +163,7 @@ func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
 	}
 }
 
-func TestLayoutWithClashingNamesIsRejected(t *testing.T) {
+func TestLayoutWithClashingAttributeNamesIsRejected(t *testing.T) {
 	for name, l := range map[string]layout.Native{
 		"partition key is an attribute": {PartitionKey: "data"},
 		"sort key is partition key":     {SortKey: "key"},
@@ -176,7 +177,7 @@ func TestLayoutWithClashingNamesIsRejected(t *testing.T) {
 	}
 }
 
-func TestProtocolKeyReturnsErrorForInvalidKey(t *testing.T) {
+func TestInvalidKeyIsRejected(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	for _, k := range []protocol.Key{
 		{}, {Partition: "a"}, {Sort: "b"}, {Partition: "a\xff", Sort: "b"}, {Partition: "a", Sort: "\xff"},
@@ -202,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestProtocolReservedReportsForbiddenNames(t *testing.T) {
+func TestEveryForbiddenAttributeNameIsReserved(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -307,7 +308,7 @@ func TestFunctionLockButIgnoresUserAttribute(t *testing.T) {
 	}
 }
 
-func TestFunctionLockButRejectsOtherDamage(t *testing.T) {
+func TestFunctionLockButRejectsItemWithDamagedData(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

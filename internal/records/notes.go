@@ -18,8 +18,7 @@ import (
 const attrLastDone = "lastDone"
 
 // Attributes in the lastDone map. The map contains either a label (once) or a period. The map
-// also contains an owner, a time and a token. These are only for people, as they are in the
-// lastBreak map.
+// also contains an owner, a time and a token, which are only for people.
 const (
 	attrOnce   = "once"
 	attrPeriod = "period" // start of the period for which the work is done, in epoch milliseconds
@@ -46,9 +45,9 @@ func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	return attrOnce, text(o.Label)
 }
 
-// whereUndone adds to the condition of w, a grant, that the work o is not marked as done. A
-// damaged mark does not prevent the grant: DynamoDB's comparison with a damaged attribute
-// is false.
+// whereUndone extends the condition of the grant w: the work o must not be marked as done. A
+// damaged mark does not prevent the grant, because DynamoDB's comparison with a damaged
+// attribute is false.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -83,8 +82,8 @@ func doneOf(item protocol.Item) *protocol.Done {
 	return &done
 }
 
-// Unmark returns the write that removes the mark d from the record of key k. Its condition
-// is that the record still contains that mark.
+// Unmark returns the write that removes the mark d from the record of key k, on the condition
+// that the record still contains that mark.
 func (p native) Unmark(k protocol.Key, d protocol.Done) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.Remove(attrLastDone)
@@ -183,7 +182,8 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 
 // attrStepDown is a map attribute that describes the last request to a holder to step down. It
 // contains the id of the holder's grant, the client that sent the request, and the time. Later
-// grants do not change the map. Their holders ignore it, as it contains another grant id.
+// grants do not change the map. The holders of later grants ignore the map, as it contains the
+// id of an earlier grant.
 const attrStepDown = "stepDown"
 
 // attrAskedBy is the client that sent the request, in the stepDown map. The map contains
@@ -212,28 +212,29 @@ func askedOf(item protocol.Item) string {
 	return d.text(attrGrant)
 }
 
-// attrLeaseEnds is the attribute with the time when the lease ends, by the wall clock of
-// the client that acquired or renewed it. The attribute also contains the version of the
+// attrLeaseEnds is the attribute with the time when the lease ends, by the wall clock of the
+// client that acquired or renewed the lease. The attribute also contains the version of the
 // record that this client wrote. Clients without a bounded clock, older clients and other
-// libraries renew a record without changing the attribute. Readers then ignore the
-// attribute, as it contains an old version.
+// libraries renew a record without changing the attribute. Readers then ignore the attribute,
+// as it contains an old version.
 const attrLeaseEnds = "leaseEnds"
 
-// storesEnd reports whether a grant or a renewal stores when its lease ends. It returns
-// true if the client's clock is bounded and the lease is at most longestLease.
+// storesEnd reports whether a grant or a renewal with the given lease stores when the lease
+// ends. It returns true if the client's clock is bounded and the lease is at most
+// longestLease.
 func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
 
-// leaseEnds returns the value of attrLeaseEnds for a lease that begins at now, in a write
-// with the given version. The value is the end of the lease in epoch milliseconds, rounded
-// up, in eight bytes, and then the version.
+// leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a
+// write with the given version. The value is the end of the lease in epoch milliseconds,
+// rounded up, in eight bytes, and then the version.
 func leaseEnds(version string, now time.Time, lease time.Duration) types.AttributeValue {
 	end := binary.BigEndian.AppendUint64(nil, uint64(endOf(now, lease, time.Millisecond)))
 	return &types.AttributeValueMemberB{Value: slices.Concat(end, packed(version))}
 }
 
-// leaseEndsOf returns the end of the lease from the item's attrLeaseEnds. It returns the
-// zero time if the item has no such attribute, or if the attribute contains another version
-// than the given one. Neither case is an error.
+// leaseEndsOf returns the end of the lease from the item's attrLeaseEnds. It returns the zero
+// time if the item has no such attribute, or if the attribute contains a version other than
+// the given version. Neither case is an error.
 func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	const end = 8
 	b, _ := item[attrLeaseEnds].(*types.AttributeValueMemberB)
@@ -244,7 +245,7 @@ func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 }
 
 // packed returns the bytes of a version that has leasehold's form, instead of their
-// hexadecimal digits. It returns any other version as it is.
+// hexadecimal digits. It returns the characters of any other version.
 func packed(version string) []byte {
 	if b, err := hex.DecodeString(protocol.VersionHex(version)); err == nil && protocol.IsVersion(version) {
 		return b

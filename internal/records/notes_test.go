@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// readNote stores note as the attribute name in a record of the Java client, and decodes the
-// record. It checks that even a malformed note does not count as an attribute of the caller.
+// readNote stores a note under the given attribute name in a record of the Java client, and
+// decodes the record. It checks that even a malformed note does not count as an attribute of
+// the caller.
 func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
 	t.Helper()
 	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))
@@ -23,8 +24,7 @@ func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Rec
 	return r
 }
 
-// noteWith returns a copy of a note with some attributes changed. A nil value
-// in changes removes an attribute.
+// noteWith returns a copy of a note with the given changes. A nil value removes the attribute.
 func noteWith(note, changes protocol.Item) types.AttributeValue {
 	note = maps.Clone(note)
 	maps.Copy(note, changes)
@@ -73,7 +73,7 @@ func TestUnreadableTakeoverNoteIsIgnored(t *testing.T) {
 	}
 }
 
-func TestProtocolForeignNamesUnreadableAttribute(t *testing.T) {
+func TestMethodForeignReturnsUnreadableAttribute(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

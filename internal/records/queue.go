@@ -13,18 +13,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrWaiters is the queue of a record: a list of entries. An entry is one binary value. It is
-// short, so that many entries fit into a kilobyte. It begins with the 16 bytes of the grant
-// id. The client id follows in 17 bytes. Its first 24 letters are decoded from base 32 to 15
-// bytes, and its last two letters follow as they are. The rest is the name in the owner.
+// attrWaiters is the queue of a record: a list of entries. An entry is one binary value. The
+// value is short, so that many entries fit into a kilobyte. It begins with the 16 bytes of the
+// grant id. The client id follows in 17 bytes: the first 24 letters of the client id are
+// decoded from base 32 to 15 bytes, and the last two letters follow unchanged. The rest of the
+// value is the name in the owner.
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant by which a release handed the key to a waiter of another client.
 // The mark stays until that waiter sends a write of its own. If the waiter dies before that,
-// another client takes the key over, and may set attrNoQueueUntil. attrNoQueueUntil contains a
-// time: before it, no client should join the queue or hand the key over. The time is in epoch
-// milliseconds, by the clock of the client that wrote it. No lock depends on these two
-// attributes: wrong values only delay waiters.
+// another client takes the key over, and may set attrNoQueueUntil. attrNoQueueUntil contains
+// the time until which no client should join the queue or hand the key over. The time is in
+// epoch milliseconds, by the clock of the client that suspended the queue. Mutual exclusion
+// does not depend on these two attributes: wrong values only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -92,8 +93,8 @@ func entryIsAt(w *protocol.Write, p protocol.QueueEntry) string {
 	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
 }
 
-// Join returns the write that appends an entry for the given waiter to the queue. Its
-// condition is that the record of key k is held, its queue is not full, and the queue does
+// Join returns the write that appends an entry for the given waiter to the queue, on three
+// conditions: the record of key k shows a holder, the queue is not full, and the queue does
 // not contain the entry yet.
 func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
@@ -109,8 +110,8 @@ func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	return w
 }
 
-// Leave returns the write that removes one entry from the queue. Its condition is that the
-// entry has the index in at.
+// Leave returns the write that removes the entry of the waiter at.Of from the queue, on the
+// condition that this entry has the index at.Index.
 func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.RemovePath(pathOf(w, at.Index))
@@ -134,15 +135,15 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// A takeover and a break erase the queue: its waiters may be dead, like the holder. The live
-// waiters among them join again. A release that marks work as done erases the queue, too,
-// because the waiters may wait to do the same work. They see the mark at their next read, and
-// need not remove their entries one by one.
+// A takeover and a break erase the queue: the waiters in the queue may be dead, like the
+// holder. Waiters that are alive join again. A release that marks work as done erases the
+// queue, too, because the waiters may wait to do the same work. These waiters see the mark at
+// their next read, and need not remove their entries one by one.
 
-// Grant returns the write that all layouts share, with two additions. A takeover erases the
-// queue, and may close it to waiters for a while. A grant of a queued waiter removes the
-// waiter's entry. If the record is gone, DynamoDB rejects a grant that removes an entry. The
-// waiter then finds that the table has no record, and sends another grant.
+// Grant returns the same write as in all layouts, with two additions. A takeover erases the
+// queue, and may suspend it for a while. A grant of a queued waiter removes the waiter's
+// entry. If the record is gone, DynamoDB rejects a grant that removes an entry. The waiter
+// then finds that the table has no record, and sends another grant.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {

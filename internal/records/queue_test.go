@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// nth returns the queue entry of waiter number n.
+// nth returns waiter number n.
 func nth(n int) protocol.Waiter {
 	return protocol.Waiter{
 		Grant: fmt.Sprintf("c0000000-0000-4000-8000-%012d", n),
@@ -47,7 +47,7 @@ func TestQueueIsReadInOrderOfJoins(t *testing.T) {
 	}
 }
 
-func TestJoinOfFullQueueIsRejected(t *testing.T) {
+func TestJoinIsRejectedIfQueueIsFull(t *testing.T) {
 	b, p, _ := lining(t, 0)
 	joined := 0
 	for i := range 2 * protocol.MostWaiters {
@@ -85,7 +85,7 @@ func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 	}
 }
 
-func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
+func TestGrantRemovesOnlyQueueEntryOfGrantedWaiter(t *testing.T) {
 	b, _, h := lining(t, 3)
 	b.must(b.Release(h, protocol.Release{Version: v3, Expires: granted}))
 	released := b.item()
@@ -114,7 +114,7 @@ func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	}
 }
 
-func TestProtocolLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
+func TestMethodLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
 	b, p, _ := lining(t, 3)
 	leave := func(index, of int) bool {
 		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))
@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestTakeoverOrBreakOrDoneMarkErasesQueue(t *testing.T) {
+func TestOnlyTakeoverBreakAndDoneMarkEraseQueue(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -224,7 +224,7 @@ func TestTakeoverStoresEndOfQueueSuspension(t *testing.T) {
 	}
 }
 
-func TestDamagedHandOverAndSuspensionAreIgnored(t *testing.T) {
+func TestDamagedHandOverMarkAndSuspensionAreIgnored(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
@@ -236,8 +236,8 @@ func TestDamagedHandOverAndSuspensionAreIgnored(t *testing.T) {
 	}
 }
 
-// When users change the layout of a table from native to another one, these
-// attributes stay in the records.
+// When users change the layout of a table from native to another layout, the attributes handed
+// and noQueueUntil stay in the records.
 func TestLayoutsWithoutQueueIgnoreHandOverMark(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

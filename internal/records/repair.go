@@ -20,11 +20,11 @@ var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
-// DeleteExactly returns the write that deletes item. Its condition is that every attribute
-// still has the same value, and that the item has no new attribute of a layout. A new
+// DeleteExactly returns the write that deletes an item, on two conditions: every attribute
+// still has the same value, and the item has no new attribute that belongs to a layout. A new
 // attribute may have turned a damaged item into a lock, or may come from a grant.
 // DeleteExactly is only for items that are free, or that are not locks. The item of a held
-// lock can be deleted safely only with a condition on its holder.
+// lock can be deleted safely only with a condition on the holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}
@@ -56,9 +56,9 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 // deleted: a client may hold the lock, and the remaining attributes may be the user's data.
 //
 // LockBut returns false for leasehold's rows that are not locks, even if p is another layout
-// of the same table. If LockBut returns true, the caller advises the user to rename the
-// attribute. If the user renamed it in a session's row, the clients that use the row would no
-// longer find it.
+// of the same table. The reason is that the caller advises the user to rename the attribute if
+// LockBut returns true. If the user renamed an attribute of a session's row, the clients that
+// use the row would no longer find that attribute.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:
@@ -86,9 +86,9 @@ type peers struct {
 	reads  func(lease string) bool // reports whether the layout's library can read a lease in this form
 }
 
-// Foreign describes the attribute of an item that prevents the layout's library from using
-// the record: a lease that it cannot read, or an attribute expiresAt. It returns "" if
-// there is no such attribute. Leasehold's next grant replaces or removes it.
+// Foreign describes the attribute of an item that prevents the layout's library from using the
+// record: a lease that the library cannot read, or an attribute expiresAt. It returns "" if
+// there is no such attribute. Leasehold's next grant replaces or removes the attribute.
 func (p peers) Foreign(item protocol.Item) string {
 	lease, ok := item[p.record.lease].(*types.AttributeValueMemberS)
 	switch {

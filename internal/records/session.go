@@ -37,8 +37,8 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 }
 
 // Session returns the protocol of session rows. To the library of another layout, a session
-// row looks like a lock. While the session holds locks, its client renews the row. So that
-// library does not take the row over.
+// row looks like a lock. While the session holds locks, the session's client renews the row.
+// So the other library does not take over the row.
 func (p native) Session() protocol.Protocol {
 	s := p.record
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
@@ -53,7 +53,7 @@ const attrDead = "dead"
 
 // attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock
 // of the session that an operator has broken: the id of the notice, and the id of the broken
-// grant. If the session's client reads notices, it creates the row with an empty map. If the
+// grant. A client that reads notices creates the row of its session with an empty map. If the
 // network delivers a second copy of a notice late, that is harmless, as a grant id is never
 // used again.
 const attrBrokenGrants = "brokenGrants"

@@ -28,8 +28,8 @@ const (
 	expired  = "expired"
 )
 
-// in returns a copy of the item held, changed so that it is in the given state.
-// It returns false if the layout has no such state.
+// in returns a copy of an item that shows a holder, changed to the given state. It returns
+// false if the layout has no such state.
 func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	change := protocol.Item{}
 	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
@@ -100,8 +100,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. For a layout named in layouts, it appends the states more.
-// Spaces separate the names in layouts.
+// where returns the given states. If the text layouts contains the name of b's layout, the
+// result also contains the states in more. Spaces separate the names in the text.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -122,13 +122,14 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		unresolved := h
 		unresolved.Token = 0 // after a hand-over of unknown outcome, the client does not know the current token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A guard still succeeds after a renewal. In layout dyndb-mutex it need not compare the
-		// owner. It compares the grant id, which a grant by the library dyndb-mutex erases.
+		// A guard still succeeds after a renewal. In layout dyndb-mutex, the guard need not
+		// compare the owner: it compares the grant id, which a grant by the library
+		// dyndb-mutex erases.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }
 
-func TestBreakAppliesOnlyToVersionThatWasRead(t *testing.T) {
+func TestBreakIsAppliedOnlyToVersionThatWasRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		r := b.record()
@@ -168,7 +169,7 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestReleasedRowOfOtherKindIsNotGranted(t *testing.T) {
+func TestReleasedRowThatIsNoLockIsNotGranted(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)
@@ -180,7 +181,7 @@ func TestReleasedRowOfOtherKindIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestProtocolOwnedReportsIfRecordsHaveOwner(t *testing.T) {
+func TestMethodOwnedReportsIfRecordsHaveOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {
@@ -217,7 +218,7 @@ func TestRecordWithInvalidReleaseMarkIsNotFree(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("isReleased", text("0"), text("true"), decimal("1"), null) })
 }
 
-func TestDeleteExactlyKeepsItemChangedSinceRead(t *testing.T) {
+func TestDeleteExactlyIsRejectedIfItemHasChanged(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		// The item is damaged, because it has no grant id. It has one attribute of each
@@ -263,7 +264,7 @@ func TestDeleteExactlyKeepsItemChangedSinceRead(t *testing.T) {
 	})
 }
 
-func TestDeleteExactlyKeepsItemWithAddedAttribute(t *testing.T) {
+func TestDeleteExactlyIsRejectedIfAttributeWasAdded(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		for name, v := range item {
@@ -281,7 +282,7 @@ func TestDeleteExactlyKeepsItemWithAddedAttribute(t *testing.T) {
 	})
 }
 
-func TestDecodeRejectsLeaseholdGrantWithoutToken(t *testing.T) {
+func TestLeaseholdGrantWithoutTokenIsNotDecoded(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		delete(item, "fencingToken")
@@ -307,7 +308,7 @@ func TestRenewedRecordKeepsGrantTime(t *testing.T) {
 	})
 }
 
-func TestDecodeRejectsNumberOutOfDynamoDBRange(t *testing.T) {
+func TestNumberOutsideDynamoDBRangeIsNotDecoded(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
 			_, item := b.hold()

@@ -27,8 +27,8 @@ const (
 var released = text("1")
 
 // versioned is the common part of the protocols whose records have an owner, a lease and a
-// version that every write changes. A holder is dead once the version has not changed for
-// one lease, by the clock of the client that observes the record.
+// version that every write changes. A holder is dead once the version has not changed for the
+// length of one lease, by the clock of the client that observes the record.
 type versioned struct {
 	schema
 	owner, lease, version string        // names of the attributes with the owner, the lease and the version
@@ -66,8 +66,8 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether name is an attribute that only layout Native writes, and that Decode
-// has decoded into a field of r. Decode reads these attributes in every layout, and does not
+// isRead reports whether the attribute called name is written only by layout Native, and was
+// decoded into a field of r. Decode reads these attributes in every layout, and does not
 // return them as attributes of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {

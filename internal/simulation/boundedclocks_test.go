@@ -23,9 +23,9 @@ import (
 )
 
 // Most clients in this world declare a bound for the error of their wall clock (MaxSkew).
-// Their clocks are wrong by up to that bound, and are set to other times while leases run.
-// The clocks of the other clients are wrong by up to ten seconds. The world has locks, shared
-// leases and queues. All promises hold.
+// Their clocks are wrong by up to that bound, and are set to other times while leases run. The
+// clocks of the other clients are wrong by up to ten seconds. The world has locks, shared
+// leases and queues. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(boundedClocks(1))) }
 
 // mostBound is the largest MaxSkew that a client declares in the worlds of boundedClocks.
@@ -66,8 +66,8 @@ func boundedClocks(times float64) func(seed uint64) world {
 }
 
 // Clients with bounded clocks wait in the queue of one key, and each holds the key for a
-// moment. If the previous holder does not release the key, a waiter takes it over once the
-// lease end stored in the record has passed.
+// moment. If the previous holder does not release the key, a waiter takes the key over once
+// the lease end stored in the record has passed.
 func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockQueues))
 }
@@ -86,8 +86,8 @@ func boundedClockQueues(seed uint64) world {
 	return w
 }
 
-// Clients with bounded clocks do work that must succeed only once (options Once and Every).
-// If a holder dies during the work, a waiter takes its lock over and does the work again.
+// Clients with bounded clocks do work that must succeed only once (options Once and Every). If
+// a holder dies during the work, a waiter takes the lock over and does the work again.
 func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockOnce))
 }
@@ -122,8 +122,8 @@ func (c *process) holdForAMoment(r *worker) {
 	}
 }
 
-// trust returns how long the holder trusts the lease that r begins or renews, counted from
-// the sending of r.
+// trust returns how long the holder trusts the lease that r begins or renews, counted from the
+// time at which r was sent.
 func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
@@ -143,8 +143,8 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 }
 
 // isOver reports whether r may take over a lock at the given version of its record, although
-// the sender of r has not observed this version for a whole lease. It may if both processes
-// have bounded clocks and the holder's trust has ended. The caller must hold c.mu.
+// the sender of r has not observed this version for a whole lease. This is allowed if both
+// processes have bounded clocks and the holder's trust has ended. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
@@ -170,8 +170,9 @@ func TestSimulationCatchesClocksBeyondBound(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion changes a reply: each lease end in it then names the current version
-// of its item. So clients also accept a lease end that was stored with an earlier version.
+// withEndsOfEveryVersion changes a reply so that each lease end in the reply names the current
+// version of the item. So clients also accept a lease end that was stored with an earlier
+// version.
 func withEndsOfEveryVersion(body []byte) []byte {
 	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
@@ -202,8 +203,8 @@ func claim(v any) {
 	}
 }
 
-// withAnEndForTheHead changes each request that hands a key to the head of its queue: the
-// request then also stores a lease end. The protocol forbids this.
+// withAnEndForTheHead changes each request that hands a key to the head of the key's queue:
+// the request then also stores a lease end. The protocol forbids this.
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}
@@ -256,8 +257,8 @@ func (k *clocks) read() (mono, boot time.Duration) {
 	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
 }
 
-// stoodStill returns the total time for which suspends have stopped the mono clock until
-// now. The caller must hold k.mu.
+// stoodStill returns the total time for which suspends have stopped the mono clock until the
+// time now. The caller must hold k.mu.
 func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {
 		now = k.asleep
@@ -287,8 +288,7 @@ func (k *clocks) jump(d time.Duration) {
 	k.ahead += d
 }
 
-// leap moves the mono and boot clocks ahead by d at once, which real clocks
-// never do.
+// leap moves the mono and boot clocks ahead by d in one step, which real clocks never do.
 func (k *clocks) leap(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

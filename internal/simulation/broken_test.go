@@ -92,8 +92,8 @@ func misread(change func([]byte) []byte, run simulation) simulation {
 	}
 }
 
-// replacing returns a function that replaces text with by, wherever it occurs
-// in a request or a reply.
+// replacing returns a function that replaces every occurrence of a text in a request or a
+// reply with another text.
 func replacing(text, by string) func([]byte) []byte {
 	return func(body []byte) []byte { return bytes.ReplaceAll(body, []byte(text), []byte(by)) }
 }
@@ -129,7 +129,8 @@ func commitThenRelease(g *leasehold.Group, ctx context.Context, writes []types.T
 }
 
 func TestSimulationCatchesBrokenGuards(t *testing.T) {
-	// meeting returns a copy of the simulation run, with f as the only kind of fault.
+	// meeting returns a simulation that is the same as run, but with f as the only kind of
+	// fault.
 	meeting := func(f fault, run simulation) simulation {
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
@@ -253,7 +254,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 }
 
 // oneByOne returns a function that acquires keys in the given order. While the function waits
-// for a key, it holds the earlier keys. If releases is true, it releases them on failure.
+// for a key, it holds the earlier keys. If the function fails and releases is true, it
+// releases the earlier keys.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

@@ -12,22 +12,23 @@ import (
 	"time"
 )
 
-// Every random decision in a run comes from its seed, and never depends on an order that
-// Go's scheduler could change. The fault that a request meets depends on three things: the
-// worker on whose behalf the request is sent, its operation and keys, and the number of such
-// requests before it. Two processes never reach the table at the same instant, because each
-// process's messages arrive in time slots of its own (see slot).
+// Every random decision in a run comes from its seed, and never depends on an order that Go's
+// scheduler could change. The fault that a request meets depends on three things: the worker
+// on whose behalf the request is sent, the operation and the keys of the request, and the
+// number of earlier requests that agree in all this. Two processes never reach the table at
+// the same instant, because each process's messages arrive in time slots of its own (see
+// slot).
 
-// drawn returns a source of random numbers. The numbers depend only on the seed and on what,
-// which describes their purpose.
+// drawn returns a source of random numbers. The numbers depend only on the seed and on the
+// other arguments, which describe the purpose of the numbers.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// upTo returns a random duration below d. Its unit is a nanosecond, so two
-// draws are unlikely to be equal.
+// upTo returns a random duration below d. The unit of the result is a nanosecond, so two
+// results are unlikely to be equal.
 func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(d)))
 }
@@ -67,8 +68,8 @@ func onBehalf(ctx context.Context, who string) context.Context {
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	// Package renewals asks for a number while it holds a mutex. So no other goroutine competes
-	// with it, and it must not sleep here.
+	// Package renewals asks for a number while it holds a mutex. So no other goroutine
+	// competes with the goroutine that asks, and that goroutine must not sleep here.
 	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.staggerWakeups(why)
 	}
@@ -105,7 +106,7 @@ func (c *process) staggerWakeups(why string) (who string) {
 }
 
 // asksFor records a request as the last request of this goroutine, and as the last request of
-// the goroutine that started it.
+// the goroutine that started this goroutine.
 func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -120,8 +121,8 @@ func (c *process) asksFor(asks string) {
 // for a random number, and the scheduler decides the order. Therefore the random number
 // depends only on requests at earlier instants.
 type asking struct {
-	// latest is the request at the time at. If there are several requests at that time, it is
-	// the last of them in alphabetical order.
+	// latest is the request at the time in the field at. If there are several requests at that
+	// time, latest is the last of these requests in alphabetical order.
 	latest  string
 	at      time.Time
 	earlier string // latest request before the time in the field at
@@ -173,7 +174,8 @@ func callers() string {
 }
 
 // yield sometimes lets other goroutines run first, as a busy machine would. It does so only if
-// the world's field yields is set. Its decisions do not depend on the seed.
+// the world's field yields is set. Whether it does so in a given call does not depend on the
+// seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()

@@ -66,9 +66,9 @@ type checker struct {
 	writes      *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
 }
 
-// handed is a grant that the previous holder has handed to the head of the record's queue.
-// The head itself has sent no grant request. It trusts the grant for a time counted from a
-// read that it sent before the hand-over was applied.
+// handed is a grant that the previous holder has handed to the head of the record's queue. The
+// head itself has sent no grant request. The head trusts the grant for a time that counts from
+// one of its reads. The head sent that read before the hand-over was applied.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
 	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
@@ -110,8 +110,8 @@ func (c *checker) first() string {
 	return c.problems[0]
 }
 
-// believes records that a process begins to trust a lock. When the lock ends, it records the
-// end of this trust.
+// believes records that a process begins to trust a lock. When the lock is released or lost,
+// the checker also records the end of this trust.
 func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
 		return // not recorded: the lock has already ended
@@ -179,14 +179,15 @@ func (c *checker) newestBy(grant string) *process {
 // condition. If the sender has detached and resumed a grant, only its newest belief in
 // that grant counts.
 func (c *checker) believed(r *request) []*belief {
-	// A read, or a renewal of a session, may name broken grants. But it neither renews nor
-	// ends any grant, so there is nothing to check.
+	// A read, or a renewal of a session, may name broken grants. But such a request neither
+	// renews nor ends any grant, so there is nothing to check.
 	if r.manner == reads || r.RenewsSession() {
 		return nil
 	}
 	newest := map[string]*belief{}
 	// made is the grant that the request creates, and therefore does not end. If the request
-	// repeats a hand-over to a waiter of the same process, that waiter may already trust it.
+	// repeats a hand-over to a waiter of the same process, that waiter may already trust the
+	// grant.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
@@ -283,9 +284,10 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 }
 
 // supports returns the time until which an applied request allows its sender to trust the
-// grant. trust is the length of that trust, counted from the sending of the request. If the
-// sender's clock is slow, the trust lasts longer by the clock of the world. If the sender's
-// clock is fast, the trust lasts as long, because its timer runs by the clock of the world.
+// grant. The sender may trust the grant for the given time, counted from the sending of the
+// request. If the sender's clock is slow, the trust lasts longer by the clock of the world. If
+// the sender's clock is fast, the trust is not shorter by the clock of the world, because the
+// sender's timer runs by that clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

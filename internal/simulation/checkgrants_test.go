@@ -64,9 +64,9 @@ func (c *checker) applies(r *request, key, what string) {
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// A copy of a grant's request that arrives late may find the record released. It then
-		// writes the version of the grant again, with a higher token. This is allowed, because
-		// no client trusts the grant of that copy.
+		// A copy of a grant's request that arrives late may find the record released. The copy
+		// then writes the version of the grant again, with a higher token. This is allowed,
+		// because no client trusts the grant of that copy.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s was written twice", now.version, key)
 		}

@@ -18,7 +18,7 @@
 //	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for 8 hours or until Ctrl-C
 //
 // An operation is a call of a client, or something that a client does by itself, such as a
-// renewal with its retries. It is faulted if one of its requests met a fault.
+// renewal with its retries. An operation is faulted if one of its requests met a fault.
 //
 // # A run
 //
@@ -34,39 +34,41 @@
 // client believes about its locks. It reports each violation of an invariant of
 // docs/guarantees.md with the number of that invariant.
 //
-// # The parts
+// # The files
 //
-//	seeds      which seeds TestSimulation and the other tests run, and how many
+// The names below omit the ending _test.go.
+//
+//	seeds      which seeds TestSimulation and the other tests run, and how many; the history of
+//	           a run as text, so that two runs of a seed can be compared (type history); finds
+//	           the fewest faults that make a seed fail (shrink)
 //	scale      runs all worlds until enough operations have met a fault
-//	tally      counts all operations and the operations that met a fault
-//	faults     names the faults, and chooses those of a run
-//	shrink     finds the fewest faults that make a seed fail
-//	request    one request of a process, decoded
+//	tally      counts all operations and the operations that met a fault; gives the histories
+//	           of runs to the models of proof/spec, and also histories that the models must refuse
+//	faults     names the faults, and chooses those of a run; decodes a request (type request)
 //	world      the configuration of a run (type world); the run and its report
 //	process    one client: its machine, and what its goroutines do
-//	clocks     the clocks of a process: their rates, their jumps, and suspends
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
-//	workloads  locks, once, groups, detach, hands (what operators do), odd, wallclock,
-//	           boundedclocks, semaphores, elections, philosophers, everything
-//	checker    records requests, writes and beliefs; checkgrants, checksessions and
-//	           checkcommits check them
-//	liveness   checks that free keys are granted in time once faults have stopped
-//	replay     writes the history of a run as text, so that two runs of a seed can be compared
-//	writes     lists the writes to each key and their effects, for the models of proof/spec;
-//	           written gives these writes to the models, and also writes that the models must refuse
-//	broken     variants of the library or of a workload that are broken on purpose (tamper)
+//	workloads  locks, once, groups (also Detach and Resume), hands (what operators do), odd,
+//	           wallclock, boundedclocks (also the clocks of a process: type clocks), philosophers
+//	           (also semaphores), elections, refusals, everything
+//	checker    records requests, writes and beliefs; checkgrants checks changes of records, and
+//	           tamper checks commits; locks checks that free keys are granted in time once faults
+//	           have stopped (checkLiveness)
+//	writes     lists the writes to each key and their effects, for the models of proof/spec
+//	broken     variants of the library or of a workload that are broken on purpose; tamper
+//	           contains the functions that change requests for these variants
 //
 // # Why a seed can be replayed
 //
-// The order in which Go's scheduler runs goroutines does not affect any random number, and each
-// seed runs on a thread of its own. What happens to a request depends only on the seed, the
-// goroutine that sent it, its operation and keys, and the number of equal requests before it.
-// No two processes reach the table at the same instant, and no two requests are abandoned at
-// the same instant. No call of a worker begins at the instant at which the worker's last call
-// returned. TestSameSeedGivesSameHistory checks that a seed always has the same history. In
-// that test, goroutines yield to the scheduler at random where they read the clock, draw a
-// random number, send or receive.
+// The order in which Go's scheduler runs goroutines does not affect any random number, and a
+// process runs one seed at a time, on one thread. What happens to a request depends only on
+// the seed, the goroutine that sent the request, the operation and the keys of the request,
+// and the number of equal requests before it. No two processes reach the table at the same
+// instant, and no two requests are abandoned at the same instant. No call of a worker begins
+// at the instant at which the worker's last call returned. TestSameSeedGivesSameHistory checks
+// that a seed always has the same history. In that test, goroutines yield to the scheduler at
+// random where they read the clock, draw a random number, send or receive.
 //
 // One event may wake several goroutines of a client, for example when a group releases several
 // keys for which goroutines wait in local queues. The scheduler would then decide which
@@ -81,18 +83,19 @@
 // A fault that can happen in every world is a case in process.faultOf and in process.meets
 // (network). A fault that happens only in some worlds is a field of troubles. There fate.odd
 // decides whether the fault happens, so that the runs of other worlds do not change. If a
-// promise does not hold under a fault, the fault's world excludes that promise, and the checker
-// still checks all others. Each fault has a name (faults). It happens only if process.happens
-// allows it, so that shrink can leave it out.
+// promise does not hold under a fault, the fault's world excludes that promise, and the
+// checker still checks all others. Each fault has a name (faults). A fault happens only if
+// process.happens returns true, so that shrink can leave out the fault.
 //
 // # Adding a workload
 //
-// Write a section: a function that acquires a lock, works under it and releases it. The section
-// tells the checker when the client begins to trust a lock (believes), and which Release
-// returned nil (releasedForGood). It calls the client through operation or asks, which count
-// the calls. Write a function that returns the world of a seed, and add it to worlds. Write a
-// test that runs it: forSeeds(t, worldSeeds, likewise(yourWorld)). Then write a variant that
-// breaks the property that the workload tests, and list the variant here.
+// Write a section: a function that acquires a lock, works under it and releases it. The
+// section tells the checker when the client begins to trust a lock (believes), and which
+// Release returned nil (releasedForGood). Before each call of the client, the section calls
+// operation or asks, which count the calls. Write a function that returns the world of a seed,
+// and add it to worlds. Write a test that runs the world: forSeeds(t, worldSeeds,
+// likewise(yourWorld)). Then write a variant that breaks the property that the workload tests,
+// and list the variant here.
 //
 // # Which defects it finds
 //

@@ -24,8 +24,8 @@ import (
 // off from the table, and crash. The test checks the invariants of the protocol, and also that
 //
 //   - the fencing tokens of the terms increase,
-//   - no two functions that a process has passed to Lead run at once,
-//   - Lead returns only if the leader resigned or its context has ended,
+//   - no two functions that a process has passed to Lead run at the same time,
+//   - Lead returns only if the leader resigned or the context of Lead has ended,
 //   - every leader that an observer reports had been elected,
 //   - a leader steps down only after a request that names its own grant,
 //   - once the faults have stopped, a leader resigns if it is asked to,
@@ -39,8 +39,8 @@ func simulateEveryElection(t *testing.T, seed uint64, watched world) {
 	simulateElections(t, seed, electionPlan{world: watched})
 }
 
-// electionPlan is the configuration of a run of elections. Tests of the simulation itself
-// replace Lead or Observe in it by a broken variant.
+// electionPlan is the configuration of a run of elections. In tests of the simulation itself,
+// a broken variant takes the place of Lead or Observe.
 type electionPlan struct {
 	world
 	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
@@ -227,9 +227,9 @@ func (v *voter) asks(ctx context.Context) {
 	}
 }
 
-// checkAsked checks that the record contains a request to step down from this term. It
-// leaves the check out if the term has ended, because the record may then contain a request
-// to a later leader.
+// checkAsked checks that the record contains a request to step down from this term. It checks
+// nothing if the term has ended, because the record may then contain a request to a later
+// leader.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -241,8 +241,8 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	}
 }
 
-// mustStepDown asks the leader to step down. It reports a violation if the leader still
-// leads after 25 s. In this time the leader must also end its work.
+// mustStepDown asks the leader to step down. It reports a violation if the leader still leads
+// after 25 s. These 25 s include the time in which the leader ends its work.
 func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
 	defer cancel()
@@ -322,9 +322,9 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a live process leads in a term other than last, and returns that
-// process. If no process does so within a lease, a poll and 100 ms, it reports a violation
-// and returns nil.
+// awaitLeader waits until a live process leads in a term other than the given last term, and
+// returns that process. If no process does so within a lease, a poll and 100 ms, it reports a
+// violation and returns nil.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond

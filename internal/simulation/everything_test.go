@@ -19,8 +19,8 @@ import (
 // crash, are closed, paused and suspended, and new processes replace them. Operators break
 // locks and delete records. The network has every fault, the table is throttled, and
 // credentials expire or are unavailable for a moment. In every third seed the processes move
-// one by one from the Java client's layout to layout native. All promises hold except the
-// promises about broken and deleted locks.
+// one by one from the Java client's layout to layout native. The test checks all promises of
+// docs/guarantees.md except the promises about broken and deleted locks.
 func TestSimulationOfAllFeaturesTogether(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
 
 const (
@@ -38,7 +38,8 @@ func everything(seed uint64) world {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
 			// There are no shared leases during a move. Clients of the old layout do not know
-			// sessions, so they would wait for the lease in the record, which is one hour.
+			// sessions, so these clients would wait for the lease in the record, which is one
+			// hour.
 			cfg.SharedLease = shared && !moves
 			cfg.Retention = time.Second
 			if old && moves {
@@ -189,8 +190,7 @@ func (c *process) putsDown(r *worker) {
 	}
 }
 
-// campaigns campaigns once in the election. If it is elected, it leads for a
-// while.
+// campaigns campaigns once in the election. If the process is elected, it leads for a while.
 func (c *process) campaigns(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
 	defer cancel()
@@ -213,9 +213,9 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause pauses the process for up to d. During the pause it sends nothing, receives nothing
-// and takes no step that other processes could notice. A request that it has begun to send
-// is sent after the pause.
+// pause pauses the process for up to d. During the pause the process sends nothing, receives
+// nothing and takes no step that other processes could notice. A request that the process has
+// begun to send is sent after the pause.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {
@@ -229,8 +229,8 @@ func (c *process) standStill(d time.Duration) {
 	c.pausedTil = time.Now().Add(d)
 }
 
-// isPaused returns the time until the process continues. If it is not paused, the result is
-// zero or negative.
+// isPaused returns the time until the process continues. If the process is not paused, the
+// result is zero or negative.
 func (c *process) isPaused() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -73,7 +73,7 @@ const (
 )
 
 // injected is a fault that happened in a run. A fault has the same id in every run of its
-// seed, even if the runs have other faults that differ.
+// seed, even if the other faults of these runs differ.
 type injected struct {
 	id    string
 	fault fault
@@ -189,7 +189,7 @@ func attributes(res *http.Response) attributeMap {
 	return out.Attributes
 }
 
-// bodyOf reads the body of a reply, and replaces it so that it can be read
+// bodyOf reads the body of a reply, and replaces the body so that the caller can read it
 // again.
 func bodyOf(res *http.Response) []byte {
 	body, _ := io.ReadAll(res.Body)
@@ -197,8 +197,8 @@ func bodyOf(res *http.Response) []byte {
 	return body
 }
 
-// edited decodes the JSON body of a request or a reply, calls change on the result and
-// encodes it again. A body that it cannot decode is returned unchanged.
+// edited decodes the JSON body of a request or a reply, passes the result to the function
+// change, and encodes the result again. A body that it cannot decode is returned unchanged.
 func edited[T any](body []byte, change func(T)) []byte {
 	var in T
 	if json.Unmarshal(body, &in) != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients acquire one of several keys, or all of them, and commit under several locks.
-// Some clients acquire a lock again that they already hold, and some acquire only keys
-// whose record exists. All promises hold.
+// Clients acquire one of several keys, or all of them, and commit under several locks. Some
+// clients acquire a lock again that they already hold, and some acquire only keys whose record
+// exists. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
@@ -107,12 +107,13 @@ func (c *process) allOf(r *worker) {
 	}
 }
 
-// commitsAndReleases is the type of Group.CommitAndRelease, and of a broken
-// variant of it.
+// commitsAndReleases is the type of Group.CommitAndRelease, and of the broken variant
+// commitThenRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
 // twice acquires a lock, and then acquires the same key again: alone, or together with the
-// other key. It may commit and release the inner lock in one call.
+// other key. In half of the calls it then commits, and releases the inner lock in the same
+// call.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {
@@ -199,8 +200,8 @@ func (c *process) releases(r *worker, lock *leasehold.Lock) {
 	}
 }
 
-// Processes detach grants, and other processes resume them. Sometimes two processes
-// resume the same grant at once. All promises hold.
+// Processes detach grants, and other processes resume them. Sometimes two processes resume the
+// same grant at the same time. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfDetachAndResume(t *testing.T) { forSeeds(t, worldSeeds, likewise(detaching)) }
 
 func detaching(_ uint64) world {

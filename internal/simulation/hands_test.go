@@ -44,9 +44,9 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 	}
 }
 
-// An operator breaks locks that are under shared leases. Without the break, their holders
-// would keep these locks until long after the faults have stopped. Each holder learns of the
-// break through the row of its session. For broken grants, promise 2 does not hold.
+// An operator breaks locks that are under shared leases. Without the break, the holders would
+// keep these locks until long after the faults have stopped. Each holder learns of the break
+// through the row of its session. For broken grants, promise 2 does not hold.
 func TestSimulationOfBreaksUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
@@ -102,11 +102,11 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted in two ways. First, an operator deletes records by hand while they are
-// in any state. For the grants in these records, promise 2 of docs/guarantees.md does not
-// hold. Second, TTL deletes records that are released and have expired. After a deletion of
-// either kind, a copy of a request that arrives late may break the order of tokens. All other
-// promises hold.
+// Records are deleted in two ways. First, an operator deletes records by hand, whatever state
+// they are in. For the grants in these records, promise 2 of docs/guarantees.md does not hold.
+// Second, TTL deletes records that are released and have expired. After a deletion of either
+// kind, a copy of a request that arrives late may break the order of tokens. The test checks
+// all other promises.
 func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
@@ -149,8 +149,8 @@ func (s *run) deleteNow(key string) {
 }
 
 // An operator damages rows of locks and of shared leases: the lease in a row becomes
-// unreadable. Up to six seconds later the operator repairs the row. All promises hold, because
-// no client considers the holder of an unreadable row dead.
+// unreadable. Up to six seconds later the operator repairs the row. The test checks all
+// promises of docs/guarantees.md: no client may consider the holder of an unreadable row dead.
 func TestSimulationOfDamagedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }

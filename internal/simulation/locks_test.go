@@ -26,8 +26,8 @@ func TestSimulationOfSharedLeases(t *testing.T) {
 
 func sharedLeases(_ uint64) world { return world{shared: true} }
 
-// section acquires a lock, works under it, and then releases it or ends it in
-// another way.
+// section acquires a lock, works under it, and then releases it. The lock stays unreleased if
+// the process dies, or if the process detaches the grant and cannot resume it.
 func (c *process) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -108,9 +108,9 @@ func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}
 }
 
-// A record contains hints about its queue: whether the previous holder handed the key over, how
-// long the queue is suspended, and which clients wait. In this world the hints are wrong. No
-// promise depends on them, so all promises hold.
+// A record contains hints about its queue: whether the previous holder handed the key over,
+// how long the queue is suspended, and which clients wait. In this world the hints are wrong.
+// No promise of docs/guarantees.md depends on the hints, so the test checks all promises.
 func TestSimulationOfWrongQueueHintsInRecord(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
@@ -157,9 +157,10 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time of the last write that affected how long the key is held: it
-// changed the key's record or renewed a session. The write may be a copy of a request that
-// the network delivered late. If the write came before the time from, the result is from.
+// lastArrival returns the time of the last write that affected how long the key is held: a
+// write that changed the key's record or renewed a session. The write may be a copy of a
+// request that the network delivered late. If the write came before the given time,
+// lastArrival returns the given time.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +187,8 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The limit is a lease by the waiter's clock, two longest pauses between polls, and a round trip.
+		// The limit is a lease by the waiter's clock, two longest pauses between polls, and a
+		// round trip.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

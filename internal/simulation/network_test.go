@@ -33,8 +33,8 @@ type troubles struct {
 	credentials bool
 }
 
-// fate contains the random numbers drawn for one request. They determine which fault the
-// request meets, and its delays.
+// fate contains the random numbers drawn for one request. These numbers determine which fault
+// the request meets, and how long the request and the reply are delayed.
 type fate struct {
 	percent     int
 	odd         int           // random number below 1000 that chooses among the faults that only some networks have
@@ -97,7 +97,8 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed replaces the body of a reply by the result of change.
+// changed passes the body of a reply to the function change, and replaces the body with the
+// result.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body := change(bodyOf(res))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -128,7 +129,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // DynamoDB never answers an applied commit by a denial of access
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // DynamoDB never answers an applied commit with a denial of access
 		return deniedAfter
 	case mended || p < 60:
 		return none
@@ -255,8 +256,8 @@ func (c *process) window() time.Duration {
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether a fault affects the process or table named what during the whole
-// current window. On average this is so in one of n windows.
+// inTrouble reports whether a fault affects the process or table with the given name during
+// the whole current window. On average this is so in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -276,7 +277,7 @@ func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 }
 
-// copied delivers a second copy of a request after a delay of about late.
+// copied delivers a second copy of a request after about the given delay.
 func (c *process) copied(late time.Duration, deliver func() (*http.Response, error)) {
 	go func() {
 		c.after(late, drawn(c.seed, "copy", late))
@@ -310,9 +311,8 @@ func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	return nil, ctx.Err()
 }
 
-// pass delivers a request and returns its reply. The request is delayed by the
-// time there, and the reply by the time back. If the sender's context ends before
-// the reply arrives, pass returns an error.
+// pass delivers a request after the first of two delays, and returns the reply after the
+// second. If the sender's context ends before the reply arrives, pass returns an error.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response

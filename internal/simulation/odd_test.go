@@ -18,14 +18,16 @@ import (
 // environment variable LEASEHOLD_SEEDS overrides it.
 const worldSeeds = 10
 
-// likewise returns a simulation that runs each seed in the world of(seed).
+// likewise returns a simulation that runs each seed in the world that the given function
+// returns for this seed.
 func likewise(of func(seed uint64) world) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		simulate(t, seed, of(seed).watchedAs(w))
 	}
 }
 
-// watchedAs returns a copy of w with the hooks and the choice of faults of the world by.
+// watchedAs returns a copy of w that takes the hooks and the choice of faults from the given
+// world.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -33,9 +35,10 @@ func (w world) watchedAs(by world) world {
 }
 
 // The clients of one table have different configurations. Their network delivers copies of
-// requests minutes later. It denies access to some requests, although some of them were
-// applied. In some seeds the engine omits the item of a failed condition. In others,
-// clients remember only the keys that they are observing. All promises hold.
+// requests minutes later. The network denies access to some requests, although some of these
+// requests were applied. In some seeds the engine omits the item of a failed condition. In
+// some seeds, clients remember only the keys that they are observing. The test checks all
+// promises of docs/guarantees.md.
 func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
 }
@@ -48,7 +51,7 @@ func oddNetworks(seed uint64) world {
 }
 
 // DynamoDB throttles the writes of single keys, but accepts the writes of sessions and of
-// other keys. All promises hold.
+// other keys. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfThrottledKeys(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(failingKeys))
 }
@@ -57,8 +60,8 @@ func failingKeys(seed uint64) world {
 	return world{shared: seed%3 > 0, net: troubles{keys: true}}
 }
 
-// Machines are suspended for longer than a lease, and even for longer than DynamoDB
-// remembers the idempotency token of a transaction. All promises hold.
+// Machines are suspended for longer than a lease, and even for longer than DynamoDB remembers
+// the idempotency token of a transaction. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, likewise(suspends)) }
 
 func suspends(_ uint64) world {
@@ -105,9 +108,9 @@ func (c *process) suspend(d time.Duration) {
 	c.clocks.suspend(d)
 }
 
-// Clients with shared leases are closed while their other goroutines wait for locks, hold
-// them and commit. The network delivers copies of their requests up to 20 s later. All
-// promises hold.
+// Clients with shared leases are closed while their other goroutines wait for locks, hold them
+// and commit. The network delivers copies of the clients' requests up to 20 s later. The test
+// checks all promises of docs/guarantees.md.
 func TestSimulationOfClientClose(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {

@@ -111,7 +111,7 @@ func (c *process) does(r *worker, checks bool) {
 	}
 	c.rest(r, 2000)
 	// A worker that has lost the lock stops here in half of the cases. In the other cases it
-	// asks the release to store a done mark. The release must not store it.
+	// asks the release to store a done mark. The release must not store this mark.
 	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 {
 		return
 	}

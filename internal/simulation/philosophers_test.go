@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Twenty philosophers share twenty forks. The forks are keys. Each philosopher needs some
-// of them at once, in any order. In every seed, each philosopher that is alive when the
-// faults stop must eat once more.
+// Twenty philosophers share twenty forks. The forks are keys. Each philosopher needs some of
+// the forks at the same time, in any order. In every seed, each philosopher that is alive when
+// the faults stop must eat once more.
 
 const (
 	philosopherSeeds  = 15
@@ -125,8 +125,8 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		// If a grant came too late for an earlier call, the client releases it at the instant at
-		// which this call returns. The pause lets the client do so.
+		// If a grant came too late for an earlier call, the client releases that key at the
+		// instant at which this call returns. The pause lets the client do so.
 		time.Sleep(time.Nanosecond)
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)
@@ -156,7 +156,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	return nil
 }
 
-// snack acquires any one of several keys, and releases it.
+// snack acquires one of several keys, and then releases this key.
 func (p *philosopher) snack(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
@@ -243,9 +243,9 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// If a permit is granted at the instant at which the call is cancelled, another
-	// goroutine of the client releases the permit at once. This pause gives it time
-	// to do so.
+	// If a permit is granted at the instant at which the call is cancelled, another goroutine
+	// of the client releases the permit immediately. This pause gives that goroutine time to
+	// do so.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {
 		p.violated("13: process %d asked for one permit and holds %d: %v", p.id, held, err)

@@ -31,7 +31,7 @@ type process struct {
 	accepted bool // DynamoDB has accepted the process's credentials; guarded by checker.mu
 
 	mu        sync.Mutex
-	cutTil    time.Time         // time until which a partition cuts the process off; it ends earlier if the faults stop earlier
+	cutTil    time.Time         // time until which a partition cuts the process off; the partition ends earlier if the faults stop earlier
 	asleepTil time.Time         // time until which the machine is suspended
 	outTil    time.Time         // time until which DynamoDB answers the process that it is unavailable
 	pausedTil time.Time         // time until which the process is paused
@@ -103,8 +103,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 
 var keyNames = []string{"a", "b"}
 
-// work calls section again and again on one goroutine of the process, and causes faults
-// between the calls. It returns when the faults stop, or when the process dies.
+// work calls the function section again and again on one goroutine of the process, and causes
+// faults between the calls. It returns when the faults stop, or when the process dies.
 func (c *process) work(r *worker, section func(*worker)) {
 	c.rest(r, 20)
 	for c.goesOn() && !c.isDead() {
@@ -129,8 +129,8 @@ func (c *process) work(r *worker, section func(*worker)) {
 }
 
 // try returns the option for a call that tries to acquire a lock. Half of the processes use
-// NoWait, which observes a holder that appears dead. The others use NoWaitEvenIfDead, which
-// returns at once even then.
+// NoWait, which observes a holder that appears dead. The other processes use NoWaitEvenIfDead,
+// which returns immediately even if the holder appears dead.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()

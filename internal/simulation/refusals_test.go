@@ -85,15 +85,16 @@ type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
 	// The next two fields contain the state at the last refusal. Later answers must not count:
-	// before the call returns, it may undo an attempt, and DynamoDB answers that request.
+	// before the call returns, the client may undo an attempt of the call, and DynamoDB
+	// answers that request, too.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
 
 type waitKey struct{}
 
-// mayWait returns a context for a call that may wait for a lock. It carries a
-// new wait.
+// mayWait returns a context for a call that may wait for a lock. The context contains a new
+// wait.
 func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }

@@ -39,12 +39,12 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed. The hooks and the choice of faults come from watched.
+// simulation runs one seed. The hooks and the choice of faults come from the world watched.
 // The simulation itself decides the other properties of the world.
 type simulation func(t *testing.T, seed uint64, watched world)
 
-// forSeeds runs a simulation for count seeds or, if the environment variable
-// LEASEHOLD_SEEDS is set, for that many.
+// forSeeds runs a simulation for the given number of seeds. The environment variable
+// LEASEHOLD_SEEDS overrides this number.
 func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
@@ -115,7 +115,8 @@ func mustUint(t *testing.T, s string) uint64 {
 }
 
 // A failing seed is useful only if it fails in every run. So all runs of a seed must have the
-// same history, in whatever order the scheduler runs goroutines. make check replays more seeds.
+// same history, in whatever order the scheduler runs goroutines. The command make check
+// replays more seeds.
 func TestSameSeedGivesSameHistory(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.test, func(t *testing.T) {
@@ -209,14 +210,14 @@ type shrunk struct {
 
 // shrink reduces the faults of a failing seed while the seed still breaks the same invariant.
 // It first removes halves of the faults, then smaller and smaller parts (Zeller and
-// Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). With the
-// remaining faults the seed fails. Without any one of them it does not.
+// Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). With the remaining
+// faults the seed fails. If any one of these faults is left out, it does not fail.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		// A fault that lasts appears in the list once for each request that met it.
+		// A fault that lasts appears in the list once for each request that met the fault.
 		plan.injected = func(faults []injected) {
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
@@ -242,8 +243,8 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...)
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// Some faults happen only because of other faults. If the run without the other
-				// faults did not have them, they are not needed either.
+				// Some faults happen only because of other faults. So leave out the faults
+				// that did not happen in this run, too.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}
@@ -270,9 +271,9 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// The function shrink reduces a failing seed to a plan of a few faults, which show the cause of
-// the failure. If the seed runs again with this plan, it must fail in the same way and have the
-// same history. Without any one of these faults it must not fail.
+// The function shrink reduces a failing seed to a plan of a few faults, which show the cause
+// of the failure. If the seed runs again with this plan, it must fail in the same way and have
+// the same history. If any one of these faults is left out, the seed must not fail.
 func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// tally counts operations, and the faults that they met.
+// tally counts operations, and the faults that these operations met.
 type tally struct {
 	Operations map[string]int // number of operations, by name
 	Faulted    map[string]int // number of operations of which a request met a fault, by name
@@ -31,7 +31,8 @@ func newTally() *tally {
 }
 
 // operation is a call to a client, or an operation that the client itself starts, such as a
-// renewal. The latter is over once one of its requests meets no fault.
+// renewal. An operation that the client starts is over once one of its requests meets no
+// fault.
 type operation struct {
 	what          string
 	faulted, over bool
@@ -66,8 +67,9 @@ func (c *process) asks(ctx context.Context, what string) context.Context {
 	return of
 }
 
-// counts adds a request, and the fault that it met, to the tally. It ignores a request that
-// failed in a crash if the request belongs to no call, or if its call has already met a fault.
+// counts adds a request, and the fault that the request met, to the tally. It ignores a
+// request that failed in a crash if the request belongs to no call, or if its call has already
+// met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -89,12 +91,12 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 			o.what = "hand over"
 			c.tally.Operations[o.what]++
 		}
-		c.tally.of(o, f)
+		c.tally.count(o, f)
 	}
 }
 
-// of adds a request of an operation, and the fault that it met, to the tally.
-func (t *tally) of(o *operation, f fault) {
+// count adds a request of an operation, and the fault that the request met, to the tally.
+func (t *tally) count(o *operation, f fault) {
 	t.Requests++
 	if f != none && !o.faulted {
 		o.faulted = true
@@ -116,7 +118,7 @@ func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	if f == none {
 		delete(open, about)
 	}
-	t.of(o, f)
+	t.count(o, f)
 }
 
 // total is the sum of the tallies of all runs of this test process.
@@ -136,7 +138,7 @@ func (t *tally) enter(test string, seed uint64, violated bool) {
 	total.add(t)
 }
 
-// add adds the numbers of another tally to this one.
+// add adds the numbers of another tally to t.
 func (t *tally) add(o *tally) {
 	for what, n := range o.Operations {
 		t.Operations[what] += n

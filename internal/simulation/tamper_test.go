@@ -73,8 +73,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking removes condition checks from a transaction, unless keep returns true for the
-// key that they check.
+// checking removes condition checks from a transaction, unless the function keep returns true
+// for the key of the check.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	if !asksFor(r, "TransactWriteItems") {
 		return body
@@ -127,9 +127,10 @@ func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, isHead, "($0 OR attribute_exists($1))")
 }
 
-// respelled replaces a part of the condition of an update, if is returns true for the request.
-func respelled(r *http.Request, body []byte, is func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
-	if !asksFor(r, "UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) {
+// respelled replaces a part of the condition of an update, if the function affects returns
+// true for the request.
+func respelled(r *http.Request, body []byte, affects func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
+	if !asksFor(r, "UpdateItem") || !affects(lab.Call{Op: "UpdateItem", Body: body}) {
 		return body
 	}
 	return edited(body, func(in map[string]any) {
@@ -167,8 +168,8 @@ func (c *process) end(call *commitCall, err error) {
 }
 
 // commit appends a value to the log of the lock's key, in a transaction that the lock guards.
-// The append itself may have a condition: that the log has not changed since it was read, or
-// a condition that no longer holds. The call waits for at most patience.
+// The append itself may have a condition: that the log has not changed since it was read, or a
+// condition that no longer holds. The parameter patience limits how long the call waits.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()

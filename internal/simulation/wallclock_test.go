@@ -73,14 +73,14 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	})
 }
 
-// The wall clocks of the processes differ by almost the skew that the clients
-// declare. All promises hold.
+// The wall clocks of the processes differ by almost the skew that the clients declare. The
+// test checks all promises of docs/guarantees.md.
 func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
-// skewedBy returns a simulation of layouts with an expiry time. The wall clocks of its
-// processes differ by at most skew.
+// skewedBy returns a simulation of layouts with an expiry time. The wall clocks of the
+// processes differ by at most the given skew.
 func skewedBy(skew time.Duration) simulation {
 	return func(t *testing.T, seed uint64, watched world) {
 		watched.skew = skew
@@ -92,8 +92,8 @@ func skewedBy(skew time.Duration) simulation {
 // and skew of a world override it.
 const mostSkew = 100 * time.Millisecond
 
-// rightWall returns a random time by which a wall clock is ahead. It is within the skew of the
-// world.
+// rightWall returns a random time by which a wall clock is ahead. This time is within the skew
+// of the world.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	if c.plan.wall != nil {
 		return c.plan.wall(c, rng).Truncate(time.Millisecond)
@@ -122,9 +122,9 @@ func (c *process) setWall(r *worker) {
 	}
 }
 
-// In this world the layouts have no expiry time, and wall clocks are set while processes
-// run. Some calls use these clocks to find whether a holder appears dead. All promises
-// hold.
+// In this world the layouts have no expiry time, and wall clocks are set while processes run.
+// Some calls use these clocks to find whether a holder appears dead. The test checks all
+// promises of docs/guarantees.md.
 func TestSimulationOfWallClockChanges(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// world is the configuration of a simulation. Its zero value is the usual world.
+// world is the configuration of a simulation. The zero value is the usual world.
 type world struct {
 	shared          bool                                     // clients use shared leases; the function config may change this for some
 	keeps           bool                                     // no client deletes its records on release
@@ -35,7 +35,7 @@ type world struct {
 	tamper          func(*http.Request, []byte) []byte    // changes requests in flight
 	yields          bool                                  // goroutines yield at random, so that they run in another order
 	misread         func([]byte) []byte                   // changes replies in flight
-	report          func(problem string)                  // called with each violation instead of failing the test
+	report          func(problem string)                  // called with the first violation of a run, instead of failing the test
 	told            func(history []string)                // receives the lines of the history at the end of the run
 	wrote           func(key string, lines []string)      // receives the history of each key, for a check against the models of proof/spec
 	injected        func([]injected)                      // receives the faults that happened
@@ -102,9 +102,10 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		}
 		s.mend(faultsLast, &wg)
 		if plan.shared {
-			// The network may have delivered a copy of a grant's request late, while the grant's
-			// session is still live. The copy writes a record with a lease of one hour, which
-			// blocks other clients. It blocks no client once the session's client is closed.
+			// The network may have delivered a copy of a grant's request late, while the
+			// grant's session is still live. The copy writes a record with a lease of one
+			// hour, which blocks other clients. The record blocks no client once the session's
+			// client is closed.
 			s.closeAll()
 		}
 		s.checkLiveness(t, seed)

@@ -15,8 +15,9 @@ import (
 
 // writes contains a history of each key, which the models of proof/spec check. A history has
 // one line for each of these events: a process sends a request, the request arrives at the
-// record, a reply shows the record, and a process begins or ends to trust a grant. It contains
-// no conditions and no times, because the models have their own.
+// record, a reply shows the record, and a process begins or ends to trust a grant. The history
+// contains no conditions and no times, because the models have their own conditions and their
+// own notion of time.
 //
 //	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
 //	meets ATTEMPT applied|refused RECORD
@@ -26,11 +27,12 @@ import (
 //
 // KIND is the operation of the request: grant, renew, release, handover (to the next
 // goroutine), head (a hand-over to the head of the queue), join, leave, guard or read. LEASE
-// is "short" if the lease is shorter than the usual one, and otherwise "-". The GRANTs are
-// first the grant that the request creates, if any, and then the grants that it acts on.
-// PLACE and ENTRY are the index and the version of the queue entry that the request removes;
-// each is "-" if there is none, and PLACE is "all" for the whole queue. RECORD contains the
-// record's version and grant, "held" or "free", and the queue; it is "-" if there is no record.
+// is "short" if the lease is shorter than usualLease, and otherwise "-". The GRANTs are first
+// the grant that the request creates, if any, and then the grants that it acts on. PLACE and
+// ENTRY are the index and the version of the queue entry that the request removes; each is "-"
+// if the request removes no entry, and PLACE is "all" if it removes the whole queue. RECORD
+// contains the record's version and grant, "held" or "free", and the queue; it is "-" if there
+// is no record.
 type writes struct {
 	lines map[string][]string     // lines of the history of each key, by key
 	logs  map[string]int          // length of the log of each key, by key
@@ -59,8 +61,8 @@ func (w *writes) enter(key, format string, args ...any) {
 	w.lines[key] = append(w.lines[key], fmt.Sprintf(format, args...))
 }
 
-// name returns a short name for a random id: a number in the order of first
-// use. So it is the same in every run of a seed.
+// name returns a short name for a random id: a number in the order of first use. So the name
+// is the same in every run of a seed.
 func (w *writes) name(id string) string {
 	if w.names[id] == "" {
 		w.names[id] = "#" + strconv.Itoa(len(w.names)+1)
@@ -185,7 +187,7 @@ func (c *checker) doubted(key string) {
 }
 
 // failed reports whether a reply says that a condition has failed. In a transaction, only the
-// condition of the item at index counts.
+// condition of the item with the given index counts.
 func failed(res *http.Response, index int) bool {
 	var out struct {
 		Type                string `json:"__type"`
@@ -243,11 +245,11 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the attribute value that text assigns to the named attribute, or compares with
-// it. text is an expression of the update. The pattern in matches each pair of an attribute and
-// a value in text.
-func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
-	for _, m := range in.FindAllStringSubmatch(text, -1) {
+// value returns the attribute value that an expression of the update assigns to the named
+// attribute, or compares with that attribute. The pattern matches each pair of an attribute
+// and a value in the expression.
+func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {
 			return s.ExpressionAttributeValues[m[2]]
 		}

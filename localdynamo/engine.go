@@ -180,7 +180,7 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 		return refuse(malformed("the body could not be read: " + err.Error()))
 	}
 	if signed != nil && !signed.isOf(r, body, e.key) {
-		return refuse(newError(typeSignature, "The request signature we calculated does not match the signature you provided"+which))
+		return refuse(newError(typeSignature, "The request signature we calculated does not match the signature you provided"+keyAdvice))
 	}
 	return e.answer(r.Context(), r.Header.Get("X-Amz-Target"), body)
 }

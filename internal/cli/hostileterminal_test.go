@@ -66,26 +66,27 @@ func (h *hostileTables) command(t *testing.T, m hostileRun, terminal bool, args 
 	var stdin io.Reader = strings.NewReader(m.stdin)
 	if !terminal {
 		var out, err bytes.Buffer
-		h.runs(stdin, &out, &err, args)
+		h.execute(stdin, &out, &err, args)
 		return out.Bytes(), err.Bytes()
 	}
 	ours, theirs, err := pty.Open()
 	lab.OK(t, err)
 	defer ours.Close()
-	lab.Must(term.MakeRaw(int(theirs.Fd())))(t) // the terminal must not change line ends
+	lab.Must(term.MakeRaw(int(theirs.Fd())))(t) // the terminal must not convert line endings
 	shown := make(chan []byte)
 	go func() {
 		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
-	// leasehold break asks for confirmation at the terminal. It asks at once if the record
-	// is damaged. Otherwise it first observes the holder for a lease. So only a break of a
-	// damaged record gets the terminal as stdin here.
+	// leasehold break asks for confirmation at the terminal. It asks immediately if the
+	// record is damaged. Otherwise it first observes the holder for the length of a lease.
+	// To avoid this wait, the test passes the terminal as stdin only if the record is
+	// damaged.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		lab.Must(ours.WriteString(m.stdin))(t)
 	}
-	h.runs(stdin, theirs, theirs, args)
+	h.execute(stdin, theirs, theirs, args)
 	_ = theirs.Close()
 	return withoutOwn(string(<-shown)), nil
 }
@@ -117,7 +118,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m hostileRun, termi
 		isJSON(t, "--events", b)
 		lab.OK(t, os.Remove(events))
 		// The labels in the metrics file contain the key literally. This is safe, because
-		// the user of the command chose the key. So skip the file if the key is hostile.
+		// the user of the command has chosen the key. But a hostile key would fail the
+		// check of the file, so check the file only if the key is harmless.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		b = lab.Must(os.ReadFile(metrics))(t)
 		if visible.Line(key) == key {
@@ -127,7 +129,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m hostileRun, termi
 	}
 }
 
-// checkAll stores the row, and checks the output of each command line for the row's key.
+// checkAll stores the row, runs each command line with the key of the row, and checks the
+// output. It does nothing if the server rejects the row.
 func (h *hostileTables) checkAll(t *testing.T, l layout.Layout, row map[string]types.AttributeValue, commands func(string) [][]string) {
 	t.Helper()
 	if h.put(t, l.Name(), row) {
@@ -160,7 +163,7 @@ func FuzzHostileTextNeverControlsTerminal(f *testing.F) {
 			f.Add(acts, byte(native), byte(0), byte(n), terminal, byte(1), byte(n), n%2 == 0)
 		}
 	}
-	f.Fuzz(func(t *testing.T, text string, ofLayout, ofRow, ofMeeting byte, terminal bool, answered, refusal byte, refuses bool) {
+	f.Fuzz(func(t *testing.T, text string, ofLayout, ofRow, ofRun byte, terminal bool, answered, refusal byte, refuses bool) {
 		l := h.layouts[int(ofLayout)%len(h.layouts)]
 		rows := h.spoiltRows(l, text)
 		row := rows[int(ofRow)%len(rows)]
@@ -168,7 +171,7 @@ func FuzzHostileTextNeverControlsTerminal(f *testing.F) {
 			return
 		}
 		all := hostileRuns(h.dir, l.Name(), h.keyOf(t, l.Name(), row))
-		m := all[int(ofMeeting)%len(all)]
+		m := all[int(ofRun)%len(all)]
 		h.liar.says(nil, 0)
 		if refuses || m.endless {
 			said := refusals(text)
@@ -180,7 +183,7 @@ func FuzzHostileTextNeverControlsTerminal(f *testing.F) {
 }
 
 // This test starts the command as a process on a pseudo-terminal. As on the terminal of a
-// user, the kernel translates the line ends.
+// user, the kernel converts the line endings.
 func TestHostileRecordCannotControlPseudoTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
@@ -196,9 +199,9 @@ func TestHostileRecordCannotControlPseudoTerminal(t *testing.T) {
 	}
 }
 
-// Each command that ends by itself must also end when the server's reply is hostile, and
+// Each command that exits by itself must also exit if the server's reply is hostile, and
 // must not let text of the reply control the terminal. Commands retry for ten seconds or
-// more, so the test runs all of them at once.
+// more, so the test runs all commands concurrently.
 func TestCommandExitsDespiteHostileServerReply(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
@@ -208,7 +211,7 @@ func TestCommandExitsDespiteHostileServerReply(t *testing.T) {
 		h.liar.says(lie, 0)
 		for n, m := range hostileRuns(h.dir, (layout.Native{}).Name(), "k") {
 			// A trickle is a reply that the server sends so slowly that a command waits
-			// long and then retries. Only three commands get one here, to save time.
+			// long and then retries. To save time, only three commands get a trickle here.
 			// TestCallsReturnWithinTimeLimitsUnderEveryFault tests trickles for every call of
 			// the library, in virtual time.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {

@@ -98,8 +98,18 @@ func Middle(text string, n int) string {
 	return text[:begin] + "…" + text[end:]
 }
 
-// quoted returns s as a quoted Go string.
-func quoted(s string) string { return Text(strconv.Quote(s)) }
+// quoted returns s as a quoted Go string in which invisible characters are escaped.
+func quoted(s string) string {
+	var b strings.Builder
+	for _, r := range strconv.Quote(s) {
+		if isShown(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
+}
 
 // Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not
 // UTF-8 becomes \xff. Line ends and tabs stay. If s is a JSON document, the result is an equal

@@ -141,11 +141,10 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 }
 
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is
-// free it reads all keys, up to 100 by one request. Options apply to every key. With NoWait
-// it takes over the first key whose holder turns out to be dead, or returns a *HeldError of
-// the first held key. If ctx belongs to the lock of a key, AcquireAny leaves that key out
-// or, with Reentrant, shares its grant. The error is ErrDeadlock if no key is left, or
-// every wait could deadlock.
+// free, one request reads up to 100 of them. Options apply to every key. With NoWait it
+// takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
+// first held key. A key to whose lock ctx belongs is left out or, with Reentrant, shared.
+// The error is ErrDeadlock if no key is left, or every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

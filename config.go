@@ -64,19 +64,17 @@ type Config struct {
 	// Default Lease/10 (2 s).
 	Margin time.Duration
 
-	// MaxSkew is the most by which this machine's wall clock may ever be wrong. The command
-	// "leasehold doctor" measures the clock's error. If holder and waiter set MaxSkew, the
-	// waiter need not observe a lease: it takes over once its clock is MaxSkew past the
-	// lease's end. The holder's trust ends MaxSkew earlier. If a clock is wrong by more, two
-	// clients may hold one lock: fence writes that must not happen twice. Native layout only;
-	// layouts with an expiry time have a MaxSkew of their own. Default 0: waiters ignore wall
-	// clocks.
+	// MaxSkew is the most by which this machine's wall clock may ever be wrong; "leasehold
+	// doctor" measures its error. If holder and waiter set MaxSkew, the waiter need not observe
+	// a lease: it takes over once its clock is MaxSkew past the lease's end. The holder's trust
+	// ends MaxSkew earlier. If a clock is wrong by more, two clients may hold one lock: fence
+	// writes that must not happen twice. Native layout only; layouts with an expiry time have
+	// a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter. It applies in layouts
-	// without a queue, and while the queue is suspended. While a grant is young, pauses are
-	// shorter: 25 ms at first. Each pause is up to half shorter or longer than the mean, at
-	// random. Default 500 ms.
+	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a
+	// queue or while the queue is suspended. While a grant is young, pauses are shorter: 25 ms
+	// at first. Each pause differs at random from the mean by up to half. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked

@@ -87,8 +87,7 @@ func holderName(r Record) string {
 
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
-// DoneError is returned if the work of a call with Once or Every is already done. It matches
-// ErrDone.
+// DoneError is returned if work of Once or Every is done. It matches ErrDone.
 type DoneError struct {
 	Table string
 	Key   Key
@@ -235,8 +234,8 @@ func (e *RecordError) Error() string {
 // appends the record's key when it prints the advice.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// UnsupportedError is returned if the configured layout lacks a feature. If Layout is empty,
-// the table lacks it. UnsupportedError matches errors.ErrUnsupported.
+// UnsupportedError is returned if the layout or, if Layout is empty, the table lacks a
+// feature. It matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {

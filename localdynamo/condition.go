@@ -60,8 +60,8 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 	panic("localdynamo: an unknown condition")
 }
 
-// compares returns the result of the comparison "a op b". A missing value equals no value, not
-// even another missing value. So a missing value is unequal (<>) to every value.
+// compares returns the result of the comparison "a op b". A missing value is not equal
+// to any value, not even to another missing value, so <> is always true of it.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":

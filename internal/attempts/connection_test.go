@@ -151,7 +151,7 @@ func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	})
 }
 
-func TestFunctionNoteRegionDoesNotAllocateWithoutRegions(t *testing.T) {
+func TestRequestWithoutRegionsAllocatesNoRegionNote(t *testing.T) {
 	s, ctx := &Sender{Table: "locks"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
 		t.Errorf("%v allocations after each request", n)
@@ -167,7 +167,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestFunctionAwaitReturnsNilIfWriteReturnsAtDeadline(t *testing.T) {
+func TestAwaitReturnsNilIfWriteReturnsAtDeadline(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestFunctionAwaitReturnsNilIfWriteReturnsAtDeadline(t *testing.T) {
 	}
 }
 
-func TestFunctionAwaitWaitsForWriteIfRequestsAreAnswered(t *testing.T) {
+func TestAwaitOutlastsDeadlineIfRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -192,7 +192,7 @@ func TestFunctionAwaitWaitsForWriteIfRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-func TestFunctionAwaitReturnsAtDeadlineIfRequestIsUnanswered(t *testing.T) {
+func TestAwaitReturnsAtDeadlineIfRequestIsUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

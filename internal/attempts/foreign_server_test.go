@@ -256,7 +256,7 @@ func TestCancelledCallDoesNotWaitForFirstReply(t *testing.T) {
 	})
 }
 
-func TestLostConnectionCausesNoForeignError(t *testing.T) {
+func TestLostConnectionIsNoForeignError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

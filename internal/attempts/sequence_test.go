@@ -479,7 +479,7 @@ func TestAccessDenialIsTemporaryOnlyAfterEarlierAnswer(t *testing.T) {
 	}
 }
 
-func TestFunctionRepeatRetriesUntilAnswerOrRefusal(t *testing.T) {
+func TestRepeatRetriesUntilAnswerOrRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0

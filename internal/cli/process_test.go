@@ -288,7 +288,7 @@ func TestSignalBeforeStartOfCMDReachesCMDOnAnyBackend(t *testing.T) {
 
 // The test starts one program with and without leasehold, and compares what the program
 // inherits.
-func TestCMDInheritsSameStateAsWithoutLeaseholdOnAnyBackend(t *testing.T) {
+func TestCMDInheritsProcessStateUnchangedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("the test reads the state of a process in /proc")

@@ -144,7 +144,7 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestFunctionAcceptedDetectsValidCredentials(t *testing.T) {
+func TestErrorsShowWhetherCredentialsWereAccepted(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 

@@ -67,13 +67,13 @@ func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestMethodEarlierReturnsMinimumOfEachClock(t *testing.T) {
+func TestEarlierReturnsMinimumOfEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestFunctionStillToNameKeepsNewestVersions(t *testing.T) {
+func TestStillToNameKeepsNewestVersions(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

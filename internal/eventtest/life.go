@@ -30,7 +30,7 @@ type Life struct {
 }
 
 // Live runs a client in a bubble of testing/synctest, and sends the client's events to onEvent.
-// Every call of the client uses ctx. When Live returns, the client holds no key.
+// It passes ctx to every method of the client. When Live returns, the client holds no key.
 func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, leasehold.Event)) Life {
 	t.Helper()
 	w := New(t)

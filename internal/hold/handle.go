@@ -61,11 +61,11 @@ func (l *Handle) TrustedUntil() time.Time {
 }
 
 // add adds l to the handles of the grant, and starts the given warnings. The context of l
-// inherits its values from the context in the parameter values, which must never be
-// cancelled. The caller must hold h.mu, unless no other goroutine can use the lock yet.
-func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
+// inherits the values of parent, a context that is never cancelled. The caller must hold
+// h.mu, unless no other goroutine can use the lock yet.
+func (h *Lock) add(parent context.Context, l *Handle, warnings []*lease.Warning) {
 	l.h, l.warnings = h, warnings
-	l.ctx = newLockContext(values, &boundLock{by: h, outer: boundLockOf(values)}, func() error { return core.Public(h.lease.Ended()) })
+	l.ctx = newLockContext(parent, &boundLock{by: h, outer: boundLockOf(parent)}, func() error { return core.Public(h.lease.Ended()) })
 	h.handles = append(h.handles, l)
 	for _, w := range warnings {
 		h.lease.Warn(w)

@@ -113,7 +113,7 @@ func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
 	})
 }
 
-func TestLockBrokenBeforeGrantIsAnsweredIsLost(t *testing.T) {
+func TestLockIsLostIfBrokenBeforeGrantReplyArrives(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // the client renews this session every second

@@ -173,7 +173,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 	}
 }
 
-func TestFunctionIsNewGrantDistinguishesGrantsFromRenewals(t *testing.T) {
+func TestIsNewGrantIsFalseForRenewal(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		before *protocol.Record

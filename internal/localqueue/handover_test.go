@@ -89,7 +89,7 @@ func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestFunctionPassQueuedDoesNotDelayNextWaiter(t *testing.T) {
+func TestKeyPassedToQueueDoesNotDelayNextWaiter(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -198,7 +198,7 @@ func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestFunctionPassAfterDelaysNextWaiter(t *testing.T) {
+func TestPassAfterDelaysNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

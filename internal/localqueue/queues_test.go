@@ -126,7 +126,7 @@ func TestLocalWaitersProceedOneAtATimeInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestFunctionPassIgnoresGrantThatIsNotCurrent(t *testing.T) {
+func TestPassIgnoresGrantThatIsNotCurrent(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -252,7 +252,7 @@ func TestQueuesIgnoreResumedGrantDuringAcquire(t *testing.T) {
 	}
 }
 
-func TestFunctionTakeReturnsFalseIfTurnIsTaken(t *testing.T) {
+func TestTakeReturnsFalseIfTurnIsTaken(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)

@@ -110,7 +110,7 @@ func TestOpenRejectsHardLinkInSharedDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenRejectsForeignFileInSharedDirectory(t *testing.T) {
+func TestOpenRejectsFileOfOtherUserInSharedDirectory(t *testing.T) {
 	for _, c := range []struct {
 		mode                      fs.FileMode
 		trusted, members, anybody string
@@ -139,7 +139,7 @@ func TestOpenAcceptsFileOfDirectoryOwner(t *testing.T) {
 	says(t, "file", named(filepath.Join(dir, "file")), "")
 }
 
-func TestOpenRejectsForeignSymlinkInSharedDirectory(t *testing.T) {
+func TestOpenRejectsSymlinkOfOtherUserInSharedDirectory(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "is a symbolic link of user 54321", sticky: "is a symbolic link of user 54321", 0o777: "is a symbolic link of user 54321"} {
 		dir, elsewhere := place(t, mode)
 		way, end := filepath.Join(dir, "way"), filepath.Join(dir, "end")
@@ -154,7 +154,7 @@ func TestOpenRejectsForeignSymlinkInSharedDirectory(t *testing.T) {
 }
 
 // An attacker can plant a directory of its own as well as a symbolic link.
-func TestOpenRejectsPathThroughForeignDirectory(t *testing.T) {
+func TestOpenRejectsPathThroughDirectoryOfOtherUser(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {
 		dir, _ := place(t, mode)
@@ -228,7 +228,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestFunctionNamedResolvesSymlinks(t *testing.T) {
+func TestSymlinksInPathAreResolved(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -249,7 +249,7 @@ func TestFunctionNamedResolvesSymlinks(t *testing.T) {
 	}
 }
 
-func TestFunctionPlaceReturnsErrExistIfTargetExists(t *testing.T) {
+func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

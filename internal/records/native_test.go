@@ -285,7 +285,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestFunctionLockButIgnoresUserAttribute(t *testing.T) {
+func TestLockButIgnoresAttributeOfUser(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -308,7 +308,7 @@ func TestFunctionLockButIgnoresUserAttribute(t *testing.T) {
 	}
 }
 
-func TestFunctionLockButRejectsItemWithDamagedData(t *testing.T) {
+func TestLockButRejectsItemWithDamagedData(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

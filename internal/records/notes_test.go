@@ -73,7 +73,7 @@ func TestUnreadableTakeoverNoteIsIgnored(t *testing.T) {
 	}
 }
 
-func TestMethodForeignReturnsUnreadableAttribute(t *testing.T) {
+func TestForeignReturnsUnreadableAttribute(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

@@ -158,8 +158,8 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired checks a lock that was lost because no renewal succeeded. onEvent calls it only in
-// worlds without other faults. So the reason must be a refusal that lasted too long.
+// expired reports a violation if a lock expired although AWS refused none of its last
+// renewals. onEvent calls it only in worlds whose only faults are such refusals.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // longest pause between two attempts of a renewal, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {

@@ -153,7 +153,7 @@ func (g *File) Write(stdout io.Writer, grant Grant) error {
 	return plainfile.Swap(g.file, g.before, b, 0o600)
 }
 
-// Name returns the name of the file for messages.
+// Name returns the name of the file as messages show it.
 func (g *File) Name() string {
 	if g.path == Standard {
 		return "standard output"

@@ -33,7 +33,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestSaveIndexInS3RejectsStaleToken(t *testing.T) {
+func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)

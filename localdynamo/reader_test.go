@@ -64,8 +64,8 @@ func TestJSONReaderUsesLastOfDuplicateMembers(t *testing.T) {
 	}
 }
 
-// FuzzReaderAcceptsSameBodiesAsEncodingJSON makes an exception only for very deep nesting. No
-// body may make the reader panic.
+// FuzzReaderAcceptsSameBodiesAsEncodingJSON compares the reader with encoding/json. The two may
+// differ only on very deep nesting. No body may make the reader panic.
 func FuzzReaderAcceptsSameBodiesAsEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,

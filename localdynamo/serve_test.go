@@ -72,7 +72,7 @@ func TestPanicInStoreIsLoggedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestEngineRejectsRequestsOfBrowserPages(t *testing.T) {
+func TestEngineRejectsRequestsFromBrowserPages(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){

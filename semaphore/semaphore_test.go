@@ -106,7 +106,7 @@ func TestPermitCostsTwoWrites(t *testing.T) {
 	}
 }
 
-func TestHolderAcquiresSecondPermit(t *testing.T) {
+func TestHolderMayAcquireSecondPermit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 2)

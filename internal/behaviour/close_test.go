@@ -162,7 +162,7 @@ func TestCloseDuringAcquireLeavesNoLockHeld(t *testing.T) {
 	}
 }
 
-func TestCloseCancelsThrottledResumeAndBreak(t *testing.T) {
+func TestCloseCancelsThrottledCallsOfResumeAndBreak(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)

@@ -19,8 +19,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 	return lock
 }
 
-// sums returns two totals over the collected events: the number of requests, without the events of
-// kind EventThrottled, and the time for which locks were held.
+// sums adds up the collected events. It returns the number of requests, in which it omits events of
+// kind EventThrottled, and the total time for which locks were held.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

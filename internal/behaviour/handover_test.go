@@ -162,7 +162,7 @@ func TestQueueHeadReadsFourTimesASecond(t *testing.T) {
 	})
 }
 
-func TestHandedOverLockIsRenewedAfterTenthOfLease(t *testing.T) {
+func TestHandedOverLockIsRenewedAfterOneTenthOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)

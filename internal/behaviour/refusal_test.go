@@ -171,7 +171,7 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestLocalWaiterIsGrantedKeyAfterAccessWasDenied(t *testing.T) {
+func TestLocalWaiterIsGrantedKeyWhenDeniedAccessReturns(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		// A release does not hand the key to a goroutine that waits with Once. The goroutine
 		// sends a grant itself.

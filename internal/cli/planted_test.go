@@ -180,7 +180,7 @@ func inDir(dir string, args []string) []string {
 	return args
 }
 
-func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
+func TestOutputFilesAreWrittenToPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	// Even in another user's home directory, root may write to files given on the command

@@ -129,7 +129,7 @@ func TestCommandFailsIfServerNeverAnswers(t *testing.T) {
 
 // Standard output is /dev/full, so the command cannot write the grant. The server hangs, so
 // the command cannot release the key either.
-func TestAcquireReportsFailedOutputAndRelease(t *testing.T) {
+func TestAcquireReportsThatOutputAndReleaseFailed(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -36,8 +36,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		// Count renewals and failed renewals here, because their numbers differ from run to
-		// run.
+		// Life has the numbers of renewals and failed renewals as counted here, because they
+		// differ from run to run.
 		switch e.Kind {
 		case leasehold.EventRenewed:
 			renewals.Add(1)

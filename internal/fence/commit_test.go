@@ -177,11 +177,11 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitReportsTrueOutcome runs a commit with every sequence of fates of three requests. If
+// TestCommitReportsWhetherWritesWereApplied runs a commit with every sequence of fates of three requests. If
 // Commit reports that the write was applied, the write was applied exactly once. If Commit
 // reports that the write was not applied, the write is never applied, even by a request that
 // arrives late.
-func TestCommitReportsTrueOutcome(t *testing.T) {
+func TestCommitReportsWhetherWritesWereApplied(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
 		for _, fate := range []fate{answered, replyLost, lost, late, throttled, refused} {

@@ -26,7 +26,9 @@ import (
 // Their clocks are wrong by up to that bound, and are set to other times while leases run. The
 // clocks of the other clients are wrong by up to ten seconds. The world has locks, shared
 // leases and queues. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(boundedClocks(1))) }
+func TestSimulationOfBoundedClocksFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(boundedClocks(1)))
+}
 
 // mostBound is the largest MaxSkew that a client declares in the worlds of boundedClocks.
 const mostBound = 500 * time.Millisecond
@@ -68,7 +70,7 @@ func boundedClocks(times float64) func(seed uint64) world {
 // Clients with bounded clocks wait in the queue of one key, and each holds the key for a
 // moment. If the previous holder does not release the key, a waiter takes the key over once
 // the lease end stored in the record has passed.
-func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
+func TestSimulationOfQueuesAndBoundedClocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockQueues))
 }
 
@@ -88,7 +90,7 @@ func boundedClockQueues(seed uint64) world {
 
 // Clients with bounded clocks do work that must succeed only once (options Once and Every). If
 // a holder dies during the work, a waiter takes the lock over and does the work again.
-func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
+func TestSimulationOfBoundedClocksAndWorkDoneOnceFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockOnce))
 }
 

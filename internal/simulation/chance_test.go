@@ -182,8 +182,8 @@ func (c *process) yield() {
 	}
 }
 
-// Time is divided into cycles. Each cycle has one slot for each process. A message arrives in
-// a slot of its process, so two processes never act at the same instant.
+// Time is divided into cycles. Each cycle has one slot for each process. The messages to and
+// from a process arrive in its slots, so two processes never act at the same instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = (lastClient + 1) * slot

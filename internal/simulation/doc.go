@@ -14,7 +14,7 @@
 // The following commands run all worlds, in rounds. Run them in this directory, because only
 // there does go test show the totals:
 //
-//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=200000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until 200,000 operations have met a fault
+//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=100000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until 100,000 operations have met a fault
 //	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for 8 hours or until Ctrl-C
 //
 // An operation is a call of a client, or something that a client does by itself, such as a

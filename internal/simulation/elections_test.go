@@ -31,7 +31,7 @@ import (
 //   - once the faults have stopped, a leader resigns if it is asked to,
 //   - once the faults have stopped, a dead leader is replaced within its lease and a
 //     poll, and every observer reports the new leader within one more poll.
-func TestSimulationOfElections(t *testing.T) {
+func TestSimulationOfElectionsFindsNoViolation(t *testing.T) {
 	forSeeds(t, recipeSeeds, simulateEveryElection)
 }
 

@@ -21,7 +21,9 @@ import (
 // credentials expire or are unavailable for a moment. In every third seed the processes move
 // one by one from the Java client's layout to layout native. The test checks all promises of
 // docs/guarantees.md except the promises about broken and deleted locks.
-func TestSimulationOfAllFeaturesTogether(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
+func TestSimulationOfAllFeaturesTogetherFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, simulateEverything)
+}
 
 const (
 	electionKey = "e"

@@ -16,7 +16,7 @@ import (
 // Clients acquire one of several keys, or all of them, and commit under several locks. Some
 // clients acquire a lock again that they already hold, and some acquire only keys whose record
 // exists. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
+func TestSimulationOfGroupsFindsNoViolation(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
 	return world{shared: seed%3 == 0, work: (*process).sectionOfGroups}
@@ -202,7 +202,9 @@ func (c *process) releases(r *worker, lock *leasehold.Lock) {
 
 // Processes detach grants, and other processes resume them. Sometimes two processes resume the
 // same grant at the same time. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfDetachAndResume(t *testing.T) { forSeeds(t, worldSeeds, likewise(detaching)) }
+func TestSimulationOfDetachAndResumeFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(detaching))
+}
 
 func detaching(_ uint64) world {
 	return world{work: (*process).sectionDetached}

@@ -19,7 +19,9 @@ const operator = 50
 // An operator breaks locks while they are held. In half of the seeds some of these locks
 // belong to a group. For the broken grants, promise 2 of docs/guarantees.md does not hold: the
 // next client may be granted the key before the holder stops. Fenced writes stay safe.
-func TestSimulationOfBreakingHeldLocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
+func TestSimulationOfBreakingHeldLocksFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(breaking))
+}
 
 func breaking(seed uint64) world {
 	plan := world{beside: breakLocks}
@@ -47,7 +49,7 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 // An operator breaks locks that are under shared leases. Without the break, the holders would
 // keep these locks until long after the faults have stopped. Each holder learns of the break
 // through the row of its session. For broken grants, promise 2 does not hold.
-func TestSimulationOfBreaksUnderSharedLeases(t *testing.T) {
+func TestSimulationOfBreaksUnderSharedLeasesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
 
@@ -107,7 +109,9 @@ func (c *checker) checkHearing(b *belief) {
 // Second, TTL deletes records that are released and have expired. After a deletion of either
 // kind, a copy of a request that arrives late may break the order of tokens. The test checks
 // all other promises.
-func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
+func TestSimulationOfDeletedRecordsFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(deletion))
+}
 
 func deletion(_ uint64) world {
 	return world{config: shortRetention, beside: deleteRecords}
@@ -151,7 +155,9 @@ func (s *run) deleteNow(key string) {
 // An operator damages rows of locks and of shared leases: the lease in a row becomes
 // unreadable. Up to six seconds later the operator repairs the row. The test checks all
 // promises of docs/guarantees.md: no client may consider the holder of an unreadable row dead.
-func TestSimulationOfDamagedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
+func TestSimulationOfDamagedRecordsFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(damage))
+}
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }
 

@@ -20,7 +20,7 @@ func TestSimulation(t *testing.T) {
 	forSeeds(t, lockSeeds, simulate)
 }
 
-func TestSimulationOfSharedLeases(t *testing.T) {
+func TestSimulationOfSharedLeasesFindsNoViolation(t *testing.T) {
 	forSeeds(t, lockSeeds/4, likewise(sharedLeases))
 }
 
@@ -102,7 +102,7 @@ func (c *process) section(r *worker) {
 
 // Clients wait in the queue of a key's record. Some die while they wait, and some leave the
 // queue. A takeover erases the queue.
-func TestSimulationOfQueues(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
+func TestSimulationOfQueuesFindsNoViolation(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}
@@ -111,7 +111,7 @@ func lines(seed uint64) world {
 // A record contains hints about its queue: whether the previous holder handed the key over,
 // how long the queue is suspended, and which clients wait. In this world the hints are wrong.
 // No promise of docs/guarantees.md depends on the hints, so the test checks all promises.
-func TestSimulationOfWrongQueueHintsInRecord(t *testing.T) {
+func TestSimulationOfWrongQueueHintsInRecordFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
 

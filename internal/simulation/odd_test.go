@@ -39,7 +39,7 @@ func (w world) watchedAs(by world) world {
 // requests were applied. In some seeds the engine omits the item of a failed condition. In
 // some seeds, clients remember only the keys that they are observing. The test checks all
 // promises of docs/guarantees.md.
-func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
+func TestSimulationOfUnusualNetworkFaultsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
 }
 
@@ -52,7 +52,7 @@ func oddNetworks(seed uint64) world {
 
 // DynamoDB throttles the writes of single keys, but accepts the writes of sessions and of
 // other keys. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfThrottledKeys(t *testing.T) {
+func TestSimulationOfThrottledKeysFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(failingKeys))
 }
 
@@ -62,7 +62,9 @@ func failingKeys(seed uint64) world {
 
 // Machines are suspended for longer than a lease, and even for longer than DynamoDB remembers
 // the idempotency token of a transaction. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, likewise(suspends)) }
+func TestSimulationOfSuspendsFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(suspends))
+}
 
 func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
@@ -111,7 +113,9 @@ func (c *process) suspend(d time.Duration) {
 // Clients with shared leases are closed while their other goroutines wait for locks, hold them
 // and commit. The network delivers copies of the clients' requests up to 20 s later. The test
 // checks all promises of docs/guarantees.md.
-func TestSimulationOfClientClose(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
+func TestSimulationOfClientCloseFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(closing))
+}
 
 func closing(seed uint64) world {
 	return world{
@@ -155,7 +159,9 @@ func (c *process) sectionBeforeClose(r *worker) {
 // their locks through outages (AWSLabs.HoldThroughOutage). So promise 2 of docs/guarantees.md,
 // that the holder stops first, does not hold. The checker does not compare the trust of
 // clients with leases. Fenced writes stay safe.
-func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
+func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(outages))
+}
 
 func outages(_ uint64) world {
 	return world{

@@ -17,7 +17,9 @@ import (
 
 // Clients do work once for each label, or once in each period. Some of the work fails, and
 // some processes die during their work.
-func TestSimulationOfWorkDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
+func TestSimulationOfWorkDoneOnceFindsNoViolation(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(once))
+}
 
 func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
 
@@ -37,7 +39,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 // Clients are closed while their other goroutines do work with the options Once and Every.
 // Close releases the locks of these goroutines. If a goroutine then calls Release, the result
 // says whether the done mark is stored.
-func TestSimulationOfCloseDuringWorkDoneOnce(t *testing.T) {
+func TestSimulationOfCloseDuringWorkDoneOnceFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 

@@ -180,7 +180,7 @@ func (p *philosopher) snack(r *worker) {
 // first few of them, and the number differs between processes.
 var permits = []leasehold.Key{{Partition: "s/0"}, {Partition: "s/1"}, {Partition: "s/2"}}
 
-func TestSimulationOfSemaphores(t *testing.T) {
+func TestSimulationOfSemaphoresFindsNoViolation(t *testing.T) {
 	forSeeds(t, recipeSeeds, simulateSemaphores)
 }
 

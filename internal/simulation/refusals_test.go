@@ -182,7 +182,7 @@ func (c *process) refused() fault {
 
 // The only faults in this world are refusals by AWS, each for a while. Holders may lose
 // only locks that they could not renew because of a refusal.
-func TestSimulationOfRefusedRequests(t *testing.T) {
+func TestSimulationOfRefusedRequestsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateRefusals)
 }
 

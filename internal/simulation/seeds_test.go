@@ -115,12 +115,11 @@ func mustUint(t *testing.T, s string) uint64 {
 }
 
 // A failing seed is useful only if it fails in every run. So all runs of a seed must have the
-// same history, in whatever order the scheduler runs goroutines. The command make check
-// replays more seeds.
+// same history, in whatever order the scheduler runs goroutines.
 func TestSameSeedGivesSameHistory(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.test, func(t *testing.T) {
-			forSeeds(t, 1, func(t *testing.T, seed uint64, _ world) {
+			forSeeds(t, 4, func(t *testing.T, seed uint64, _ world) {
 				var first []string
 				for i := range lab.Cases(4, 2) {
 					var again []string

@@ -24,7 +24,7 @@ const wallSkew = 300 * time.Millisecond
 // faults as in the other simulations. Each client must stop trusting its lock at the latest
 // one declared skew before the expiry time. No two clients may trust one lock at the same
 // time. Free locks, and the locks of dead holders, must be granted in time.
-func TestSimulationOfLayoutsThatStoreExpiry(t *testing.T) {
+func TestSimulationOfLayoutsThatStoreExpiryFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
 
@@ -75,7 +75,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 
 // The wall clocks of the processes differ by almost the skew that the clients declare. The
 // test checks all promises of docs/guarantees.md.
-func TestSimulationOfSkewedClocks(t *testing.T) {
+func TestSimulationOfSkewedClocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
@@ -125,7 +125,7 @@ func (c *process) setWall(r *worker) {
 // In this world the layouts have no expiry time, and wall clocks are set while processes run.
 // Some calls use these clocks to find whether a holder appears dead. The test checks all
 // promises of docs/guarantees.md.
-func TestSimulationOfWallClockChanges(t *testing.T) {
+func TestSimulationOfWallClockChangesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
 }
 

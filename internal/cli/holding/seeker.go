@@ -215,8 +215,8 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 	return err
 }
 
-// Wanted describes the requested hold. Without Any, Permits and Leads, this is the locks of
-// all Keys.
+// Wanted describes the requested hold. If Any, Permits and Leads are all unset, the hold is one
+// lock on each of Keys.
 type Wanted struct {
 	Keys    []string // names of the keys; at least one, no duplicates
 	SortKey string   // sort key of each key; empty if the table has none

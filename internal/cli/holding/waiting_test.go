@@ -55,7 +55,7 @@ func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	return len(w.positions())
 }
 
-// positions returns a copy of w.told, which a wait that has started may still change.
+// positions returns a copy of w.told, because a wait in progress may still append to w.told.
 func (w *waiting) positions() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -87,7 +87,7 @@ func New(env Env) *Invocation {
 	return in
 }
 
-// Open opens the lock table that flags and environment name. Until the table is closed,
+// Open opens the lock table that is given by flags and environment. Until the table is closed,
 // leasehold reports to the user if requests have been failing for some time.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)

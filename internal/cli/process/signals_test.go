@@ -27,7 +27,7 @@ func TestSignalAtMomentOfGrantIsKeptForCMD(t *testing.T) {
 }
 
 // A service manager may send a signal to CMD and to leasehold at the same moment.
-func TestSignalDuringExitOfCMDIsKeptForNextWait(t *testing.T) {
+func TestSignalThatArrivesAsCMDExitsIsKept(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool

@@ -32,8 +32,8 @@
 //
 // # What the model requires
 //
-// Each operation must have an instant between its beginning and its end. If the operations
-// take effect at these instants, the following must hold:
+// There must be an instant for each operation, between its beginning and its end, such that
+// the following holds if each operation takes effect at its instant:
 //
 //	acquire   no process trusts a lock on the key; the token is higher than all earlier tokens
 //	end       the process no longer trusts its lock
@@ -47,8 +47,9 @@
 //
 // # Faults
 //
-// Requests and replies are lost, delayed by up to one and a half leases, repeated, throttled,
-// in conflict, or refused because of the credentials. Some requests get a server error, before
-// or after they are applied. Processes die, and are paused for up to two leases. Clocks run at
-// different rates. All faults depend only on the seed (network, process).
+// Requests and replies are lost, repeated, or delayed by up to one and a half leases. Requests
+// are throttled, conflict, or are refused because of the credentials. Some requests get a
+// server error, before or after they are applied. Some processes die, others are paused for up
+// to two leases. Clocks run at different rates. The types network and process cause these
+// faults, which depend only on the seed.
 package histories

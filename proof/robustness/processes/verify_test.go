@@ -59,7 +59,7 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // Worker a was handed the key with a longer lease than the worker's own. The worker's first
 // renewal sets the worker's own lease. Even if the worker was killed before it recorded that
 // renewal, Verify must allow the next grant once the own lease has passed.
-func TestVerifyIgnoresLongerLeaseOfHandOver(t *testing.T) {
+func TestVerifyAcceptsHandOverWithLongerLease(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

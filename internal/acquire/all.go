@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// all acquires the keys of a call of All, one after the other, in sorted order. All calls use the
-// same order, so calls never wait for each other in a circle. While the call waits for a
-// key, the client renews the keys that the call already holds.
+// all acquires the keys of a call of All, one after the other, in sorted order. Every call uses
+// this order, so calls never wait for each other in a circle. While the call waits for a key, the
+// client renews the keys that the call already holds.
 func (w *call) all() {
 	err := w.acquireAll()
 	if w.finish() || err != nil {
@@ -32,8 +32,8 @@ func (w *call) all() {
 // error, or the caller has stopped waiting. If the call loses a key while it waits for another key,
 // acquireAll releases all keys of the call and begins again.
 func (w *call) acquireAll() error {
-	// held contains the same holdings as w.held. But it stays unchanged if the caller stops waiting,
-	// which empties w.held.
+	// held contains the same holdings as w.held. If the caller stops waiting, w.held is emptied, but
+	// held stays unchanged.
 	var held []Holding
 	for len(held) < len(w.parts) {
 		left := w.parts[len(held):]
@@ -139,8 +139,8 @@ func (w *call) readAhead(left []*waiter) error {
 	return nil
 }
 
-// takeHeld returns the holdings of the call and removes them from w.held. The function that
-// calls takeHeld must release the keys.
+// takeHeld returns the holdings of the call and removes them from w.held. The caller of takeHeld
+// must release their keys.
 func (w *call) takeHeld() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -54,8 +54,8 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		// busy acquires and releases the key again and again. Several goroutines that run busy keep
-		// the key held nearly always. Most of them wait for the key in the local queue.
+		// busy acquires and releases the key again and again. Several goroutines call busy for each
+		// key, so the key is held nearly always. Most of these goroutines wait in its local queue.
 		busy := func(key string) {
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
@@ -100,7 +100,7 @@ func TestTimeoutErrorOfAcquireAllContainsHeldKey(t *testing.T) {
 	})
 }
 
-func TestTryAcquireFailsWithoutDelayBehindAcquireAll(t *testing.T) {
+func TestTryAcquireFailsAtOnceWhileAcquireAllWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -119,7 +119,7 @@ func TestTryAcquireFailsWithoutDelayBehindAcquireAll(t *testing.T) {
 	})
 }
 
-func TestAcquireAllCountsTrustedTimeFromEachGrant(t *testing.T) {
+func TestAcquireAllTrustsEachLockFromItsOwnGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -228,7 +228,7 @@ func TestAcquireAllReacquiresKeyLostDuringWait(t *testing.T) {
 	})
 }
 
-func TestWaitingAcquireAllSurvivesAccessDenial(t *testing.T) {
+func TestAcquireAllSucceedsIfAccessIsDeniedBriefly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		for key, held := range map[string]time.Duration{"a": time.Second, "b": 5 * time.Second} {
@@ -247,14 +247,15 @@ func TestWaitingAcquireAllSurvivesAccessDenial(t *testing.T) {
 	})
 }
 
-func TestAcquireAllLetsOtherProcessesGoFirst(t *testing.T) {
+func TestAcquireAllLetsOtherProcessesAcquireKeyFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
 		c, wire := w.Client(cfg)
 		a := w.Acquire(c, "a")
 		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
-		// After so many hand-overs, the local queue lets other processes go first.
+		// After the hand-overs in this loop, the local queue pauses, so that other processes can
+		// acquire the key first.
 		for range 15 {
 			next := w.Queue(c, "a")
 			w.Release(a)

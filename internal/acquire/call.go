@@ -151,11 +151,11 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns the waiter of the key, and the record of its holder, that an error is to name if
-// the wait ends now. In a call of One or First, this is the first key that another process or
-// goroutine is known to hold. If no key is known to be held, waitsFor returns the first key of the
-// call and a nil record. In a call of All, it is the key that the call waits for now. The record is
-// nil if the holder of that key is not known.
+// waitsFor returns what an error is to name if the wait ends now: the waiter of a key, and the
+// record of the key's holder. In a call of All, the key is the one that the call waits for now, and
+// the record is nil if the holder is not known. In a call of One or First, the key is the first
+// that another process or goroutine is known to hold. If no key is known to be held, waitsFor
+// returns the waiter of the first key and a nil record.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -216,8 +216,8 @@ func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged returns the error why, with which the wait has ended. If a key of the call is
-// damaged, the result also contains the error of that key.
+// withDamaged returns the parameter why, the error with which the wait has ended. If a key of the
+// call is damaged, withDamaged joins the error of that key to why.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)

@@ -95,7 +95,7 @@ type Grant struct {
 }
 
 // GrantAttempt is one write that can grant a key. The client sends the write once, and never
-// uses its version again.
+// uses the version of the write again.
 type GrantAttempt struct {
 	lease.Attempt
 	Owner   string
@@ -114,8 +114,8 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 }
 
 // isWorthHaving reports whether the grant of this attempt would still have at least half of its
-// trusted time, if DynamoDB has applied the attempt. A grant under a session has no time of its
-// own: then isWorthHaving reports whether the session is trusted.
+// trusted time, if DynamoDB has applied the attempt. A grant under a session has no trusted time of
+// its own. For such a grant, isWorthHaving reports whether the session is trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -135,9 +135,9 @@ func (w *Want) Within(s Session) time.Duration {
 	return max(min(limit, s.Lease().Remaining()), 1)
 }
 
-// Keys is one client's knowledge of keys that it does not hold. It contains the client's
-// goroutines that wait for the keys, and the client's attempts that DynamoDB may still
-// apply. The Acquirer and the Holds of a client share one Keys.
+// Keys is one client's knowledge of keys that it does not hold. It contains the local queues
+// in which the client's goroutines wait for the keys, and the client's attempts that DynamoDB
+// may still apply. The Acquirer and the Holds of a client share one Keys.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
@@ -249,7 +249,7 @@ type left struct {
 
 const (
 	mostLeft    = 1000            // largest number of records in a Left; if a Left is full, Note erases all its records before it adds another
-	leftIsFresh = 2 * time.Second // how long a record is kept after the write: during this time, DynamoDB would almost certainly reject a grant
+	leftIsFresh = 2 * time.Second // how long a record is kept after the write that handed the key over: during this time, DynamoDB would almost certainly reject a grant
 )
 
 // Note keeps item, the record of key after a write that handed the key over. The

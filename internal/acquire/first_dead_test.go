@@ -34,7 +34,7 @@ func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	return time.Since(began)
 }
 
-// refusedAtOnce fails the test unless a call for the key with NoWait returns
+// refusedAtOnce calls Acquire with NoWait for the key. It fails the test unless the call returns
 // ErrHeld at once.
 func refusedAtOnce(w *lab.World, c *leasehold.Client, key, what string) {
 	w.T.Helper()
@@ -109,7 +109,7 @@ func TestWrongWallClockDoesNotCauseTakeover(t *testing.T) {
 // The wall clocks of the three clients are an hour ahead. So every holder appears dead to them,
 // even the client that takes the key over. But the version of this new holder is new to the
 // other two clients. So the new holder counts as live, and their calls must not wait for it.
-func TestOnlyOneOfThreeNonBlockingCallsTakesOver(t *testing.T) {
+func TestOnlyOneOfThreeNonBlockingCallsTakesOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -181,7 +181,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 func TestAcquireDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
-		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
+		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // the client's local queue gives the turn of the key to the resumed lock
 		wire.SetFault(lab.On(lab.Call.Renews, lab.Out))
 		lab.Elapse(time.Minute)
 		refusedAtOnce(w, a, "job", "a lock that its own client holds")
@@ -192,7 +192,7 @@ func TestAcquireDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 }
 
 // A call that waits for a dead holder must return even if requests fail during the wait.
-func TestNonBlockingAcquireReturnsDespiteFailures(t *testing.T) {
+func TestNonBlockingAcquireReturnsDespiteFailedRequests(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool

@@ -81,7 +81,7 @@ func TestTryAcquireReturnsErrHeldEvenIfReplyIsLate(t *testing.T) {
 	})
 }
 
-func TestAcquireSucceedsIfGrantArrivesTwice(t *testing.T) {
+func TestAcquireSucceedsIfDynamoDBReceivesGrantTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		// The client receives only the reply to the second copy of the request. The condition of
@@ -211,7 +211,7 @@ func leftAfterASecond(w *lab.World) *leasehold.Lock {
 	return b
 }
 
-func TestAcquireAnyKeepsLockIfCancelledDuringCleanup(t *testing.T) {
+func TestAcquireAnyReturnsLockIfCancelledAfterGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		c, wire := w.Client(lab.Config())

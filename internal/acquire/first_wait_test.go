@@ -22,8 +22,8 @@ func grants(key string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return c.Grants() && slices.Contains(c.Keys(), key) }
 }
 
-// isGet reports whether a request reads a single item. A call for several keys reads their
-// records in a batch. So each single read of such a call reads the row of a session.
+// isGet reports whether a request reads a single item. A call for several keys usually reads their
+// records in one batch. But it reads the row of a session in a separate request.
 func isGet(c lab.Call) bool { return c.Op == "GetItem" }
 
 // about returns a predicate that is true for the requests that name the key.
@@ -79,7 +79,7 @@ func TestTimeoutErrorOfAcquireAnyContainsLocalHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyUsesThreeKeysConcurrently(t *testing.T) {
+func TestAcquireAnyLetsGoroutinesHoldThreeKeysAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestPassedTurnKeepsDelayForOtherProcesses(t *testing.T) {
+func TestPassingTurnDoesNotShortenPauseOfNextCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -148,8 +148,8 @@ func TestPassedTurnKeepsDelayForOtherProcesses(t *testing.T) {
 		ask := func(keys ...string) <-chan *leasehold.Lock { return acquireAny(t, c, keys...) }
 		a, b := <-ask("a"), <-ask("b")
 		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
-		// In this loop, each call receives the key from the previous one. After so many
-		// hand-overs, the local queue lets other processes go first.
+		// In this loop, each call receives the key from the previous call. After these hand-overs,
+		// the local queue pauses, so that other processes can acquire the key first.
 		for range 15 {
 			next := ask("a")
 			w.Release(a)
@@ -199,7 +199,7 @@ func TestAcquireAnyReleasesLateGrantAfterTimeout(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresKeyDespiteLostRequest(t *testing.T) {
+func TestAcquireAnyAcquiresOtherKeyAfterLostRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		other := w.Acquire(holder, "b")
@@ -223,7 +223,7 @@ func TestAcquireAnyAcquiresKeyDespiteLostRequest(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyContainsUnansweredKey(t *testing.T) {
+func TestErrorOfAcquireAnyContainsKeyOfUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
@@ -238,7 +238,7 @@ func TestErrorOfAcquireAnyContainsUnansweredKey(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyContainsFreeKeyNotDamagedKey(t *testing.T) {
+func TestErrorOfAcquireAnyPrefersFreeKeyToDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),
@@ -282,7 +282,7 @@ func TestAcquireAnySkipsThrottledKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyRetriesAboutOncePerSecond(t *testing.T) {
+func TestAcquireAnyRetriesRequestAboutOncePerSecond(t *testing.T) {
 	lab.Each(t, map[string]func(lab.Call) bool{
 		"a session cannot be read":        isGet,
 		"a session cannot be marked dead": func(c lab.Call) bool { return c.Op == "UpdateItem" && strings.Contains(string(c.Body), "dead") },

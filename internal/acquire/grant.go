@@ -145,9 +145,9 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown delays the next grant of this waiter, so that it sends at most one takeover in each
-// PollMin. It is called after a takeover that failed because the holder, or the holder's session,
-// had been renewed. It has an effect only if the holder's lease is shorter than PollMin.
+// slowDown delays the next grant of this waiter, so that the waiter sends at most one takeover per
+// PollMin. It is called after a takeover that failed because the holder had renewed its lock or its
+// session. It has an effect only if the holder's lease is shorter than PollMin.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
@@ -169,10 +169,10 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r})
 }
 
-// leaveTried adds the waiter's attempts without an answer to the client's attempts in
-// doubt. DynamoDB may still apply these attempts once the key is free again. The waiter's queue
-// entries count as such attempts. leaveTried returns only the attempts that were sent as
-// grants, and not the queue entries.
+// leaveTried adds the waiter's unanswered attempts to the client's attempts in doubt. DynamoDB may
+// still apply these attempts once the key is free again. The waiter's queue entries count as such
+// attempts. leaveTried returns only the attempts that were sent as grants, and not the queue
+// entries.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))

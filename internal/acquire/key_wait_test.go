@@ -111,7 +111,7 @@ func TestTryAcquireTimesOutBehindHangingCall(t *testing.T) {
 	})
 }
 
-func TestQueuedTryAcquireFailsWhenHolderIsKnown(t *testing.T) {
+func TestQueuedTryAcquireFailsOnceHolderIsKnown(t *testing.T) {
 	lab.Each(t, map[string]bool{"held by own client": false, "held by other process": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {
@@ -233,7 +233,7 @@ func mallorys(more ...item) item {
 
 // A client that may write a key can store anything in the key's record. Whatever the
 // record contains, the key's waiters must still pause between their reads.
-func TestWaiterPausesBetweenReadsOfAnyRecord(t *testing.T) {
+func TestWaiterPausesBetweenReadsWhateverRecordContains(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a token that is not a number":    {"fencingToken": lab.Str("1")},
 		"a token out of range":            {"fencingToken": lab.Num("1e30")},

@@ -39,9 +39,8 @@ type inQueue struct {
 // layout has queues and the caller has not set NoWait.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall makes the waiter's first read unnecessary if this client has handed the key to another
-// client a moment ago. It then uses the record as the hand-over has left it. Otherwise recall does
-// nothing.
+// recall makes the waiter's first read unnecessary if this client has just handed the key to
+// another client: it uses the record as that hand-over left it. Otherwise recall does nothing.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -83,8 +82,8 @@ func (w *waiter) join() error {
 	}
 	err := w.observe(r.Old)
 	// Forget the entry only if the record does not contain it: then the join was not applied.
-	// If the record contains the entry, this is the reply to a second copy of the join, and
-	// DynamoDB has applied the first copy.
+	// If the record contains the entry, the reply is to a second copy of the join, and DynamoDB
+	// has applied the first copy.
 	if w.queue.place < 0 && !w.view.Ours {
 		w.forget(a.Version)
 	}
@@ -107,8 +106,8 @@ func (w *waiter) wantsPlace() bool {
 }
 
 // noteQueue records the state of the queue from item, the record in a reply. The waiter sent the
-// request at w.asked. The parameter held is the decoded record if a client holds the key, and nil
-// otherwise.
+// request for that reply at w.asked. The parameter held is the decoded record if a client holds the
+// key, and nil otherwise.
 func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	if !w.mayQueue() {
 		return

@@ -22,7 +22,7 @@ type Holds struct {
 	leases *lease.Leases
 	timing lease.Timing // timing of sessions, and of locks whose callers have chosen no lease
 
-	shared    bool           // each lock is held under a session (Config.SharedLease)
+	shared    bool           // each lock that was not resumed is held under a session (Config.SharedLease)
 	beginning ctxmutex.Mutex // locked while a call begins a session
 	session   atomic.Pointer[session]
 
@@ -46,7 +46,7 @@ func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.T
 	}
 }
 
-// Shares reports whether locks are held under a session.
+// Shares reports whether locks are held under a session. Resumed locks never are.
 func (c *Holds) Shares() bool { return c.shared }
 
 // Locks returns the locks that this client holds, in order of acquisition.
@@ -61,7 +61,7 @@ func (s *session) Locks() []*Lock {
 	return slices.DeleteFunc(s.c.Locks(), func(h *Lock) bool { return h.session != s })
 }
 
-// Holds reports whether this client holds the key by the grant with this id.
+// Holds reports whether this client holds the key by a grant whose id is the parameter grant.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

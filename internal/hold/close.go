@@ -45,7 +45,7 @@ func (c *Holds) Close(ctx context.Context) error {
 type closer struct {
 	c     *Holds
 	limit context.Context
-	slots ctxmutex.Mutex // semaphore with one slot for each request that may be in flight, Renewals in total
+	slots ctxmutex.Mutex // semaphore that limits the number of requests in flight to the client's Renewals
 	wg    sync.WaitGroup
 	busy  atomic.Bool // a function passed to Do did not return in time, and still runs
 

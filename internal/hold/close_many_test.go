@@ -17,7 +17,8 @@ import (
 )
 
 // server simulates a DynamoDB that processes a limited number of releases at a time, while other
-// releases wait. It records the order of all releases, and how many were in flight at most.
+// releases wait. It records the order of all releases, and the largest number of releases that
+// were in flight at one time.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -92,7 +93,7 @@ func TestCloseReleasesLocksInOrderOfExpiry(t *testing.T) {
 	})
 }
 
-func TestCloseReleasesLocksDespiteHangingReleases(t *testing.T) {
+func TestCloseReleasesOtherLocksDespiteHangingReleases(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "hung", 15, leasehold.WithLease(10*time.Second)) // these locks have the least trust, so Close releases them first
@@ -135,7 +136,7 @@ func TestErrorOfCloseIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestErrorOfCloseShowsErrorOfKnownOutcome(t *testing.T) {
+func TestErrorOfCloseQuotesErrorWithKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {

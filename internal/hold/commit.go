@@ -104,8 +104,8 @@ func (e afterCommitError) Is(target error) bool {
 
 func (e afterCommitError) As(target any) bool { return errors.As(e.error, target) }
 
-// commitAndRelease ends the handles, and sends writes in one transaction with the releases of all
-// locks that no other handle shares. Before that, it ends the trust in those locks.
+// commitAndRelease ends the handles of the group, and the trust in each lock that no other handle
+// shares. Then it sends one transaction, which contains the writes and the releases of these locks.
 func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
 	c := g.c
 	ctx, stop := withoutReleaseOf(ctx, holdsOf(rs)...)
@@ -125,7 +125,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	var now attempts.Latest
 	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
-		if late != nil { // another commit or release still held the mutex of the lock late when limit ended
+		if late != nil { // limit has ended while another commit or release still held the mutex of a lock
 			err = notSent(late, attempts.Cause(limit))
 		} else {
 			err = g.commitWithReleases(ctx, rs, writes, &now)
@@ -184,7 +184,8 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // grant, the transaction contains the grant's guard in place of its release. If the
 // transaction was committed, commitWithReleases ends all the releases. Otherwise it ends
 // only the releases of locks that were lost. If the outcome is unknown, it adds the attempt
-// to the freeing of each lock that it would release. It stores the transaction in *now.
+// to the freeing of each lock that the transaction may have released. It stores the
+// transaction in *now.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -48,7 +48,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 // grouped maps the name of a subtest to a value for newSharedGrant's parameter grouped.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestAppliedCommitAndReleaseReturnsNil(t *testing.T) {
+func TestCommitAndReleaseReturnsNilIfCommitIsApplied(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	// Each function is called after the commit was applied, and before its reply arrives.
 	for name, between := range map[string]func(s *sharedGrant){
@@ -119,7 +119,7 @@ func TestCommitAndReleaseOfGroupKeepsSharedGrant(t *testing.T) {
 
 // Two handles of a grant commit and release at the same time. The commit that is applied
 // first must not free the key, because the other commit would then be rejected.
-func TestConcurrentCommitAndReleaseOfTwoHandlesSucceeds(t *testing.T) {
+func TestCommitAndReleaseOfTwoHandlesMayRunConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
@@ -136,7 +136,7 @@ func TestConcurrentCommitAndReleaseOfTwoHandlesSucceeds(t *testing.T) {
 	})
 }
 
-func TestFailedCommitAndReleaseStillEndsHandle(t *testing.T) {
+func TestCommitAndReleaseEndsHandleEvenIfItFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -173,7 +173,7 @@ func TestFailedCommitAndReleaseStillEndsHandle(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitDoesNotBlockOtherRelease(t *testing.T) {
+func TestUnansweredCommitDoesNotBlockReleaseOfOtherHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
@@ -200,8 +200,8 @@ func TestCommitIsNotRepeatedIfLockIsLost(t *testing.T) {
 	})
 }
 
-// appliedUnheard makes the simulated network deliver the next commit, call the function then, and
-// drop the reply.
+// appliedUnheard makes the simulated network deliver the next commit and drop the reply. Between
+// the two, it calls the function in the parameter then.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
@@ -219,7 +219,7 @@ func isUnknownAlone(t *testing.T, err error) {
 	}
 }
 
-func TestUnansweredCommitAndReleaseReportsNoLoss(t *testing.T) {
+func TestCommitAndReleaseWithoutReplyReportsNoLoss(t *testing.T) {
 	another := func(w *lab.World) *leasehold.Lock {
 		other, _ := w.Client(lab.Config())
 		return w.Acquire(other, "job")
@@ -254,7 +254,7 @@ func TestUnansweredCommitAndReleaseReportsNoLoss(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitOfLostLockReportsNoLoss(t *testing.T) {
+func TestUnansweredCommitUnderLostLockReportsNoLoss(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

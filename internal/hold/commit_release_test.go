@@ -27,7 +27,7 @@ func TestCommitAndReleaseWakesWaiterWithoutDelay(t *testing.T) {
 	})
 }
 
-func TestFailedCommitAndReleaseHandsOverKey(t *testing.T) {
+func TestCommitAndReleaseHandsOverKeyEvenIfItFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseSucceedsUnderContextOfLock(t *testing.T) {
+func TestCommitAndReleaseSucceedsWithContextOfItsLock(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -226,7 +226,7 @@ func TestUnansweredReleaseDoesNotHideCommitError(t *testing.T) {
 		return lab.Cancellation(codes...), nil
 	}
 	for name, tc := range map[string]struct {
-		commits lab.Fault // the fault of the commits; releases never get a reply
+		commits lab.Fault // fault that is applied to commits; releases never get a reply
 		first   time.Duration
 		said    func(error) bool
 	}{

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
+func TestCommitsUnderSameLockRunOneAtATime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		var commits inFlight

@@ -28,9 +28,9 @@ type Detached struct {
 
 // Detach ends the handle of a lock without releasing the key. No other handle may share the
 // lock, and the lock must not be under a session. Usually Detach sends nothing. But if
-// another client has handed the key over and no renewal has succeeded since, the grant has a
-// shorter lease. Detach then renews first, so that the next process has a full lease in which
-// to resume the grant. If that renewal fails, the handle does not end.
+// another client has handed the key to this client and no renewal has succeeded since, the
+// grant has a shorter lease. Detach then renews first, so that the next process has a full
+// lease in which to resume the grant. If that renewal fails, the handle does not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
@@ -110,10 +110,10 @@ func (c *Holds) detachAgain(d Detached, h *Lock) {
 	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono)
 }
 
-// beginResume waits until no other Resume of the grant is in progress. It then blocks later calls
-// until end is called. It returns false if ctx ends first. If two calls ran at the same time, the
-// condition of each could accept the version that the other has written. Both calls would then
-// succeed.
+// beginResume waits until no other Resume of the grant is in progress. If ctx ends first, it
+// returns false. Otherwise it returns true, and blocks later calls until end is called. If two
+// calls ran at the same time, the condition of each could accept the version that the other has
+// written. Both calls would then succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

@@ -80,7 +80,7 @@ func TestOnlyOneOfConcurrentResumesSucceeds(t *testing.T) {
 	})
 }
 
-func TestCloseDuringResumeKeepsKeyHeld(t *testing.T) {
+func TestCloseDuringResumeDoesNotReleaseKey(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
 		"caller waits": time.Hour, "caller has left": 500 * time.Millisecond,
 	}, func(t *testing.T, w *lab.World, leaves time.Duration) {
@@ -101,7 +101,7 @@ func TestCloseDuringResumeKeepsKeyHeld(t *testing.T) {
 
 // After the reply to its request, Resume logs a warning that the client holds many locks. This
 // test's log handler blocks at that line until Close has begun. Then Resume notices Close.
-func TestResumeThatReturnsDuringCloseKeepsKeyHeld(t *testing.T) {
+func TestResumeReturningDuringCloseDoesNotReleaseKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -193,8 +193,9 @@ func TestSecondResumeSucceedsAfterUnknownOutcome(t *testing.T) {
 	})
 }
 
-// While the record's queue is suspended, a release does not hand the key to a goroutine of
-// this client. Instead, the first waiting goroutine sends a grant itself.
+// The first waiting goroutine got the turn before the lock was resumed, so it polls the record. As
+// the record's queue is suspended, the release does not hand the key to that goroutine. Instead,
+// the goroutine sends a grant itself.
 func TestCancelledWaiterBehindResumedLockWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -30,7 +30,7 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 // writes may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free: the lock's own grant or, if left is handedOn, the grant of the goroutine; contains no versions of attempts in tried
+	hold          protocol.Hold   // the grant to free: the lock's own grant or, if left is handedOn, the grant that was handed to a goroutine; contains no versions of attempts in tried
 	record        protocol.Record // the record after the last write that is known to have been applied
 	mayHaveStored bool            // a write after the last applied one has no answer, and may have stored data or attributes
 	sentInLease   bool            // the first write was sent before the lease had expired

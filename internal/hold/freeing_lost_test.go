@@ -106,7 +106,7 @@ func TestReleaseOutcomeStaysUnknownAfterRefusedRetry(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsNilIfKeyWasGrantedElsewhere(t *testing.T) {
+func TestReleaseReturnsNilIfKeyIsTakenOverDuringRelease(t *testing.T) {
 	for _, next := range []string{"no local waiter", "local waiter"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

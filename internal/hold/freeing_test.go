@@ -106,7 +106,7 @@ func TestReleaseSucceedsAfter150UnansweredReleases(t *testing.T) {
 	})
 }
 
-func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
+func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"denied": lab.Refused("AccessDeniedException"), "unavailable": lab.Out,
 	}, func(t *testing.T, w *lab.World, fails lab.Fault) {
@@ -248,7 +248,7 @@ func TestHoldingTimeExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupEndsTrustInAllLocksFirst(t *testing.T) {
+func TestReleaseOfGroupEndsAllTrustBeforeFreeingKeys(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

@@ -40,7 +40,7 @@ func TestCommitOfGroupFailsIfAnyLockIsLost(t *testing.T) {
 	})
 }
 
-func TestFailedWriteInGroupCommitKeepsLocksHeld(t *testing.T) {
+func TestLocksOfGroupStayHeldIfWriteInCommitFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -53,7 +53,7 @@ func TestFailedWriteInGroupCommitKeepsLocksHeld(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupIsOneRequest(t *testing.T) {
+func TestCommitAndReleaseOfGroupSendsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -71,7 +71,7 @@ func TestCommitAndReleaseOfGroupIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestFailedCommitAndReleaseOfGroupFreesKeys(t *testing.T) {
+func TestCommitAndReleaseOfGroupFreesKeysEvenIfItFails(t *testing.T) {
 	type row struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error

@@ -69,9 +69,9 @@ func (g *Group) GuardError(err error, first int) error {
 // that no longer show their grants. Each value is the item that was read, or nil for a
 // missing row. The loss is final: a guard that has failed once can never pass again. loseBy
 // returns one error for each lock in holds, nil if the lock was not lost. The error of a lost
-// lock wraps err. It also wraps the result of the function otherwise: the error with which
-// this client had ended the lock before. All lost locks end before loseBy reports the first
-// loss.
+// lock wraps err. The parameter otherwise is a function. If this client had ended the lock before,
+// that function returns the error of that end, and the error of the lost lock wraps it, too. All
+// lost locks end before loseBy reports the first loss.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardErrorIgnoresUnrelatedErrors(t *testing.T) {
+func TestGuardErrorDoesNotReportUnrelatedErrorAsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
@@ -237,7 +237,7 @@ func TestInvalidCommitFailsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestErrorOfCommitContainsHolderMissingFromReply(t *testing.T) {
+func TestErrorOfCommitContainsHolderEvenIfReplyDoesNot(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

@@ -15,8 +15,8 @@ import (
 // Handle is one caller's share of a grant: it has a context and warnings of its own. The
 // grant is released when its last handle is released.
 type Handle struct {
-	// Of is the *Lock of the root package that contains this handle. Package hold does not
-	// use this field.
+	// Of is the root package's *Lock, which contains this handle. Package hold does not use
+	// this field.
 	Of any
 
 	// Once is true if the handle was acquired with the option Once or Every. The release of the
@@ -51,7 +51,7 @@ func (l *Handle) ended() error {
 	return l.Err()
 }
 
-// TrustedUntil returns the time when trust ends if no renewal succeeds, by the wall clock.
+// TrustedUntil returns the wall-clock time when the trust ends if no renewal succeeds.
 func (l *Handle) TrustedUntil() time.Time {
 	left := l.h.lease.Remaining()
 	if l.Err() != nil { // trust has ended even if the lease has time left
@@ -276,9 +276,9 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// A context that was bound to a lock in holds ends with that lock's release, which the
-	// new context must ignore. So the new context also follows the context that was passed
-	// to Bind, and the deadline of ctx.
+	// If ctx is bound to a lock in holds, it ends when that lock is released, and the new context
+	// must ignore that end. Later the context that was passed to Bind may end, or the deadline of
+	// ctx may pass. Then the new context must end, so it also follows these two.
 	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
@@ -303,8 +303,8 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 	}
 }
 
-// EndedContext returns a context that has ended. A release that is passed this context takes
-// at most ReleaseGrace.
+// EndedContext returns a context that has ended. A release with this context takes at most
+// ReleaseGrace.
 func EndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

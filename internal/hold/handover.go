@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the release must hand the key to the head of the record's queue,
-// if any. While the queue is suspended, waiters poll instead, and the key is just released.
+// hasQueue reports whether the record has a queue. If it has one that is not empty, the release
+// must hand the key to the head of that queue. While the queue is suspended, hasQueue returns
+// false: waiters of other clients then poll.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
 // mostHeads is the largest number of waiters to which one release tries to hand the key. The waiter

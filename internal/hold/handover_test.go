@@ -51,8 +51,8 @@ func (h holdUp) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// noPool is an HTTP client whose transport claims to keep no idle connections. So a client
-// logs a warning when it holds many locks.
+// noPool is an HTTP client whose transport has a MaxIdleConnsPerHost of 0. So a client that uses
+// noPool logs a warning when it holds many locks.
 type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseRefusedAfterDroppedHandOverReturnsOpError(t *testing.T) {
+func TestRefusedReleaseAfterDroppedHandOverReturnsOpError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -297,7 +297,7 @@ func TestWaiterAcquiresKeyAfterRefusedHandOver(t *testing.T) {
 	})
 }
 
-func TestReleaseWithDataOrDeleteDoesNotHandOver(t *testing.T) {
+func TestReleaseWithDataOrDeletionDoesNotHandOverKey(t *testing.T) {
 	type row struct {
 		opt  leasehold.ReleaseOption
 		want string
@@ -356,7 +356,7 @@ func TestConditionOfHandOverListsAtMost100Versions(t *testing.T) {
 	})
 }
 
-func TestHandOverToGoroutineKeepsSession(t *testing.T) {
+func TestGrantHandedToGoroutineIsUnderSameSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")

@@ -35,8 +35,8 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 // isFreed reports whether one of the attempts in sent has freed the key. item is a record
 // that does not show the grant.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// Suppose that the first write was sent within the lease, and was not applied. Then no
-	// other client could be granted the key while that write was in flight. So a record
+	// If the first write was sent within the lease, no other client could be granted the key
+	// while that write was in flight, unless the write itself had freed the key. So a record
 	// without the grant shows that a write was applied.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
@@ -53,8 +53,8 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	if _, ours := attempts.Find(sent, r.Version); ours && r.Released {
 		return true
 	}
-	// An earlier release that was sent within the lease has failed, so another client may
-	// have acquired the key since. Another grant in the record then means that the key was
+	// If an earlier release was sent within the lease and failed, another client may have
+	// acquired the key since. In this case, another grant in the record means that the key was
 	// freed, not that the lock was lost.
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
@@ -107,7 +107,7 @@ func (h *Lock) maybeUnmarked() error {
 // without it. It returns nil if the mark is stored.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.freeing // nil if one write that ended the session has freed the key
+	f := h.freeing // nil if the key was freed by the write that ended its session
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:

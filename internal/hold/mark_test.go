@@ -69,8 +69,8 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						// Without a mark, a release would be sent for at most ReleaseGrace
-						// after its context has ended.
+						// A release that stores no mark would be repeated for at most
+						// ReleaseGrace after its context has ended.
 						cancel()
 					})
 					lab.WantErr(t, "do", err, nil)

@@ -111,9 +111,9 @@ func (c *Holds) GiveBack(held []acquire.Holding) {
 type release struct {
 	h      *Lock
 	terms  Terms
-	slots  ctxmutex.Mutex // limits the number of requests in flight of a client that closes; nil for no limit
+	slots  ctxmutex.Mutex // limits how many requests a closing client has in flight; nil for no limit
 	leave  func()         // frees the slot that the next request already has; nil if it has none
-	again  bool           // a timer has begun this release, of a lock without a session: it has no caller, and sends a single attempt
+	again  bool           // a timer has begun this release: the release has no caller, and sends a single attempt; only for a lock without a session
 	handle *Handle        // the handle to end if other handles share the grant; nil if the grant is to end
 
 	// The method open sets these fields, when the release begins:
@@ -123,7 +123,7 @@ type release struct {
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
 
-	// These fields are used only while freeing.r is this release, so that it may send requests:
+	// These fields are used only while freeing.r is this release. Only then may it send requests.
 	started decide.Instant
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }

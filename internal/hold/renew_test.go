@@ -123,7 +123,7 @@ func TestFailingRenewalsAreLoggedEveryTenSeconds(t *testing.T) {
 	})
 }
 
-func TestRecoveryOfRenewalsIsLoggedDespiteRelease(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedIfOneLockIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

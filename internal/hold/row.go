@@ -52,7 +52,7 @@ func (r *row) named(versions []string) protocol.Hold {
 // narrow does nothing unless there are more versions than a condition can name. It then reads
 // the record to find out which attempts can no longer be applied. It removes these attempts
 // from tried, and their versions from *versions. It repeats failed reads until limit
-// ends, or the time in the parameter until has passed. It returns the number of its requests.
+// ends, or the time in the parameter until has passed. It returns the number of reads that it sent.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {

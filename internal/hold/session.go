@@ -33,8 +33,8 @@ func UnderSession(of lease.Timing) lease.Timing {
 }
 
 // session is a shared lease: one row that this client renews for all locks that it acquires
-// under the session. A lock is trusted while both its own record and the session are
-// trusted. The id of a session is never used again.
+// under the session. A lock is trusted while the session is trusted, unless the lock's own
+// record has shown that the grant has ended. The id of a session is never used again.
 type session struct {
 	row
 	queue  ctxmutex.Mutex // locked by the transaction that will check the row next
@@ -86,7 +86,8 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
 	var failure *attempts.Failure
 	switch record, err := c.DecodeBy(proto, key, r.Item); {
-	// The rejected request was a second copy: the first copy has created the row.
+	// If the condition failed, the rejected request was a second copy, and the first copy has
+	// created the row.
 	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed:
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Effect != decide.Applied:

@@ -68,7 +68,7 @@ func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 	})
 }
 
-func TestErrorOfCommitContainsNewHolderUnderDeadSession(t *testing.T) {
+func TestErrorOfCommitUnderDeadSessionContainsNewHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.SharedConfig())
 		w.MarkDead(w.Sessions()[0])
@@ -99,8 +99,8 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 
 func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	// The first request of the commit gets no reply, and the second fails because of the write's
-	// condition. The commit then sends the guards without the write. This uses up the idempotency
-	// token of the first request.
+	// condition. The commit then sends the guards without the write. That third request uses up the
+	// idempotency token of the first request.
 	lab.Each(t, map[string]bool{"session current": false, "session dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
@@ -172,7 +172,7 @@ func TestGuardsSucceedOnlyIfSessionIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorIgnoresIndexOfOtherLock(t *testing.T) {
+func TestGuardErrorWithIndexOfOtherLockDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

@@ -121,8 +121,8 @@ func TestLockGrantedUnderEndedSessionIsReportedLost(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		// The session's next renewal finds no row. Its reply comes before the reply to the
-		// grant.
+		// The session's next renewal finds no row. The reply to that renewal comes before the
+		// reply to the grant.
 		w.Delete(w.Sessions()[0])
 		warned := make(chan struct{}, 1)
 		// The test calls no method of this lock before the checks below, because such a

@@ -117,7 +117,7 @@ func TestSessionCreatedWithoutReplyIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestExpiredSessionIsMarkedDeadByNextSession(t *testing.T) {
+func TestExpiredSessionIsMarkedDeadWhenNextOneBegins(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "a")
@@ -174,7 +174,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestRenewedSessionKeepsLockWithExpiredRecord(t *testing.T) {
+func TestLockWithExpiredRecordIsHeldWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(noTouch)

@@ -29,8 +29,8 @@ const (
 )
 
 // CheckSoon is called after this client has abandoned an attempt to acquire the key. It
-// starts checks of the key, so that the attempt does not block it. The pauses between the
-// checks grow.
+// starts checks of the key, so that the attempt does not block the key. The pauses between
+// the checks grow.
 func (c *Holds) CheckSoon(key protocol.Key) {
 	s := c.session.Load()
 	if s == nil {

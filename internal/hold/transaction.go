@@ -31,9 +31,9 @@ type transaction struct {
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
 
-// newTransaction prepares a commit. For CommitAndRelease, releases are the releases of the
-// locks, sorted by key, and ends are the items that replace the locks' guards. For Commit
-// both are nil.
+// newTransaction prepares a commit. For CommitAndRelease, the parameter releases contains the
+// releases of the locks, sorted by key, and the parameter ends contains the items that replace
+// the locks' guards. For Commit, both are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	rows := rowsOf(holds)
@@ -107,8 +107,8 @@ func (t *transaction) lost(r fence.Result) error {
 	return core.Public(cmp.Or(t.losses...))
 }
 
-// ended returns the error with which the caller's handle of h has ended, so that the commit
-// may begin no request. It returns nil if the commit may begin a request.
+// ended returns the error with which the caller's handle of h has ended. The commit may then
+// begin no further request. ended returns nil while the commit may begin requests.
 func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
@@ -169,8 +169,8 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 	return nil
 }
 
-// target returns the table that a write names, its item or key, and the number of operations
-// in the write.
+// target returns the table that a write names, the item or key in the write, and the number of
+// operations in the write.
 func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
 	if op := w.ConditionCheck; op != nil {
 		table, item, operations = op.TableName, op.Key, operations+1

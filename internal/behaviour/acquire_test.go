@@ -40,7 +40,7 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	})
 }
 
-func TestTokensStartFromClockAndGrowByOnePerGrant(t *testing.T) {
+func TestFirstTokenComesFromClockAndEachGrantAddsOne(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		now := time.Now().UnixMicro()
 		for i := range int64(3) {
@@ -72,7 +72,7 @@ func TestTryAcquireReturnsHolderOfHeldKeyInOneRequest(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTakesOverLockOfDeadHolder(t *testing.T) {
+func TestCallWithNoWaitTakesOverLockOfDeadHolder(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.TryAcquire(ctx, "job")
@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireWithIfExistsFailsWithoutRecord(t *testing.T) {
+func TestAcquireWithIfExistsFailsIfKeyHasNoRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -247,7 +247,7 @@ func TestRecordWithoutTokenGetsTokenFromClock(t *testing.T) {
 	})
 }
 
-func TestHeldErrorShowsDateOfOldGrant(t *testing.T) {
+func TestHeldErrorShowsDateIfGrantIsFromYesterday(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
@@ -316,7 +316,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 	})
 }
 
-func TestAcquireReturnsImmediatelyWhenContextEnds(t *testing.T) {
+func TestAcquireReturnsImmediatelyWhenItsContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lock := holds(w, "job")
 		ctx := w.Within(3 * time.Second)

@@ -33,7 +33,7 @@ func TestAcquireAllSendsOneWritePerKey(t *testing.T) {
 	}
 }
 
-func TestAcquireAllSendsNothingForInvalidKeys(t *testing.T) {
+func TestAcquireAllSendsNothingForInvalidArguments(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		ended := w.Ended()
 		for name, tc := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAnyAcquiresFirstFreeKeyInOneWrite(t *testing.T) {
+func TestAcquireAnyAcquiresFirstFreeKeyInGivenOrder(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		is := func(want string) {
@@ -54,7 +54,7 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestTrustAfterAcquireAnyStartsAtLastRead(t *testing.T) {
+func TestAcquireAnyStartsTrustAtLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -151,7 +151,7 @@ func TestAcquireAnyErrorContainsFirstGivenKey(t *testing.T) {
 	})
 }
 
-func TestNonBlockingCallFailsAfterTenSecondsOfThrottling(t *testing.T) {
+func TestCallWithNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -321,7 +321,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsForCleanupAtMostReleaseGrace(t *testing.T) {
+func TestAcquireAnyWaitsAtMostReleaseGraceForCleanup(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()

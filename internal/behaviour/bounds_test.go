@@ -20,7 +20,7 @@ import (
 type protoItem = map[string]types.AttributeValue
 
 // scene is the state in which a call begins: the client c holds a lock and a group, and its network
-// (wire) has no fault yet. The field grant is a detached grant.
+// (wire) has no fault yet. The field "grant" is a detached grant.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -35,7 +35,7 @@ type scene struct {
 // undoes), the call undoes the effect of that request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
-	trust    = 18 * time.Second // time for which a renewal lets the holder trust its lock
+	trust    = 18 * time.Second // time for which a holder trusts its lock after a renewal
 	term     = 20 * time.Second // the lease
 	tokenUse = 5 * time.Minute  // time limit of a commit
 	byCtx    = 0                // no time limit: under a fault, the call returns only when its context ends

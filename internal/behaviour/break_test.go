@@ -22,7 +22,7 @@ func TestBreakEndsOnlySpecifiedGrant(t *testing.T) {
 		op, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
 		r := get(w, op, "job")
-		lab.Elapse(12 * time.Second) // the grant is renewed meanwhile, so its record has a new version
+		lab.Elapse(12 * time.Second) // the client renews the grant in this time, so the record has a new version
 		lab.WantErr(t, "break of a renewed grant if unrenewed", op.Break(t.Context(), r, leasehold.BreakOptions{IfUnrenewed: true}), leasehold.ErrChanged)
 		breaks(w, op, r)
 		lab.Elapse(6 * time.Second)
@@ -89,7 +89,7 @@ func TestLostErrorContainsOperatorAndReasonOfBreak(t *testing.T) {
 	})
 }
 
-func TestBreakNotifiesOnlyHolderOfSpecifiedGrant(t *testing.T) {
+func TestLostErrorMentionsBreakOnlyIfOwnGrantWasBroken(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		op, _ := w.Client(lab.Config())
 		first := w.Acquire(a, "job", leasehold.WithoutRenewal())
@@ -123,7 +123,7 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	return out
 }
 
-func TestUnmarshalGrantRejectsLeaseOutOfRange(t *testing.T) {
+func TestGrantWithLeaseOutOfRangeCannotBeParsed(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
 		var g leasehold.Grant
@@ -134,7 +134,7 @@ func TestUnmarshalGrantRejectsLeaseOutOfRange(t *testing.T) {
 	}
 }
 
-func TestUnmarshalGrantRejectsTimeOutOfRange(t *testing.T) {
+func TestGrantWithTimeOutOfRangeCannotBeParsed(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,
@@ -156,7 +156,7 @@ func TestDetachFailsWhileGrantHasOtherHandles(t *testing.T) {
 	})
 }
 
-func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
+func TestDetachOfReleasedHandleReturnsErrReleased(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		w.Release(inner)

@@ -119,7 +119,7 @@ func TestCloseReleasesOtherLocksIfOneReleaseFails(t *testing.T) { // Close of dy
 	})
 }
 
-func TestSecondCloseReturnsWhenContextEnds(t *testing.T) {
+func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		stop := make(chan struct{})
 		running := begin(func() error {
@@ -162,7 +162,7 @@ func TestCloseDuringAcquireLeavesNoLockHeld(t *testing.T) {
 	}
 }
 
-func TestCloseCancelsThrottledCallsOfResumeAndBreak(t *testing.T) {
+func TestCloseCancelsThrottledResumeAndBreakCalls(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)

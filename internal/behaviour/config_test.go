@@ -101,7 +101,7 @@ func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 	}
 }
 
-func TestDynamoDBErrorsContainTableAndAdvice(t *testing.T) {
+func TestAcquireAddsTableAndAdviceToDynamoDBErrors(t *testing.T) {
 	type row struct {
 		code string
 		is   error
@@ -184,7 +184,7 @@ func TestClientWarnsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 	})
 }
 
-// pool is a Wire that has the method GetTransport, like the SDK's own HTTP client. The field idle
+// pool is a Wire that has the method GetTransport, like the SDK's own HTTP client. The field "idle"
 // is the transport's limit of idle connections per host.
 type pool struct {
 	*lab.Wire
@@ -195,7 +195,7 @@ func (p *pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestClientWithSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
+func TestClientWithSharedLeaseRejectsUnsupportedFeatures(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
 	lab.WantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)
@@ -210,7 +210,7 @@ func TestClientWithSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	})
 }
 
-func TestNewRejectsUnsupportedRetention(t *testing.T) {
+func TestNewRejectsRetentionIfLayoutDoesNotSupportIt(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
 		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour

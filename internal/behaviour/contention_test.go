@@ -37,9 +37,9 @@ type contention struct {
 	used      lab.Units
 }
 
-// contend runs clients that repeatedly acquire one of the given keys. The function takes returns
-// the length of a section. The function far returns the length of a round trip. Time is virtual, so
-// the result is the same on every machine.
+// contend runs clients that repeatedly acquire one of the given keys. The function "takes" returns
+// the length of a section. The function "far" returns the length of a round trip. Time is virtual,
+// so the result is the same on every machine.
 func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, sections int, takes, far func(*rand.Rand) time.Duration) (c contention) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex // guards granted and c
@@ -131,8 +131,8 @@ func longTailed(chance *rand.Rand) time.Duration {
 	return roundTrip*2/3 + time.Duration(chance.ExpFloat64()*float64(roundTrip)*.29) + rare
 }
 
-// distant returns a fault that delays each request by one round trip. The function far returns the
-// length of the round trip.
+// distant returns a fault that delays each request by one round trip. The function "far" returns
+// the length of the round trip.
 func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))
@@ -174,7 +174,7 @@ func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 // A dead waiter that becomes the queue's head blocks the key for the lease of a hand-over. If the
 // waiter sent a grant request just before it died, it blocks the key for a full lease, which is
 // longer.
-func TestKeyStaysBusyWhileQueuedWaitersDie(t *testing.T) {
+func TestKeyStaysInUseWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -234,8 +234,8 @@ func TestKeyStaysBusyWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the part of the time in which a client works under the lock. If a takeover
-		// from a dead head did not suspend the queue, share would be a quarter.
+		// share is the fraction of the time during which a client works under the lock. If a
+		// takeover from a dead head did not suspend the queue, share would be a quarter.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}

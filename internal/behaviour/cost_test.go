@@ -29,8 +29,7 @@ type priced struct {
 	what func(w *lab.World, p *process) // prepares the operation, calls p.before, and runs the operation
 }
 
-// process is a client whose requests are counted. A call of the field before sets the count to
-// zero.
+// process is a client whose requests are counted. The function "before" sets the count to zero.
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire

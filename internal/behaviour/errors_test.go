@@ -43,7 +43,7 @@ func errorTypes(t *testing.T) map[string]bool {
 	return found
 }
 
-// typesIn adds the type of err to the map found, and also the types of all errors that err wraps.
+// typesIn adds the type of err to the map "found", and also the types of all errors that err wraps.
 func typesIn(err error, found map[string]bool) {
 	if err == nil {
 		return

@@ -19,8 +19,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 	return lock
 }
 
-// sums adds up the collected events. It returns the number of requests, in which it omits events of
-// kind EventThrottled, and the total time for which locks were held.
+// sums returns two sums over the collected events: the number of requests, and the time for which
+// locks were held. The number of requests does not include the requests of EventThrottled events.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEventsCountEachRequestAndHoldingTimeOnce(t *testing.T) {
+func TestEventsCountRequestsAndHoldingTimesExactlyOnce(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
@@ -167,7 +167,7 @@ func TestContextPassedToOnEventIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestStatsShowHeldLocksAndShortestTrust(t *testing.T) {
+func TestStatsCountHeldLocksAndShowShortestTrust(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {
 			return w.Acquire(c, key, leasehold.WithLease(lease), leasehold.WithoutRenewal())

@@ -84,7 +84,7 @@ func TestDeadQueueHeadBlocksKeyOnlyBriefly(t *testing.T) {
 	})
 }
 
-func TestTrustOfQueueHeadStartsAtReadBeforeHandOver(t *testing.T) {
+func TestTrustOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
@@ -181,7 +181,7 @@ func TestHandedOverLockIsRenewedAfterOneTenthOfLease(t *testing.T) {
 }
 
 // The lease of a hand-over is half as long as the lease of a grant. So the new holder sends its
-// first renewal early, and repeats a throttled renewal.
+// first renewal early. If renewals are throttled, there is still time to repeat them.
 func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -361,9 +361,9 @@ func TestTooLongQueueSuspensionIsIgnored(t *testing.T) {
 	})
 }
 
-// A client that has not seen the suspension may still add its entry to the suspended queue.
-// The holder's release must not hand the key to that entry.
-func TestReleaseIgnoresSuspendedQueue(t *testing.T) {
+// A client that has not seen the suspension may still add an entry to the suspended queue.
+// The holder's release must not hand the key to that client.
+func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Suspend("job", time.Minute)
@@ -387,7 +387,7 @@ func TestReleaseIgnoresSuspendedQueue(t *testing.T) {
 // While the queue is suspended, waiters of other processes poll, and the record does not show them.
 // So after sixteen hand-overs among its own goroutines, the client releases the key, and the other
 // waiters can acquire it. The client does the same in a layout without a queue.
-func TestSuspendedQueueLimitsLocalHandOversTo16(t *testing.T) {
+func TestSuspendedQueueLimitsSuccessiveLocalHandOversTo16(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")

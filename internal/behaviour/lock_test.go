@@ -191,7 +191,7 @@ func TestLostReasonIsPausedOnlyAfterProcessPause(t *testing.T) {
 
 		renewed := w.Acquire(c, "renewed")
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		lab.Elapse(20 * time.Second) // the first renewal fails meanwhile, and the next ones succeed
+		lab.Elapse(20 * time.Second) // the reply to the first renewal is lost, and the next renewals succeed
 		k.Boot.Store(int64(time.Hour))
 		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
 			t.Errorf("paused after renewals: %v", renewed.Err())

@@ -115,8 +115,8 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				// An error must be the last result of Watch. The loop continues, so that a later
-				// result overwrites s.err and the test fails.
+				// An error must be the last result of Watch. If another result follows, s.err is nil
+				// again, and a test that expects the error fails.
 				continue
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
@@ -142,7 +142,7 @@ func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
 		s := startWatch(w, watches, "job")
 		lab.Elapse(time.Minute)
 		first := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // the lock is renewed meanwhile, which is no new grant
+		lab.Elapse(time.Minute) // the lock is renewed in this minute, and Watch must not report a renewal as a new grant
 		w.Release(first)
 		lab.Elapse(polls)
 		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))

@@ -69,7 +69,7 @@ func TestWaiterTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
 	})
 }
 
-func TestNonBlockingAcquireTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
+func TestAcquireWithNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -258,9 +258,9 @@ func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
 }
 
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
-// largest difference between the two clocks. If the remaining time would be too short, the head
-// sends a grant of its own.
-func TestTrustAfterHandOverIsAtLeastHalfSecond(t *testing.T) {
+// largest difference between its own clock and the former holder's clock. If the remaining time
+// would be too short, the head sends a grant of its own.
+func TestTrustAfterHandOverLastsAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

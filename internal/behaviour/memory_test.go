@@ -36,9 +36,9 @@ func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 		t.Skip("the race detector uses additional memory")
 	}
 	const most = 3000
-	// The runtime may keep a stopped timer until the time at which it would have fired. Such a
-	// timer keeps the context of its attempt in memory. Up to a quarter of all timers may be such
-	// timers, so the test measures after that time. No renewal is due before the measurement.
+	// The runtime may keep a stopped timer, and the context of its attempt, in memory until the
+	// timer would have fired. Up to a quarter of all timers may be stopped ones. So the test waits
+	// until the timers of all attempts would have fired. No renewal is due before that.
 	const attemptsAreOver = attempts.Limit + time.Second
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		n := lab.Crowd()
@@ -113,8 +113,8 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
-// strays is how many goroutines the runtime or an earlier test may start during a count. If
-// each of hundreds of locks needed a goroutine, the count would exceed strays.
+// strays is the number of goroutines that the runtime or an earlier test may start during a count.
+// If each of hundreds of locks needed a goroutine, the count would exceed strays.
 const strays = 5
 
 // A goroutine for each held lock would cost a few more kilobytes of memory per lock.

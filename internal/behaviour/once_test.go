@@ -45,7 +45,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestOnceOptionDoesNotRepeatFinishedWork(t *testing.T) {
+func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
@@ -59,7 +59,7 @@ func TestOnceOptionDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOnceOptionRunsFailedWorkAgain(t *testing.T) {
+func TestOptionOnceRunsFailedWorkAgain(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 		func() {
@@ -74,7 +74,7 @@ func TestOnceOptionRunsFailedWorkAgain(t *testing.T) {
 	})
 }
 
-func TestCallWithOnceOptionReturnsErrDoneWhenWorkIsDone(t *testing.T) {
+func TestWaiterWithOptionOnceGetsErrDoneWhenWorkIsDone(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
@@ -96,7 +96,7 @@ func TestCallWithOnceOptionReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestOnceOptionNeedsNoExtraRequest(t *testing.T) {
+func TestOptionOnceNeedsNoExtraRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		for _, label := range []string{"mon", "tue"} {
 			works(w, c, leasehold.Once(label))
@@ -107,7 +107,7 @@ func TestOnceOptionNeedsNoExtraRequest(t *testing.T) {
 	})
 }
 
-func TestEveryOptionRunsWorkOncePerPeriod(t *testing.T) {
+func TestOptionEveryRunsWorkOncePerPeriod(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { // the time in a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		works(w, c, leasehold.Every(24*time.Hour))
@@ -121,7 +121,7 @@ func TestEveryOptionRunsWorkOncePerPeriod(t *testing.T) {
 	})
 }
 
-func TestEveryOptionToleratesClockThatIsBehind(t *testing.T) {
+func TestOptionEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
@@ -135,7 +135,7 @@ func TestEveryOptionToleratesClockThatIsBehind(t *testing.T) {
 
 // A call with the option Every does the work of the period in which the call began. A call that
 // waits for the key until the next period does not do the work of that next period.
-func TestWaiterWithEveryOptionSkipsWorkOfNextPeriod(t *testing.T) {
+func TestWaiterWithOptionEverySkipsWorkOfNextPeriod(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -274,7 +274,7 @@ func TestFailedOuterWorkStoresNoDoneMark(t *testing.T) {
 	})
 }
 
-func TestInvalidOrUnsupportedOnceOptionIsRejected(t *testing.T) {
+func TestInvalidOrUnsupportedUseOfOnceIsRejected(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
@@ -317,7 +317,7 @@ func TestInvalidOrUnsupportedOnceOptionIsRejected(t *testing.T) {
 	})
 }
 
-func TestUnreadableDoneMarkIsIgnored(t *testing.T) {
+func TestDamagedDoneMarkCountsAsFarAsItIsReadable(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
@@ -408,7 +408,7 @@ func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
 
 // Three other processes try to acquire the key again immediately after each release. A waiter
 // without an entry in the queue would never be granted the key.
-func TestWaiterWithOnceOptionGetsKeyInTurn(t *testing.T) {
+func TestWaiterWithOptionOnceGetsKeyInTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
@@ -485,7 +485,7 @@ func TestHandedOverKeyIsReleasedIfWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestDoWithOnceOptionFailsIfGrantHasOtherHandle(t *testing.T) {
+func TestDoWithOptionOnceFailsIfGrantHasOtherHandle(t *testing.T) {
 	lab.Each(t, map[string]bool{"both handles held": false, "own handle released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock

@@ -154,8 +154,8 @@ func (b *beside) twoWrites(ctx context.Context) error {
 	return nil
 }
 
-// processorTime returns the CPU time that this process has used so far. That includes the
-// garbage collector and the server.
+// processorTime returns the CPU time that this process has used so far. The result includes the
+// time that the garbage collector and the server have used.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used syscall.Rusage
@@ -191,7 +191,7 @@ func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 // The test divides the number of allocations of Acquire and Release by the number of
 // allocations of two bare writes. The ratio is the same on every machine. It varies a
 // little only when the SDK drops a connection.
-func TestLockAllocatesLittleMoreThanTwoWrites(t *testing.T) {
+func TestLockingAllocatesLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)
 	allocations := func(do func(context.Context) error) float64 {

@@ -62,8 +62,8 @@ func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
 		runs, worse := 3, 1.
 		switch {
 		case lab.IsQuick() && (tc.section > 1.04 || tc.clients > 16):
-			// A quick test makes only one run. Rare slow requests make single runs differ too
-			// much, and runs with many clients take long.
+			// A quick test does only one run of each case, and leaves out two kinds of cases.
+			// With rare slow requests, one run is not enough. With many clients, a run takes long.
 			continue
 		case lab.IsQuick():
 			runs, worse = 1, 1.125
@@ -96,7 +96,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// lined is a key that one client holds, while other clients wait in its queue. The holder
+// lined is a key that one client holds, while other clients wait in the key's queue. The holder
 // knows the queue from the reply to a renewal.
 type lined struct {
 	*lab.World
@@ -109,8 +109,8 @@ type lined struct {
 	leave  []context.CancelFunc   // cancels the wait of each waiter
 }
 
-// inOrder makes clients join the queue of a held key one after the other. The parameter waiters is
-// the number of these clients.
+// inOrder makes clients join the queue of a held key one after the other. The parameter "waiters"
+// is the number of these clients.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
@@ -123,8 +123,8 @@ func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters i
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// behind is like inOrderBehind, but the holder acquires the key with the given options (parameter
-// held).
+// behind is like inOrderBehind, but the holder acquires the key with the options in the parameter
+// "held".
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)
@@ -191,8 +191,8 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// DynamoDB may apply a copy of the waiter's join request that the network delivers
-			// late. Then another hand-over may have the same grant id. So a hand-over must not
+			// The network may deliver a second copy of the waiter's join request late. The waiter
+			// may then be handed the key again, with the same grant id. So a hand-over must not
 			// use its grant id as its version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
@@ -233,8 +233,8 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		l.wantWaiting(1)
-		// The holder last read the queue when the first client was its head. That client
-		// has left.
+		// The holder last read the queue when the first client was at its head. That client
+		// has left since.
 		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
@@ -291,7 +291,7 @@ func TestWaiterCancelledWhileJoiningLeavesQueue(t *testing.T) {
 	})
 }
 
-func TestCloseOfThrottledWaiterReturnsWithin12Seconds(t *testing.T) {
+func TestCloseReturnsWithin12SecondsIfWaiterIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
@@ -346,7 +346,7 @@ func TestWaitersJoinAgainAfterQueueIsErased(t *testing.T) {
 	})
 }
 
-func TestWaitersJoinAgainAfterBreakOrTakeover(t *testing.T) {
+func TestWaitersJoinAgainIfGrantEndsWithoutHandOver(t *testing.T) {
 	lab.Each(t, map[string]func(l *lined){
 		"break": func(l *lined) {
 			op, _ := l.Client(lab.Config())
@@ -391,8 +391,8 @@ func TestWaiterAcquiresDespiteUnreadableQueue(t *testing.T) {
 }
 
 // A hand-over cannot write the head's data or the length of the head's lease. So a head
-// with data or with its own lease replaces the hand-over by a grant of its own.
-func TestQueueHeadWithDataOrLeaseSendsOwnGrant(t *testing.T) {
+// with data or with its own lease replaces the hand-over with a grant of its own.
+func TestQueueHeadWithOwnDataOrLeaseSendsOwnGrant(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config

@@ -135,7 +135,7 @@ func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 	})
 }
 
-func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
+func TestRecordJSONShowsHowLongLockHasBeenHeld(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		held := func(what string, r leasehold.Record, want any) {
 			t.Helper()
@@ -145,7 +145,7 @@ func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 			}
 		}
 		lock := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // the lock is renewed meanwhile, which must not change the time since its grant
+		lab.Elapse(time.Minute) // the lock is renewed in this minute, and a renewal must not change the time since the grant
 		r := get(w, c, "job")
 		held("a minute later", r, 60_000.0)
 		r.GrantedAt = time.Now().Add(time.Hour)

@@ -29,8 +29,8 @@ var refusals = map[string]refusal{
 	},
 }
 
-// blocked contains calls that wait for a key. The function block makes the client c hold that key,
-// so that a call of the function wait has to wait.
+// blocked contains calls that wait for a key. The function "block" makes one client hold that key.
+// Another client then has to wait in the function "wait".
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -171,7 +171,7 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestLocalWaiterIsGrantedKeyWhenDeniedAccessReturns(t *testing.T) {
+func TestLocalWaiterIsGrantedKeyWhenAccessIsAllowedAgain(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		// A release does not hand the key to a goroutine that waits with Once. The goroutine
 		// sends a grant itself.

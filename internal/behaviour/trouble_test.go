@@ -153,7 +153,7 @@ func TestLogsOfLostLocksAndFailedReleasesContainTable(t *testing.T) {
 	})
 }
 
-func TestLogsShowLocksAndRecordsWithoutData(t *testing.T) {
+func TestLogsOfLocksAndRecordsOmitTheirData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job", leasehold.WithData([]byte("secret")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"mine": lab.Str("secret")}))

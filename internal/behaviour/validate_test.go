@@ -75,7 +75,7 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestItemSizeLimitIncludesKey(t *testing.T) {
+func TestComputedItemSizeIncludesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.ConfigOf("locks", layout.Native{SortKey: "shard"}))
 		bytes := func(key, sort, attribute string, data int) int {
@@ -90,8 +90,8 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 	})
 }
 
-// refusedBytes acquires a key with a record that is too large. It returns the size of the record
-// that the error states.
+// refusedBytes calls Acquire with options that make the record too large. It returns the record's
+// size as the error states it.
 func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
@@ -259,7 +259,7 @@ func TestNilInsideAttributeIsRejected(t *testing.T) {
 	}
 }
 
-func TestItemSizeLimitIncludesAllAttributeTypes(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+func TestComputedItemSizeIncludesAllAttributeTypes(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		bytes := func(v types.AttributeValue) int {
 			return refusedBytes(t, c, "job", leasehold.WithData(make([]byte, 400<<10)),

@@ -44,7 +44,7 @@ var mishaps = []mishap{
 
 // The file testdata/wire.txt contains the requests that each operation sends, once without a fault
 // and once with each fault of mishaps. The test fails if any of these requests has changed. After
-// an intended change, read the diff of
+// an intended change, rewrite the file with this command, and read the diff:
 //
 //	go test -run '^TestRequestsMatchRecordedTranscript$' ./internal/behaviour -rewrite
 func TestRequestsMatchRecordedTranscript(t *testing.T) {
@@ -138,7 +138,7 @@ func keyOf(c lab.Call) string {
 	return in.Key.Key.S
 }
 
-// pseudonyms replaces random strings in requests by names that are the same in every run.
+// pseudonyms replaces random strings in requests with names that are the same in every run.
 type pseudonyms struct{ known []string }
 
 var (
@@ -172,8 +172,8 @@ func (p *pseudonyms) of(s string) string {
 	return kind + strconv.Itoa(i+1)
 }
 
-// value returns an attribute value as text. It replaces numbers that were read from a clock
-// by CLOCK.
+// value returns an attribute value as text. It returns CLOCK for a number that was read from a
+// clock.
 func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 	for kind, raw := range v {
 		var s string
@@ -212,7 +212,7 @@ const maxToken = "9007199254740989"
 
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
-// spell returns a request as text. It replaces each placeholder of an expression by the name or
+// spell returns a request as text. It replaces each placeholder of an expression with the name or
 // value that the placeholder stands for.
 func (p *pseudonyms) spell(c lab.Call) string {
 	if c.Op == "TransactWriteItems" {

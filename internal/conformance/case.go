@@ -63,7 +63,7 @@ type Reply struct {
 // Fault is an error response of DynamoDB.
 type Fault struct {
 	Code    string
-	Text    string   // error text; in a wanted Fault, "…" matches any text, {table} the table's name, and "" every text
+	Text    string   // error text; in a wanted Fault, "…" stands for any characters and {table} for the table's name; "" if any text is accepted
 	Item    Item     // item in the table, if a condition on that item has failed and the request asked for the item
 	Reasons []Reason // for a cancelled transaction: one reason for each item of the transaction
 }
@@ -92,8 +92,8 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 
 // Run runs every case against an engine, as a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
-	// The names of tables contain a random text, so that each run on the same server uses tables
-	// of its own.
+	// The names of tables contain a random text. So two runs on the same server never use the same
+	// table.
 	run := rand.Text()[:8]
 	var n int
 	for _, s := range subjects() {

@@ -73,9 +73,9 @@ func concurrencyCases() []Case {
 	}
 }
 
-// atOnce sends one request from each of 64 goroutines at the same time, and counts the requests
-// that succeed. A request may fail only because its condition is false, or because it conflicts
-// with another transaction.
+// atOnce returns a Request that sends one request from each of 64 goroutines at the same time, and
+// counts the requests that succeed. A request may fail only because its condition is false, or
+// because it conflicts with another transaction.
 func atOnce(request func(i int) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var (

@@ -40,7 +40,7 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 }
 
 // worded returns one Difference for each of the given error texts. The map's keys have the form
-// subject/case. The parameter why is the reason that all the differences share.
+// subject/case. The parameter "why" is the reason that all the differences share.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

@@ -93,7 +93,7 @@ func set(members []string) string {
 	return "<" + strings.Join(slices.Sorted(slices.Values(members)), ", ") + ">"
 }
 
-// short replaces a string of more than 400 bytes by its length and its beginning.
+// short returns s, or the length and the beginning of s if s has more than 400 bytes.
 func short(s string) string {
 	const enough = 400
 	if len(s) <= enough {

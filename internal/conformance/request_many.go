@@ -97,8 +97,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 }
 
 // page converts one page of a Query or Scan into a Reply. It sets the field Scanned only if scanned
-// differs from count, and the field Count only if the page has no items. It returns an error if
-// count is not the number of items.
+// differs from count. If the page has no items, page sets the field Count: the request may have
+// asked only for a count. Otherwise page returns an error if count is not the number of items.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

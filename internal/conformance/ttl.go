@@ -29,8 +29,8 @@ func (r setTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: fmt.Sprint(aws.ToString(s.AttributeName), " ", aws.ToBool(s.Enabled))}, nil
 }
 
-// describeTTL is a DescribeTimeToLive request. Its reply shows a change that is still in
-// progress as complete.
+// describeTTL is a DescribeTimeToLive request. In its Reply, a change that is still in progress
+// counts as complete.
 type describeTTL struct{}
 
 func (describeTTL) send(ctx context.Context, to target) (Reply, error) {

@@ -105,7 +105,7 @@ func update(name string, before Item, do string, values Item, after Item) Case {
 }
 
 // updateFails returns a case in which DynamoDB refuses the given update expression and leaves the
-// item unchanged. The parameter text is the expected error text.
+// item unchanged. The parameter "text" is the expected error text.
 func updateFails(name string, before Item, do string, values Item, text string) Case {
 	then := given(before)
 	if then == nil {

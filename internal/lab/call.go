@@ -58,9 +58,8 @@ func (c Call) Parts() []Call {
 
 // HandsOver reports whether the request is a hand-over: a write that ends the sender's own
 // grant and grants the key to a waiter. HandsOver recognizes a hand-over by its condition: the
-// condition contains an IN list with the sender's grant, and no OR. The condition of every
-// other write that grants a key contains an OR, or no IN list. The condition of a write to a
-// session's row contains no grant id.
+// condition contains an IN list with the sender's grant, and no OR. Every other request for
+// which Grants returns true has a condition with an OR, or a condition without an IN list.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }

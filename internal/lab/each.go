@@ -72,7 +72,7 @@ func (w *World) Holding(cfg leasehold.Config, opts ...leasehold.AcquireOption) (
 	return c, wire, w.Acquire(c, "job", opts...)
 }
 
-// Resume resumes a grant. It ends the test if that fails.
+// Resume resumes a grant. It ends the test if the call fails.
 func (w *World) Resume(c *leasehold.Client, g leasehold.Grant, opts ...leasehold.RenewOption) *leasehold.Lock {
 	w.T.Helper()
 	lock, err := c.Resume(w.T.Context(), g, opts...)
@@ -82,7 +82,7 @@ func (w *World) Resume(c *leasehold.Client, g leasehold.Grant, opts ...leasehold
 	return lock
 }
 
-// Break breaks the grant of a lock. It ends the test if that fails.
+// Break breaks the grant of a lock. It ends the test if the call fails.
 func (w *World) Break(c *leasehold.Client, lock *leasehold.Lock, reason string) {
 	w.T.Helper()
 	if err := c.Break(w.T.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}); err != nil {

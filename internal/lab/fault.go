@@ -155,8 +155,8 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that answers each request for which fits returns true with the result of
-// res. It delivers all other requests.
+// Respond returns a fault that does not deliver the requests for which fits returns true, but
+// answers them with the result of res. It delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }

@@ -56,7 +56,8 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.Put(item)
 }
 
-// Suspend closes the wait queue in a record: no waiter enters the queue until d has passed.
+// Suspend writes to a record that its wait queue is suspended for the duration d. Waiters that read
+// the record do not join the queue in this time.
 func (w *World) Suspend(key string, d time.Duration) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -99,7 +100,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong returns the given keys that are held according to the lock table.
+// HeldAmong returns those of the given keys that are held according to the lock table.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {
@@ -110,7 +111,7 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal replaces the holder in the record of key with another client, even if the holder still
+// Steal writes another client as the holder into the record of key, even if the old holder still
 // trusts its lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
@@ -121,7 +122,7 @@ func (w *World) Steal(key string) {
 }
 
 // MarkDead marks a session as dead, as a client does after it has observed that the session is not
-// renewed. The parameter row is the key of the session's row.
+// renewed. The parameter "row" is the key of the session's row.
 func (w *World) MarkDead(row string) {
 	w.T.Helper()
 	w.Update(row, map[string]types.AttributeValue{"dead": Str("1"), "recordVersionNumber": Str("v")})

@@ -8,9 +8,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps simulates a suspended machine, or a change of its wall clock. For each clock of the
-// machine, it contains the number of nanoseconds by which the clock is ahead of time.Now. While a
-// machine is suspended, its boot clock runs, but its monotonic clock and its timers do not.
+// Jumps simulates that a machine was suspended, or that its wall clock was changed. For each
+// clock of the machine, Jumps contains the number of nanoseconds by which that clock is ahead of
+// time.Now. While a machine is suspended, its boot clock runs, but its monotonic clock and its
+// timers stand still.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit adds the jumps to the clocks of a client's machine. Pass this method to World.Client.

@@ -11,9 +11,9 @@ import (
 // its limits.
 type Edit func(*machine.Machine)
 
-// Clocks returns an Edit that sets the clocks of a client's machine. The function now returns the
-// readings of the monotonic clock and of the boot clock. The boot clock also runs while the machine
-// is suspended.
+// Clocks returns an Edit that sets the clocks of a client's machine. The function "now" returns
+// the readings of the monotonic clock and of the boot clock. The boot clock also runs while the
+// machine is suspended.
 func Clocks(now func() (mono, boot time.Duration)) Edit {
 	return func(m *machine.Machine) {
 		m.Now = func() decide.Instant {
@@ -28,7 +28,7 @@ func Wall(now func() time.Time) Edit {
 	return func(m *machine.Machine) { m.Wall = now }
 }
 
-// Chance returns an Edit that sets the source of a client's random numbers. The function draw
+// Chance returns an Edit that sets the source of a client's random numbers. The function "draw"
 // returns a number in [0, 1).
 func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }

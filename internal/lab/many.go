@@ -21,8 +21,8 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld acquires keys with a new client and then cuts off its network, as if its process had
-// died. It returns the locks when the given duration has passed.
+// LeavesHeld acquires keys with a new client, and then cuts the client off from the network, as if
+// its process had died. LeavesHeld returns the locks when the given duration has passed.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

@@ -2,6 +2,6 @@
 
 package lab
 
-// Race reports whether the test runs under the race detector. A test then takes much longer,
-// and the scheduler picks goroutines at random.
+// Race reports whether the test runs under the race detector. With the detector, a test takes
+// much longer, and the scheduler picks goroutines at random.
 const Race = true

@@ -23,7 +23,7 @@ import (
 type World struct {
 	T      *testing.T
 	Engine *localdynamo.Engine
-	DB     *dynamodb.Client // client of the engine that uses no Wire, so no Fault applies to its requests
+	DB     *dynamodb.Client // SDK client that sends its requests directly to the engine, so no Fault applies to them
 
 	began time.Time
 	over  context.Context // ends when the test ends
@@ -120,9 +120,9 @@ func SharedConfig() leasehold.Config {
 	return cfg
 }
 
-// Client returns a client that behaves like a separate process, and the client's Wire. By default
-// all clients run on one simulated machine, whose clocks follow time.Now. The given edits change
-// the machine of this client alone.
+// Client returns a client that behaves like a separate process, and the client's Wire. Each client
+// has its own simulated machine, whose clocks follow time.Now by default. The given edits change
+// the machine of this client.
 func (w *World) Client(cfg leasehold.Config, edits ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()
@@ -150,7 +150,7 @@ func (w *World) Connect(edits []Edit, options ...func(*dynamodb.Options)) machin
 	}}
 }
 
-// Acquire acquires a key. It ends the test if that fails.
+// Acquire acquires a key. It ends the test if the call fails.
 func (w *World) Acquire(c *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	lock, err := c.Acquire(w.T.Context(), key, opts...)
@@ -160,7 +160,7 @@ func (w *World) Acquire(c *leasehold.Client, key string, opts ...leasehold.Acqui
 	return lock
 }
 
-// AcquireAll acquires several keys. It ends the test if that fails.
+// AcquireAll acquires several keys. It ends the test if the call fails.
 func (w *World) AcquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Group {
 	w.T.Helper()
 	g, err := c.AcquireAll(w.T.Context(), keys, opts...)
@@ -170,7 +170,7 @@ func (w *World) AcquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...le
 	return g
 }
 
-// Release releases a lock or a group. It ends the test if that fails.
+// Release releases a lock or a group. It ends the test if the call fails.
 func (w *World) Release(held releaser, opts ...leasehold.ReleaseOption) {
 	w.T.Helper()
 	if err := held.Release(w.T.Context(), opts...); err != nil {
@@ -192,7 +192,7 @@ func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	return next
 }
 
-// Detach detaches a lock. It ends the test if that fails.
+// Detach detaches a lock. It ends the test if the call fails.
 func (w *World) Detach(lock *leasehold.Lock) leasehold.Grant {
 	w.T.Helper()
 	g, err := lock.Detach()

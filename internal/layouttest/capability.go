@@ -119,14 +119,14 @@ func retention(e *env) {
 }
 
 // fencedOrNot checks that leasehold never reads a peer's grant as a grant with a fencing token
-// of leasehold. A peer, which is a client of another lock library, may leave leasehold's
-// attributes in the record.
+// of leasehold. A peer is a client of another lock library. Its grant may leave attributes of
+// leasehold's earlier grant in the record.
 func fencedOrNot(e *env) {
 	c, _ := e.client()
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	for name, v := range left { // left is empty in layout dynamo-dlm, where a release deletes the item
+	for name, v := range left { // left is empty in a layout whose releases delete the item
 		if grant[name] == nil && name != "isReleased" {
 			grant[name] = v
 		}

@@ -132,8 +132,8 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// item is the record of a lock that a peer (a client of another lock library) holds, with the
-	// first of the two sort keys.
+	// item is a record with the first of the two sort keys. It shows that a peer (a client of another
+	// lock library) holds the key.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns two lists of damages to the record of a held key. Each damage of the list common
-// makes any record invalid. Each damage of the list ours makes a record invalid only if leasehold
+// damages returns two lists of damages to the record of a held key. Each damage in the first list
+// makes any record invalid. Each damage in the second list makes a record invalid only if leasehold
 // wrote the record.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
@@ -163,7 +163,7 @@ func keptAlive(e *env) {
 	for name, value := range names {
 		for _, held := range []Item{e.granted(e.key, "a-peer", patience), ours} {
 			if name == "fencingToken" && held["grantId"] != nil {
-				continue // without the attribute of its token, leasehold's own record is not a valid lock
+				continue // skipped: leasehold's own record is invalid without its token, so the error cannot advise renaming
 			}
 			e.put(with(held, Item{name: value}))
 			_, err := c.TryAcquire(e.within(patience), e.key)

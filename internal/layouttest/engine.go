@@ -144,8 +144,8 @@ func (e *env) put(item Item) {
 }
 
 // unchanged checks that the record equals the given earlier item, except for the wait queue. The
-// parameter after names the call that must not have changed the record. It is part of the error
-// message.
+// parameter "after" names the call that must not have changed the record. The name is part of the
+// error message.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	noQueue := Item{"waiters": nil}

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks returns checks that leasehold does not have certain faults of five other lock
-// libraries.
+// faultChecks returns the checks for known faults of five other lock libraries. Leasehold must
+// have none of these faults.
 func faultChecks() []check {
 	return []check{
 		{claim: "a caller's attribute cannot free the key", hold: reservedNames},

@@ -51,7 +51,7 @@ func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine 
 	}
 }
 
-func TestAcquireAllTakesOverKeysInEveryLayout(t *testing.T) {
+func TestAcquireAllTakesOverDeadHoldersKeysInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{SortKey: "part", SortValue: "-"}, layout.AWSLabs{}, layout.Dynamolock{},
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
@@ -89,7 +89,7 @@ func TestAcquireAllTakesOverKeysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestOptionWithSortKeyAppliesToKeysWithoutSortKey(t *testing.T) {
+func TestSortKeyOptionAppliesOnlyToKeysWithoutSortKey(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))
@@ -108,7 +108,8 @@ func TestCommitsAreFencedInEveryLayout(t *testing.T) {
 	}
 }
 
-// commits tests commits and guards in a lock table of the given layout.
+// commits checks that commits and guards in a lock table of the given layout succeed only while
+// their grant is current.
 func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 	w.Work()
 	a, _ := w.Client(cfg)

@@ -25,7 +25,7 @@ import (
 // processes of different stages must exclude each other, too.
 
 // stage contains the configurations of the locks that a process holds while it works in one
-// stage of the move. The process acquires the locks in this order.
+// stage of the move. The process acquires the locks in the order of the configurations.
 type stage []leasehold.Config
 
 // section is work that only one process may do at a time.
@@ -78,7 +78,7 @@ const (
 )
 
 // sideBySide runs processes of all given stages at the same time, and returns the section
-// that they entered. Of each stage, one process loses its network while it works.
+// that they entered. One process of each stage loses its network while it works.
 func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}
@@ -164,15 +164,15 @@ func TestMoveFromDynamolockLayoutNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
-// others returns the layouts of other libraries whose tables have another key schema than
-// the native layout.
+// others returns the layouts that cannot use the native layout's table, because they need a
+// different key schema.
 func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
 // threeStages returns the three stages of a move to another table. In the first stage,
-// processes lock only in the old table. In the second stage, they lock in both tables, and
-// in the third only in the new native table.
+// processes lock only in the old table, and in the second stage in both tables. In the third
+// stage, they lock only in the new table, which has layout native.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))

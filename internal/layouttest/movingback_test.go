@@ -76,7 +76,7 @@ func TestDynamolockCannotReadNativeRecord(t *testing.T) {
 	})
 }
 
-func TestDynamolockReadsRewrittenRecord(t *testing.T) {
+func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -102,11 +102,12 @@ func TestDynamolockReadsRewrittenRecord(t *testing.T) {
 	})
 }
 
-// A client of layout native leaves an expiry time in a record that it releases, and other libraries
-// do not know this attribute. The Java client keeps the attribute when it acquires by an update in
-// place, and dynamolock always keeps it. In these cases TTL deletes a held record. dynamolock can
-// read such a record only if it wrote the record itself, and a native client then broke the lock.
-// So TTL must stay off until no record with an expiry time is left.
+// A release or a break in layout native adds an expiry time to the record. dynamolock does not know
+// this attribute, and keeps it when it acquires the key. TTL then deletes the record while the key
+// is held. dynamolock cannot read a record that a native client has written as a grant. So this
+// happens only after a native client has broken a lock of dynamolock. The Java client keeps the
+// attribute, too, if it acquires by an update in place. TTL must therefore stay off until no record
+// with an expiry time is left.
 func TestTTLDeletesHeldDynamolockRecordAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
@@ -134,7 +135,7 @@ func setToken(t *testing.T, w *lab.World, n string) {
 }
 
 // 2^53-2 is the largest possible token: the decoder refuses every larger token.
-func TestRecordWithLastTokenIsReadableButNeverGranted(t *testing.T) {
+func TestKeyWithLargestTokenCanBeListedButNotAcquired(t *testing.T) {
 	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
 		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
 	check := func(name string, l layout.Layout, next func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {

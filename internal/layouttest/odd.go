@@ -107,7 +107,7 @@ func (s Subject) oddities() []odd {
 	panic("no oddities of " + s.Layout.Name())
 }
 
-// eachOdd calls the function hold once for each of the unusual records. Each record has a key of
+// eachOdd calls the function "hold" once for each of the unusual records. Each record has a key of
 // its own.
 func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
 	e.Helper()
@@ -116,7 +116,7 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 		one := *e
 		one.key = fmt.Sprintf("%s/%d", key, i)
 		if o.change[e.sort] != nil {
-			continue // skipped, because a key attribute of the table has that name
+			continue // skipped, because the change would replace the sort key of the record
 		}
 		one.put(with(one.granted(one.key, "a-peer", lease), o.change))
 		// The item is read back, because DynamoDB changes how numbers are written.
@@ -128,8 +128,8 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 	}
 }
 
-// isPeers checks that r, decoded from item, is read as a record that a peer holds. A peer is a
-// client of another lock library.
+// isPeers checks that r, which leasehold has decoded from item, shows a peer as the holder. A peer
+// is a client of another lock library.
 func (e *env) isPeers(r leasehold.Record, item Item) {
 	e.Helper()
 	if r.Released || r.Token != 0 || r.Grant != "" || r.Version == "" {
@@ -174,8 +174,8 @@ func oddDies(e *env) {
 		c, _ := e.client()
 		if o.dies == never {
 			_, err := c.TryAcquire(e.Context(), e.key)
-			// 30 minutes is less than the hour after which the TTL attribute of
-			// python_dynamodb_lock lets DynamoDB delete the record.
+			// A record of python_dynamodb_lock has a TTL attribute, and DynamoDB may delete the
+			// record after an hour. So the check sleeps for less than an hour.
 			time.Sleep(30 * time.Minute)
 			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
 				e.Errorf("tried: %v, %v", err, again)

@@ -23,12 +23,12 @@ type peer struct {
 	freed func(holder string) Item
 
 	// until returns the time at which the peer considers the holder in the given item dead. The
-	// parameter written is the time when the item was written or first read. until returns the zero
-	// time if the peer cannot read the item.
+	// parameter "written" is the time when the item was written or first read. The result is the
+	// zero time if the peer cannot read the item.
 	until func(item Item, written time.Time) time.Time
 
-	// owner returns the Record.Owner that leasehold must read from a record in which the peer has
-	// granted the key to the given holder.
+	// owner returns what Record.Owner must contain after leasehold has read the peer's record with
+	// the given holder.
 	owner func(holder string) string
 }
 
@@ -118,8 +118,8 @@ var mutex = peer{
 	owner: named,
 }
 
-// most is the longest lease that these tests calculate with. The lease in a record of another
-// library may be too long for a time.Duration.
+// most is the longest lease that these tests calculate with. A longer lease counts as this long,
+// because the lease in a record of another library may be too long for a time.Duration.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

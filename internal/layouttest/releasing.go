@@ -64,7 +64,7 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 }
 
 // eachWay runs a check twice: once with a holder that discovers the loss of its lock by Release,
-// and once with a holder that discovers the loss by Renew. The check calls the function find with
+// and once with a holder that discovers the loss by Renew. The check calls the function "find" with
 // the lost lock and the expected reason.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)

@@ -195,8 +195,8 @@ func resumeInDoubt(e *env) {
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that c acquires the key within a second. The record shows an earlier write
-// of c itself, which must not be reported as a dead holder.
+// takesAtOnce checks that c acquires the key within a second. The record still shows c as the
+// holder, because of an earlier call of c. TookOver must not report c itself as a dead holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

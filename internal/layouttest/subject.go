@@ -14,7 +14,7 @@ type Subject struct {
 	Layout layout.Layout
 
 	partition, sort string        // names of the key attributes; sort is "" if the table has no sort key
-	sortValue       string        // sort key that calls without WithSortKey use
+	sortValue       string        // sort key of calls without WithSortKey
 	ttl             string        // TTL attribute; "" if the layout has none
 	skew            time.Duration // MaxSkew of the layout; zero if its records have no expiry time
 	peer            peer          // client of the lock library with which the layout is compatible
@@ -123,8 +123,8 @@ func (s Subject) granted(key, holder string, lease time.Duration) Item {
 	return s.record(key, s.peer.grant(holder, lease, time.Now()))
 }
 
-// isByClock reports whether records of the layout contain an expiry time. Then clocks decide
-// when a holder is dead.
+// isByClock reports whether records of the layout contain an expiry time. In such a layout, a
+// holder is dead when another client's wall clock shows the expiry time plus MaxSkew.
 func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
 
 // hasSlots reports whether the layout is dynamo-dlm with slots. Then the sort key is the number
@@ -134,6 +134,6 @@ func (s Subject) hasSlots() bool {
 	return ok && !dlm.NoSlots
 }
 
-// step returns the unit in which the layout stores expiry times. The layout rounds an expiry
-// time up, so a holder may be dead up to one step later than its lease says.
+// step returns the unit in which the layout stores expiry times. The layout rounds an expiry time
+// up. So other clients may consider a holder dead up to one step after the end of its lease.
 func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

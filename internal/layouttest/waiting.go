@@ -113,7 +113,8 @@ func renewed(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a)
 	next := e.waiter(b)
-	// A minute is about three leases.
+	// A minute is three leases. If client a did not renew its lock, client b would be granted the key
+	// in this time.
 	time.Sleep(time.Minute + 500*time.Millisecond)
 	synctest.Wait()
 	select {

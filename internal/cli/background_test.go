@@ -60,8 +60,8 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until a program that startSaying has started has written the given text to
-// stderr, which is the file dir/said.
+// says waits until the file dir/said contains the given text. startSaying sends the
+// stderr of its program to that file.
 func says(t *testing.T, dir, text string) {
 	t.Helper()
 	eventually(t, "stderr contains "+text, func() bool {
@@ -70,7 +70,7 @@ func says(t *testing.T, dir, text string) {
 	})
 }
 
-func TestBackgroundProcessKeepsLockOnAnyBackend(t *testing.T) {
+func TestRunHoldsKeyUntilProcessLeftByCMDEndsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
@@ -89,9 +89,9 @@ func TestSIGTERMStopsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-// The signal ends CMD, but does not reach the process that CMD has started in another
-// session (setsid). docker stop has the same effect. leasehold must stop that process as
-// well.
+// leasehold forwards SIGTERM to CMD, but the signal does not reach the process that CMD
+// has started in another session (setsid). leasehold must stop that process itself.
+// docker stop also sends SIGTERM to leasehold alone.
 func TestSIGTERMStopsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -114,7 +114,7 @@ func TestRunCanStopProcessesLeftByCMDOnAnyBackend(t *testing.T) {
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the process that ignores SIGTERM still runs")
 }
 
-func TestRunCanLeaveProcessesRunningOnAnyBackend(t *testing.T) {
+func TestRunCanLeaveProcessesOfCMDRunningOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)
@@ -139,7 +139,7 @@ func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-func TestProcessLeftByCMDDiesWithLeaseholdOnAnyBackend(t *testing.T) {
+func TestDeathOfLeaseholdKillsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)
@@ -238,10 +238,10 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 	}
 }
 
-// Many programs exit with 0 after SIGTERM. So exit code 0 of a CMD that was told to stop
-// does not mean that the work is done. The signal may also stop processes that CMD has left
-// running before they have finished.
-func TestStoppedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
+// Many programs exit with 0 after SIGTERM. So if CMD was told to stop, its exit code 0
+// does not mean that the work is done. The signal may also stop processes that CMD has
+// left running, and their work is then not done either.
+func TestTerminatedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestBreakWarnsIfHolderIsNotNotified(t *testing.T) {
+func TestBreakWarnsIfHolderCannotBeNotified(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestForgetRejectsRecordOfSharedLease(t *testing.T) {
 	}
 }
 
-func TestTableRewriteConvertsOnlyFreeRecords(t *testing.T) {
+func TestTableRewriteConvertsOnlyRecordsOfFreeKeys(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
@@ -98,9 +98,9 @@ func TestTableRewriteConvertsOnlyFreeRecords(t *testing.T) {
 	putItem(t, db, map[string]types.AttributeValue{
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
-	// read returns all records, and the keys of the records that the library dynamolock can
-	// read. dynamolock cannot read a lease without a unit, such as 20000, which is how the
-	// native layout writes leases.
+	// read returns all records. The string readable lists the keys of those records that
+	// the library dynamolock can read. The native layout writes a lease without a unit,
+	// such as 20000, and dynamolock cannot read such a lease.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {

@@ -40,7 +40,8 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// margin is the time that a command may take beyond its limit on a busy test machine.
+// margin is how much longer than its time limit a command may take on a busy test
+// machine.
 const margin = 4 * time.Second
 
 func TestCommandTimesOutIfStoreFileStaysLocked(t *testing.T) {
@@ -105,7 +106,7 @@ func TestSIGTERMInterruptsWaitForLockedStoreFile(t *testing.T) {
 
 // This test runs 40 processes at the same time. The test in proof/robustness/processes runs
 // 300 processes.
-func TestConcurrentProcessesShareStoreFile(t *testing.T) {
+func TestConcurrentProcessesCanUseOneStoreFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locks.db")
@@ -129,7 +130,7 @@ func TestConcurrentProcessesShareStoreFile(t *testing.T) {
 	}
 }
 
-func TestWaitingRunFailsImmediatelyIfStoreIsUnusable(t *testing.T) {
+func TestWaitingRunFailsImmediatelyIfStoreBecomesUnusable(t *testing.T) {
 	t.Parallel()
 	replaced := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, file string) {

@@ -91,8 +91,8 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // no message: the command ends with the exit code of a process killed by SIGPIPE
 	}
 	// If a flag is invalid, cobra ignores the flags after that flag and does not call
-	// PersistentPreRunE. So look for --json here. Look only before "--", because CMD and
-	// its arguments follow "--".
+	// PersistentPreRunE. So look for --json and call Configure here. Look for --json only
+	// before "--", because CMD and its arguments follow "--".
 	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
 	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
@@ -115,9 +115,9 @@ func readerGone(err error, stdout io.Writer) bool {
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code for a failure of leasehold itself. If the command line
-// calls for a CMD, the code is 125, as with timeout(1): CMD may use small codes for its own
-// results. Otherwise the code is 2.
+// troubleCode returns the exit code for a failure of leasehold itself. If the command
+// line calls for a CMD, the code is 125, as with timeout(1), because CMD may use small
+// codes for its own results. For other command lines, the code is 2.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {
@@ -276,8 +276,9 @@ func flagSuggestion(cmd *cobra.Command, name string) string {
 //go:embed topics
 var texts embed.FS
 
-// helpText returns the help text of a command or topic, and the examples from the end of
-// its file. It returns two empty strings if the file does not exist.
+// helpText returns the help text and the examples of a command or topic. Both come from
+// one file in the directory topics. helpText returns two empty strings if that file does
+// not exist.
 func helpText(name string) (text, examples string) {
 	b, _ := texts.ReadFile("topics/" + name + ".txt")
 	text, examples, _ = strings.Cut(strings.TrimSuffix(string(b), "\n"), "\n\nExamples:\n")
@@ -318,8 +319,8 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// newJSONTopic returns the topic "leasehold help json". With --json, it prints the JSON
-// schema of the output instead of the help text.
+// newJSONTopic returns the topic "leasehold help json". With --json, the topic prints the
+// JSON schema of the output instead of the help text.
 func newJSONTopic(in *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{Use: "json", Short: "Output of --json, and the columns in a pipe"}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {

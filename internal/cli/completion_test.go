@@ -19,7 +19,7 @@ var hostileNames = []string{
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",
 }
 
-func TestCompletionOffersNoShellSyntax(t *testing.T) {
+func TestCompletionOffersOnlyPlainWords(t *testing.T) {
 	plain := []string{"t/a", "a-b", "a.b", "a_b", "a:b", "0", "/a", ".a", "_a", "key="}
 	f := offering(cobra.FixedCompletions(append(plain, hostileNames...), cobra.ShellCompDirectiveNoFileComp))
 	if got, _ := f(nil, nil, ""); strings.Join(got, " ") != strings.Join(plain, " ") {
@@ -27,7 +27,7 @@ func TestCompletionOffersNoShellSyntax(t *testing.T) {
 	}
 }
 
-func TestCompletionOmitsHostileNamesInTable(t *testing.T) {
+func TestCompletionOffersNoHostileKeyFromTable(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"HOME": dir, "LEASEHOLD_FILE": filepath.Join(dir, "locks.db"), "AWS_EC2_METADATA_DISABLED": "true"}
 	for _, key := range append([]string{"plain/1", "plain/2"}, hostileNames...) {
@@ -66,7 +66,7 @@ func TestCompletionOmitsHostileNamesInTable(t *testing.T) {
 	}
 }
 
-func TestCompletionScriptHasGuardBeforeEval(t *testing.T) {
+func TestCompletionScriptChecksLineBeforeEval(t *testing.T) {
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
 	} {

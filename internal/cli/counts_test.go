@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestMessagesContainNoFixedPluralAfterNumber(t *testing.T) {
+func TestMessagesDoNotHardCodePluralAfterNumber(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	rooms, _ := filepath.Glob("*/*.go") // Glob fails only for an invalid pattern
 	commands, _ := filepath.Glob("commands/*/*.go")

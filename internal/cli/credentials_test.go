@@ -34,9 +34,9 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// CMD first replaces the credentials file by a file with a new access key. CMD then runs
-// until a renewal of the lock has been signed with the new key.
-func TestRunReloadsCredentialsThatServerRejects(t *testing.T) {
+// CMD first replaces the credentials file with a file that contains a new access key. CMD
+// then runs until a renewal of the lock has been signed with the new key.
+func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
 		t.Run(code, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestRunReloadsCredentialsThatServerRejects(t *testing.T) {
 	}
 }
 
-// throughProxy returns the environment of a command that reaches the server through an HTTP
-// proxy. The server's host name is not a name of this machine, so the command needs
-// credentials.
+// throughProxy returns the environment of a command that reaches the server through an
+// HTTP proxy. The command needs no credentials for a server on a loopback address. So the
+// URL in the environment names another host.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)

@@ -19,7 +19,7 @@ import (
 // Three hosts have the same crontab line and separate home directories. On the first night,
 // leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must
 // run CMD.
-func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
+func TestOnlyOneHostRunsCronJobAfterCrashOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -77,10 +77,10 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyBackend(t *testing.T) {
 	}
 }
 
-// With -w 2s, a run waits for a live holder for at most 2 s, which is less than the lease
-// of 3 s. If the holder appears dead, the run observes the holder for the whole length of
-// the lease, although that is longer than -w, and then takes over the lock.
-func TestRunTakesOverLockDespiteShortWaitOnAnyBackend(t *testing.T) {
+// The lease of the holder is 3 s. With -w 2s, leasehold run waits for a live holder for
+// at most 2 s. If the holder appears dead, leasehold run observes the holder for the
+// whole 3 s, and then takes over the lock.
+func TestRunTakesOverLockDespiteShortWaitFlagOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second

@@ -75,8 +75,8 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	}
 }
 
-// The error message suggests a command. Without the flags --table and --layout, that
-// command would use the table in LEASEHOLD_TABLE, which is a different table here.
+// LEASEHOLD_TABLE names another table here, and LEASEHOLD_LAYOUT is not set. So the
+// command that the error message suggests must contain the flags --table and --layout.
 func TestSuggestedBreakCommandContainsTableAndLayout(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
@@ -91,9 +91,9 @@ func TestSuggestedBreakCommandContainsTableAndLayout(t *testing.T) {
 	}
 }
 
-// troubled starts a server, and returns the path of a file that the test's CMD creates just
-// before CMD ends. From then on, the server answers every request with the given error
-// code, until the time d has passed.
+// troubled starts a server, and returns the path of a file that does not exist yet. The
+// test's CMD creates the file just before CMD ends. For the time d after that, the server
+// answers every request with the given error code.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")

@@ -85,7 +85,7 @@ type exception struct {
 	has     string   // a text that occurs only in this block; if the text is empty, the rule is for all blocks of the document
 	why     string   // reason to skip the block; empty if the test runs the block
 	in      place    // environment in which the block runs
-	instead []string // pairs of texts: in the block, the test replaces the first text of a pair by the second text
+	instead []string // pairs of texts: in the block, the test replaces the first text of a pair with the second text
 	then    string   // shell lines that the test adds after the block
 }
 
@@ -129,8 +129,9 @@ var exceptions = []exception{
 	{path: "proof/interop/README.md", has: "LEASEHOLD_DYNAMOLOCK=", why: "it builds a program with a checkout of dynamolock"},
 }
 
-// theStore is a script that checks that leasehold uses the directory TEST_MACHINE_DIR as
-// the store for all users of the machine.
+// theStore is a script that names the directory ./store in TEST_MACHINE_DIR. The script
+// checks that leasehold then creates the store for all users of the machine in that
+// directory.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
 // treated returns the exception for the block f, and the script that the test runs for the
@@ -244,7 +245,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEveryExceptionAppliesToShellBlockInGuides(t *testing.T) {
+func TestEveryExceptionRuleMatchesGuideBlock(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {
@@ -291,8 +292,9 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the test uses this repository instead of a clone
 	goes := lab.Must(exec.LookPath("go"))(t)
-	// The script must run the leasehold that the document installs with go install. So this
-	// PATH does not contain the directory of the leasehold of this test.
+	// The document installs the program leasehold with go install, and the script must
+	// run that program. So this PATH omits the directory of the leasehold that the other
+	// tests run.
 	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -317,7 +319,7 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestCommandsForStuckHolderCanRunTwice(t *testing.T) {
+func TestGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)
@@ -418,8 +420,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. It replaces each variable and placeholder by the number 1: all flags accept 1,
-// except flags with a fixed list of values.
+// comment. It replaces each variable and placeholder with the number 1: all flags accept
+// 1, except flags with a fixed list of values.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// When elect loses the lock, it stops CMD: its term as leader is over. When elect acquires
-// the lock again, its next term begins, and elect starts CMD again.
+// When elect loses the lock, the term of the leader ends, and elect stops CMD. When elect
+// acquires the lock again, the next term begins, and elect starts CMD again.
 func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -44,7 +44,7 @@ func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 
 // A signal has told elect to end. From then on, elect must not start CMD again, even if CMD
 // ignores the signal and elect then loses the lock.
-func TestElectRestartsNoCMDAfterSIGTERMOnAnyBackend(t *testing.T) {
+func TestElectDoesNotRestartCMDAfterSIGTERMOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -177,10 +177,10 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	first.ends(7)
 }
 
-// CMD has ended, but leasehold holds the key until the processes that CMD left running have
-// ended. A request to step down then stops only these processes, so the exit code of CMD
-// still counts.
-func TestStepDownKeepsExitCodeOfCMDOnAnyBackend(t *testing.T) {
+// CMD has ended, but leasehold holds the key until the processes that CMD left running
+// have ended. A request to step down then stops only these processes, so leasehold must
+// still exit with the exit code of CMD.
+func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -196,7 +196,7 @@ func TestStepDownKeepsExitCodeOfCMDOnAnyBackend(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestIgnoredStepDownSuggestsBreakOnAnyBackend(t *testing.T) {
+func TestStepDownSuggestsBreakIfHolderStaysOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string

@@ -165,7 +165,7 @@ func TestFailoverNeedsStronglyConsistentTable(t *testing.T) {
 	holder.said("no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
 }
 
-func TestBreakSuggestsCommandWithFailoverFlag(t *testing.T) {
+func TestSuggestedBreakCommandContainsFailoverFlag(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.holds(t)
@@ -264,8 +264,9 @@ func terms(file string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still shows elect's own grant of its previous term. elect
-// must not wait for that grant to expire, as it would wait for the grant of another holder.
+// After an outage, the record still shows the grant that elect itself held in the
+// previous term. elect would wait until the grant of another holder expires, but must not
+// wait for its own grant.
 func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
@@ -307,7 +308,7 @@ func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 
 // While a command waits for a held key, the server rejects all requests for a short time.
 // The command must continue to wait.
-func TestWaitingCommandSurvivesRejectedRequests(t *testing.T) {
+func TestCommandContinuesToWaitDespiteRejectedRequests(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": refusing("ExpiredTokenException"), "UnrecognizedClientException": refusing("UnrecognizedClientException"),

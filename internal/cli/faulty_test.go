@@ -62,8 +62,9 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	return f
 }
 
-// noServer is an address without a listener. The port is fixed. If a test reserved a free
-// port and released the port again, another test's server could get the same port.
+// noServer is the URL of a port on which no server listens. The port is fixed. If a test
+// reserved a free port and released the port again, the server of another test could get
+// the same port.
 const noServer = "http://127.0.0.1:1"
 
 // served starts a server that denies the given operations and has no other fault. It
@@ -135,8 +136,8 @@ func refusing(code string) fault {
 }
 
 // denies returns a fault that answers the given operations with the AccessDeniedException
-// of IAM. The type of this error has another prefix than the errors of the function refuse,
-// which are DynamoDB's own errors.
+// of IAM. The type of that error begins with com.amazon.coral.service. The function
+// refuse imitates errors of DynamoDB itself, and their types have another prefix.
 func denies(denied ...string) fault {
 	return faultIf(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -193,9 +194,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies after which a client does not retry its request. Together
-// these replies contain the given text in every part of an error reply that can contain
-// free text.
+// refusals returns error replies after which a client does not retry its request. Each
+// part of an error reply that can contain free text contains the given text in at least
+// one of these replies.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)
@@ -299,8 +300,8 @@ func fetch() {
 var filtered = regexp.MustCompile(`\.(\w+)`)
 
 // fields is the main function of a program that replaces jq -r. The program fails unless
-// its input is a sequence of JSON objects, and each field in the jq filter is a field of at
-// least one of these objects.
+// its input is a sequence of JSON objects. It also fails if the jq filter names a field
+// that none of these objects has.
 func fields() {
 	missing := map[string]bool{}
 	for _, m := range filtered.FindAllStringSubmatch(os.Args[2], -1) {

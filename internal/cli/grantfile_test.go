@@ -45,7 +45,7 @@ func TestGrantFileMustBeRegularFileOnAnyBackend(t *testing.T) {
 
 // The signal ends leasehold renew after the server has applied the renewal, but before
 // leasehold has received the reply. Later commands must still accept the grant in the file.
-func TestGrantFileSurvivesInterruptedRenewal(t *testing.T) {
+func TestGrantFileStaysValidAfterInterruptedRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	applied := make(chan struct{})

@@ -47,7 +47,7 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 // screen is the greatest number of lines that the help of one command may have.
 const screen = 50
 
-func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
+func TestHelpOfCommandListsAllFlagsOnOneScreen(t *testing.T) {
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		if !cmd.Runnable() {
 			return // cmd is a help topic, not a command
@@ -63,7 +63,7 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 				t.Errorf("the help does not list %s", sub.CommandPath())
 			}
 		}
-		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the help of the root command may be longer, because that help lists all commands
+		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the help of the root command may be longer, because it lists all commands
 			t.Errorf("%s: %d lines of help", cmd.CommandPath(), lines)
 		}
 	})
@@ -129,8 +129,8 @@ func TestHelpListsEveryFieldOfEvents(t *testing.T) {
 	}
 }
 
-// internals matches names of packages, and messages of libraries, that mean nothing to a
-// user. An error message of leasehold must not contain them.
+// internals matches texts that mean nothing to a user: names of packages, and messages of
+// libraries. An error message of leasehold must not contain such a text.
 var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
 
 func envOf(vars map[string]string) invocation.Env {

@@ -109,9 +109,9 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a copy of v with the hostile text in each string and binary value that
-// contains freeText. If everywhere is true, the text is in each string, binary value,
-// number and map instead.
+// spoilt returns a copy of v that contains the hostile text. If everywhere is false, only
+// the strings and binary values that contained freeText get the text. If everywhere is
+// true, all strings, binary values, numbers and maps get the text.
 func spoilt(v types.AttributeValue, everywhere bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -204,8 +204,8 @@ func (h *hostileTables) keySchema(t testing.TB, table string) []types.KeySchemaE
 	return lab.Must(h.db.DescribeTable(context.Background(), in))(t).Table.KeySchema
 }
 
-// main runs a command line like the method execute, with the line "n" as standard input,
-// and returns the exit code.
+// main calls the method execute with the line "n" as standard input, and returns the exit
+// code of the command.
 func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.execute(strings.NewReader("n\n"), stdout, stderr, args)
 }
@@ -278,8 +278,8 @@ func ofTables() [][]string {
 	return [][]string{{"table", "check"}, {"table", "check", "--json"}, {"table", "create"}, {"doctor"}, {"doctor", "--json", "-v"}}
 }
 
-// onlyShows fails the test if the text contains characters that control a terminal or are
-// invisible there.
+// onlyShows fails the test if the text contains characters that control a terminal, or
+// characters that a terminal does not show.
 func onlyShows(t *testing.T, what string, text []byte) {
 	t.Helper()
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) }

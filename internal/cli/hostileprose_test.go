@@ -37,11 +37,11 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns the rows with hostile text that the server accepts in the table of the
-// layout, each with command lines. Every row comes with the command lines from the function
-// looksAt. Rows with hostile text only in free fields come a second time, with the command
-// lines from the function changes. The holder in such a row does not appear dead, so no
-// command waits.
+// spoiltFor returns rows with hostile text for the table of the layout. It omits the rows
+// that the server rejects. Each row comes with the command lines from the function
+// looksAt. Rows in which only free fields contain hostile text come a second time, with
+// the command lines from the parameter changes. The holder in such a row does not appear
+// dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {
@@ -61,7 +61,7 @@ func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, ch
 	return found
 }
 
-func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
+func TestNamesWrittenByOtherUsersAppearInQuotes(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	quoted := 0
@@ -135,7 +135,7 @@ func TestLongTextWrittenByOtherUsersIsShortened(t *testing.T) {
 	h.liar.says(nil, 0)
 }
 
-func TestGetJSONPrintsLongTextInFull(t *testing.T) {
+func TestGetPrintsLongTextInFullAsJSON(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	long := strings.Repeat("long/", 20_000) + "x"

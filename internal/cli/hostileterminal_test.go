@@ -59,8 +59,8 @@ func hostileRuns(dir, table, key string) []hostileRun {
 	return all
 }
 
-// command runs a command line on a terminal or, if terminal is false, with pipes. It
-// returns the output.
+// command runs a command line and returns the output. If terminal is true, the command
+// runs on a terminal; otherwise its output goes to buffers.
 func (h *hostileTables) command(t *testing.T, m hostileRun, terminal bool, args ...string) (stdout, stderr []byte) {
 	t.Helper()
 	var stdin io.Reader = strings.NewReader(m.stdin)
@@ -152,9 +152,9 @@ func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 	}
 }
 
-// FuzzHostileTextNeverControlsTerminal runs commands with pipes and on a terminal. A command
-// reads a row that contains the fuzzed text, as if another user had written the row. In
-// some runs, error replies of the server contain the text, too.
+// FuzzHostileTextNeverControlsTerminal runs commands on a terminal, and commands without
+// a terminal. A command reads a row that contains the fuzzed text, as if another user had
+// written the row. In some runs, error replies of the server contain the text, too.
 func FuzzHostileTextNeverControlsTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
@@ -199,8 +199,8 @@ func TestHostileRecordCannotControlPseudoTerminal(t *testing.T) {
 	}
 }
 
-// Each command that exits by itself must also exit if the server's reply is hostile, and
-// must not let text of the reply control the terminal. Commands retry for ten seconds or
+// Each command that exits by itself must also exit if the reply of the server is hostile.
+// The text of the reply must not control the terminal. Commands retry for ten seconds or
 // more, so the test runs all commands concurrently.
 func TestCommandExitsDespiteHostileServerReply(t *testing.T) {
 	t.Parallel()

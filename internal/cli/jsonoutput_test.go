@@ -29,9 +29,9 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check returns the differences between a schema and the value v, which is at the given
-// path in the output. Unlike a JSON Schema validator, check also reports fields that are
-// not in the schema.
+// check compares the value v with the schema want, and returns the differences. path is
+// the position of v in the output. Unlike a JSON Schema validator, check also reports
+// fields that are not in the schema.
 func (s published) check(path string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {
 		return s.check(path, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
@@ -191,7 +191,8 @@ func readerless(t *testing.T) *os.File {
 	return w
 }
 
-// withoutReader runs leasehold with a standard output that is a pipe without a reader.
+// withoutReader runs leasehold with its standard output connected to a pipe that has no
+// reader.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
 	w := readerless(t)

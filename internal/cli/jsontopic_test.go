@@ -99,7 +99,7 @@ func inOrder(t *testing.T, object json.RawMessage, fn func(name string, value js
 
 // The help topic json contains the schema, followed by the columns that commands print to a
 // pipe.
-func TestHelpTopicJSONMatchesSchema(t *testing.T) {
+func TestHelpTopicOnJSONMatchesSchema(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
 	topic := lab.Must(os.ReadFile(path))(t)
 	said, rest, _ := strings.Cut(string(topic), columns)

@@ -1,7 +1,7 @@
 // The tests run the command in separate processes, as users do. Tests whose names end in
 // OnAnyBackend use a lock table in a local store, which is a file. If
-// LEASEHOLD_TEST_ENDPOINT is set, these tests use a table on the DynamoDB server with that
-// URL:
+// LEASEHOLD_TEST_ENDPOINT is set, these tests use a table on the DynamoDB server at the
+// URL in this variable:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyBackend$'
 package cli_test
@@ -102,8 +102,9 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run at the same time than there are cores, because most tests
-// wait for a lease to expire. It has no effect if -parallel is given.
+// manyAtATime lets more tests run at the same time than there are cores, because most
+// tests often wait, for example until a lease expires. It has no effect if -parallel is
+// given.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -113,11 +114,12 @@ func manyAtATime() {
 	}
 }
 
-var installedIn string // directory of the program that the function installed has built; empty before the first call of that function
+var installedIn string // directory of the program that the first call of installed() builds; empty before that call
 
-// installed returns the path of a leasehold program without the race detector, which is
-// what users install. The first call builds the program. Tests that start leasehold very
-// often use this program: with the race detector, these tests would take minutes.
+// installed returns the path of a leasehold program without the race detector, like the
+// program that users install. The first call builds the program. Tests that start
+// leasehold very often use this program: with the race detector, these tests would take
+// minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -131,7 +133,7 @@ var installed = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// patience is how long a test waits for an event that must happen, before it fails.
+// patience is how long a test waits for an event that must happen, before the test fails.
 const patience = 30 * time.Second
 
 // endpoint returns the URL of the DynamoDB server to test against, or "" to test with a
@@ -151,8 +153,9 @@ func bare(dir string) []string {
 	}
 }
 
-// newStoreFile creates the file of a local store and its directory. Without the file, the
-// first command would create it and print a message about the new store.
+// newStoreFile creates the file of a local store, and the directory of the file. If no
+// test created the file, the first command would create it and print a message about the
+// new store.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -187,8 +190,8 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
-// rewrite is a flag. With this flag, test scripts store the output of a command as the
-// expected output, instead of comparing the two:
+// rewrite is the value of the flag -rewrite. If it is true, tests store the output of a
+// command as the expected output, instead of comparing the two. For example:
 //
 //	go test -run TestScriptsInTestdataPass/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
@@ -281,9 +284,9 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls the given function repeatedly until the function returns true. If that
-// takes longer than patience, eventually fails the test with a message that contains event,
-// a description of the awaited event.
+// eventually calls the function happened repeatedly until that function returns true. If
+// this takes longer than patience, the test fails. In the failure message, event
+// describes what the test has waited for.
 func eventually(t *testing.T, event string, happened func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !happened(); time.Sleep(5 * time.Millisecond) {

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// planting is a set of directories for a test of an attack: another user of the machine
-// puts files and links into these directories, and then root runs the command.
+// planting contains the directories for the test of an attack: another user of the
+// machine puts files and links into these directories, and then root runs the command.
 type planting struct {
 	t         *testing.T
 	dir       string // directory of the store that all users of the machine share
@@ -78,8 +78,8 @@ func (p planting) untouched() {
 	}
 }
 
-// storeElsewhere creates a local store that belongs to root in the directory p.elsewhere,
-// and returns its path.
+// storeElsewhere creates a local store in the directory p.elsewhere, and returns the path
+// of the store file. The store belongs to root.
 func (p planting) storeElsewhere() string {
 	p.t.Helper()
 	file := filepath.Join(p.elsewhere, "other.db")
@@ -101,7 +101,7 @@ func TestRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 			p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
 			other := p.storeElsewhere()
 			before := lab.Must(os.ReadFile(other))(t)
-			if strings.Contains(c.plant, `ln "`) { // root makes the hard link, because the kernel may forbid it to the other user (fs.protected_hardlinks)
+			if strings.Contains(c.plant, `ln "`) { // root makes the hard link, because the kernel may not let the other user make it (fs.protected_hardlinks)
 				lab.OK(t, os.Link(other, filepath.Join(p.dir, "locks.db")))
 			} else {
 				p.sh(c.plant)
@@ -180,7 +180,7 @@ func inDir(dir string, args []string) []string {
 	return args
 }
 
-func TestOutputFilesAreWrittenToPathsGivenByUser(t *testing.T) {
+func TestRootCanWriteToFilesNamedOnCommandLine(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	// Even in another user's home directory, root may write to files given on the command

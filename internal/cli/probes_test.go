@@ -111,7 +111,7 @@ func TestLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	answers(t, leader+"/live", 0, "") // the process has ended
 }
 
-func TestProbeSendsNoRequestToDynamoDB(t *testing.T) {
+func TestAnsweringProbeSendsNoRequestToDynamoDB(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {

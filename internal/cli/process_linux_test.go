@@ -84,12 +84,12 @@ func TestRunOutlivesParentByDefaultOnAnyBackend(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the other processes have ended, because the store is removed after the test
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the first run has released k: after the test, the store is removed
 }
 
 // Any user of the machine can read the command lines of all processes, so command lines
 // must not contain secrets.
-func TestCommandLinesContainNoSecrets(t *testing.T) {
+func TestProcessCommandLinesContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const mine = "nobody-else-may-know-0123456789"

@@ -258,7 +258,7 @@ func TestSuggestedCommandIsQuotedForShellOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestSIGINTInterruptsWaitForDataInFIFOOnAnyBackend(t *testing.T) {
+func TestSIGINTInterruptsWaitForDataFromFIFOOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -283,12 +283,12 @@ func TestSignalBeforeStartOfCMDReachesCMDOnAnyBackend(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.endsBy(syscall.SIGUSR1) // leasehold must keep SIGUSR1 until CMD runs: the gate process, which waits for CMD's start, ignores SIGUSR1
+	p.endsBy(syscall.SIGUSR1) // leasehold must hold back SIGUSR1 until CMD runs: the gate process, which later becomes CMD, ignores SIGUSR1
 }
 
 // The test starts one program with and without leasehold, and compares what the program
 // inherits.
-func TestCMDInheritsProcessStateUnchangedOnAnyBackend(t *testing.T) {
+func TestLeaseholdDoesNotChangeWhatCMDInheritsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("the test reads the state of a process in /proc")
@@ -386,10 +386,9 @@ func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// leasehold trusts the lock until 3.6 s after it has sent the last request that the
-	// server answered. It sends CMD the stop signal 1 s before it stops trusting the lock.
-	// leasehold sent the first answered request before CMD started, and the last answered
-	// request before the server hung.
+	// leasehold trusts the lock for 3.6 s after it has sent the last request that the
+	// server answers. It sends CMD the stop signal 1 s (-g) before this trust ends. The
+	// last answered request was sent between the times sought and hung.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -414,8 +413,8 @@ func TestCMDThatIgnoresStopSignalIsKilled(t *testing.T) {
 	lab.Want(t, "CMD said", p.stdout.String(), "told\n")
 }
 
-// watchdogOf returns the process id of the watchdog, which is the supervisor's only child
-// besides CMD.
+// watchdogOf returns the process id of the watchdog. The watchdog and CMD are the only
+// children of the supervisor, which is the process of leasehold run.
 func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	t.Helper()
 	for _, child := range childrenOf(t, supervisor) {

@@ -89,7 +89,7 @@ func (s *screen) types(keys string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-func TestWaitForKeyIsShownOnOneLineOnAnyBackend(t *testing.T) {
+func TestRunReportsWaitOnOneTerminalLineOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder, _, _ := atWork(t, dir, env, "run", "k")
@@ -131,9 +131,9 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyBackend(t *testing.T) {
 	s.ends(0)
 }
 
-// Here leasehold has a terminal, but was not started by a shell with job control, as with
-// ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume CMD, and KEY
-// would stay held.
+// Here leasehold has a terminal, but no shell with job control has started leasehold. An
+// example is ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume
+// CMD, and KEY would stay held.
 func TestCtrlZIsIgnoredWithoutJobControlOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -211,7 +211,7 @@ func TestOutputFitsTerminalWidthOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestListWithCheckPrintsResultsOnCtrlCOnAnyBackend(t *testing.T) {
+func TestListWithCheckFlagPrintsResultsAfterCtrlCOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -271,7 +271,7 @@ func TestListShowsExpiryIfRecordHasNoLease(t *testing.T) {
 	}
 }
 
-func TestForgetKeepsChangedRecordOnAnyBackend(t *testing.T) {
+func TestForgetRemovesRecordOnlyIfUnchangedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},

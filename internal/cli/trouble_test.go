@@ -85,7 +85,7 @@ func TestRecordsInAnotherLayoutCauseOnlyOneError(t *testing.T) {
 
 // unanswered is a fault under which the server receives a request and never answers it.
 func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-	_, _ = io.Copy(io.Discard, r.Body) // net/http notices that the client has closed the connection only after the body has been read
+	_, _ = io.Copy(io.Discard, r.Body) // before the body has been read, net/http does not notice that the client closes the connection
 	<-r.Context().Done()
 }
 
@@ -212,7 +212,7 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 // Every second, the command checks how long ago the last useful reply came. It reports the
 // trouble if that was three seconds ago or more. On a busy machine, the report may come
 // later.
-func TestRunReportsFailingRequestsAsTextAndJSON(t *testing.T) {
+func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
@@ -263,7 +263,8 @@ func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 }
 
 // leasehold sends the stop signal shortly before it stops trusting the lock. CMD ends at
-// the signal, so the lock is not lost.
+// the signal, while leasehold still trusts the lock. The error must say why the lock was
+// not renewed.
 func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	t.Parallel()
 	// Use the program without the race detector. With the race detector, the watchdog would

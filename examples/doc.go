@@ -12,5 +12,5 @@
 //	processes    three processes contend for one lock, and its holder is killed
 //	dynamolock   moves from dynamolock to leasehold, host by host
 //
-// Package leasehold has an example of each call, which also runs as a test.
+// Package leasehold has an example of each call. These examples also run as tests.
 package examples

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 )
 
-// Database is a lock with a fixed name, for programs that lock before they change a
-// database. It implements lock.Locker and lock.SessionLocker of goose. It sends nothing to
+// Database is a lock with a fixed name, for programs that acquire a lock before they change
+// a database. It implements lock.Locker and lock.SessionLocker of goose. It sends nothing to
 // the database, so it also works for databases that have no locks of their own.
 type Database struct {
 	names *Locker

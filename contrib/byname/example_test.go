@@ -31,7 +31,7 @@ func Example() {
 	if err := names.Lock(ctx, "issue_example.com"); err != nil {
 		log.Fatal(err)
 	}
-	// The work under the lock can detect the loss of the lock with Err.
+	// During the work, Err reports whether the lock was lost.
 	if lock, ok := names.Held("issue_example.com"); ok {
 		fmt.Println(lock.Key(), lock.Err())
 	}

@@ -27,13 +27,13 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locker acquires locks by name and keeps them until they are unlocked by name. The client
+// Locker acquires locks by name and keeps them until they are unlocked by name. Its client
 // may use any layout. Locker is safe for concurrent use.
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
 
-	mu   sync.Mutex // guards the map held; no goroutine keeps mu during a request
+	mu   sync.Mutex // guards the map held; not locked during a request
 	held map[string]*section
 }
 
@@ -44,15 +44,15 @@ type section struct {
 	left chan struct{} // closed by Unlock
 }
 
-// New returns a Locker whose keys are prefix plus the name. It sends no request. Two
+// New returns a Locker whose keys are prefix plus the lock's name. It sends no request. Two
 // Lockers with the same table and prefix use the same locks, in one process or in several.
 // If the table has a sort key, the layout must set its value.
 func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
 	}
-	// The call of Acquire below only checks whether the client can acquire such a key. Its
-	// context has already ended, so it sends no request.
+	// The call of Acquire below only checks whether the client can acquire such a key. The
+	// context of the call has already ended, so Acquire sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"name"); !errors.Is(err, context.Canceled) {
@@ -61,12 +61,12 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	return &Locker{locks: locks, prefix: prefix, held: map[string]*section{}}, nil
 }
 
-// Lock waits until the lock with that name is granted or ctx ends, like
-// leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
-// Callers of one Locker are served in the order of their calls. If a caller loses its lock,
-// the next caller still waits until the caller that lost the lock calls Unlock. So two
-// callers of one Locker never work under the same name at the same time, even after a loss.
-// A caller in another process may work under the name as soon as the lock is lost.
+// Lock waits until the lock with that name is granted or ctx ends. It returns the errors of
+// leasehold.Client.Acquire. After the grant, the lock is renewed until Unlock. Callers of one
+// Locker are served in the order of their calls. If a caller loses its lock, the next caller
+// still waits until the caller that lost the lock calls Unlock. So two callers of one Locker
+// never work under the same name at the same time, even after a loss. A caller in another
+// process may work under the name as soon as the lock is lost.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
 		// While the lock of the earlier section is trusted, Acquire below waits in the
@@ -144,9 +144,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. It ignores the duration, by which certmagic requests a lease that is as long as the
-// work. The client renews the lock in the background, so a short lease is enough, and a
-// dead holder blocks the name for less time.
+// held. It ignores the duration: certmagic asks for a lease as long as the work. The client
+// renews the lock in the background, so a short lease is enough. If the holder dies, a short
+// lease blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

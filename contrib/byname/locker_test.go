@@ -73,7 +73,7 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestGoroutinesAcquireLockInOrderOfCalls(t *testing.T) {
+func TestGoroutinesAcquireLockInOrderOfTheirCalls(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -266,7 +266,7 @@ func TestNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
 	})
 }
 
-func TestSessionLockWaitsForUnlockOfSameDatabase(t *testing.T) {
+func TestSessionLockWaitsUntilOtherProcessUnlocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

@@ -44,8 +44,8 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
 	}
-	// The call of Acquire below only checks whether the client can acquire such a key. Its
-	// context has already ended, so it sends no request.
+	// The call of Acquire below only checks whether the client can acquire such a key. The
+	// context of the call has already ended, so Acquire sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {
@@ -94,6 +94,6 @@ type held struct {
 }
 
 // Unlock releases the lock, even if gocron's context has ended. It returns
-// leasehold.ErrLost if the lock was lost before. gocron ignores this error, but the
+// leasehold.ErrLost if the lock had already been lost. gocron ignores this error, but the
 // leasehold client logs the loss.
 func (h held) Unlock(ctx context.Context) error { return h.lock.Release(ctx, h.ends...) }

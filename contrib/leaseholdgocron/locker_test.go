@@ -246,7 +246,7 @@ func TestIsLeaderSucceedsOnlyDuringTerm(t *testing.T) {
 	})
 }
 
-func TestElectorRejectsNilClientAndUnstorableValue(t *testing.T) {
+func TestElectorRejectsNilClientAndUnstorableLeaderValue(t *testing.T) {
 	if _, err := leaseholdgocron.NewElector(nil, "scheduler", ""); err == nil {
 		t.Error("a nil client was accepted")
 	}

@@ -33,7 +33,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestEveryAcquireHoldAndCommitCreatesSpan(t *testing.T) {
+func TestSpansAreCreatedForAcquiresHoldsAndCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")
@@ -104,7 +104,7 @@ func TestEveryAcquireHoldAndCommitCreatesSpan(t *testing.T) {
 	})
 }
 
-func TestSpanStartAndEndMatchOperation(t *testing.T) {
+func TestSpanTimesAreStartAndEndOfOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

@@ -42,7 +42,7 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 //
 // The spans are leasehold.acquire, leasehold.hold and leasehold.commit. Each is created
 // when its operation has ended, with the times of its start and end. Keys are attributes of
-// spans, never of metrics: there may be millions.
+// spans, never of metrics, because a program may use millions of keys.
 //
 // Telemetry is safe for concurrent use. Several clients may share it: their values
 // add up.

@@ -117,7 +117,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	})
 }
 
-func TestPrometheusNamesAreThoseOfLeaseholdprom(t *testing.T) {
+func TestPrometheusMetricNamesEqualThoseOfLeaseholdprom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -189,7 +189,7 @@ func TestTelemetryUsesGlobalProvidersSetAfterNew(t *testing.T) {
 	lab.Want(t, "spans", len(rig.spans.GetSpans()), 2)
 }
 
-func TestWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
+func TestWatchCanBeCalledWhileMetricsAreCollected(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var working sync.WaitGroup

@@ -53,9 +53,9 @@ type Metrics struct {
 //
 // The function group returns the value of the label "group" for a key. If group is nil, the
 // metrics have no such label. The function must not return the key itself, because a program
-// may use millions of keys. OnEvent calls it for every event, on the goroutine that reports
-// the event, so it must not block. With Config.SharedLease, group is also called for the keys
-// of sessions, which begin with "leasehold/session/".
+// may use millions of keys. OnEvent calls group for every event, on the goroutine that reports
+// the event, so group must not block. With Config.SharedLease, group is also called for the
+// keys of sessions, which begin with "leasehold/session/".
 func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	m := &Metrics{
 		group:      group,

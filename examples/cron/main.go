@@ -1,6 +1,6 @@
 // Cron writes a report once a day. The crontab of each host starts the program. The first
-// host writes the report, and the other hosts find that it is written. If the work fails or
-// the host dies, the next start of the program writes the report.
+// host writes the report, and the other hosts find that it is already written. If the work
+// fails or the host dies, the next start of the program writes the report.
 //
 //	go run ./cmd/leasehold local -- sh -c 'go run ./examples/cron; go run ./examples/cron'
 package main

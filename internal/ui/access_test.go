@@ -87,7 +87,7 @@ func TestUIGuardAcceptsTokenOnlyInHeader(t *testing.T) {
 }
 
 // Without the token, a browser may load only the static files of the page.
-func TestUIGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
+func TestUIGuardRequiresTokenExceptForPublicFiles(t *testing.T) {
 	g := door(false)
 	page := lab.Must(fs.Sub(files, "page"))(t)
 	g.open = http.FileServerFS(page)
@@ -150,7 +150,7 @@ func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 	}
 }
 
-func TestUIGuardForRemoteAccessAcceptsIPAddress(t *testing.T) {
+func TestUIGuardForRemoteAccessAcceptsIPAddressAsHost(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by an IP address: %d", got.StatusCode)
 	}
@@ -181,7 +181,7 @@ func TestUISecretsAndHostNamesAreLongAndUnique(t *testing.T) {
 	}
 }
 
-func TestUIServerProvesKnowledgeOfSecretToPage(t *testing.T) {
+func TestUIServerProvesToPageThatItHasSecret(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		ask := func(nonce string) (int, map[string]string) {
 			r := httptest.NewRequest(http.MethodGet, "http://b.localhost:4711/who", nil)

@@ -244,8 +244,9 @@ func (b *board) wontBreak(g brokenGrant) {
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that takes the id of a grant of key. It reports whether the grant
-// was broken through this server, and returns the reason. It then forgets the break.
+// wasBroken returns a function that takes the id of a grant of key. That function reports
+// whether the grant was broken through this server, and returns the reason. After that, the
+// board no longer stores the break.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

@@ -74,7 +74,7 @@ func TestUIReadUnitRateIsAverageOfLastTenSeconds(t *testing.T) {
 
 // A browser loads only the files of the page itself, because the page refers to no other
 // server. So their total is the size of the page.
-func TestUIPageIsSelfContainedAndOfDocumentedSize(t *testing.T) {
+func TestUIPageIsSelfContainedAndHasDocumentedSize(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)
 	inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|innerHTML\s*=|insertAdjacentHTML|eval\(`)

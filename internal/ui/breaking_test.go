@@ -69,7 +69,7 @@ func TestUIBreakFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
 	})
 }
 
-func TestUIBreakDialogAndLockDetailsShowSameHolder(t *testing.T) {
+func TestUIBreakDialogShowsSameHolderAsLockDetails(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(12 * time.Second)

@@ -184,8 +184,8 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	return nil
 }
 
-// revived reports whether a holder has renewed its session although the web pages show it
-// as dead. A renewal of a session does not change the records of the session's locks.
+// revived reports whether a holder that the web pages show as dead has renewed its session.
+// A renewal of a session does not change the records of the session's locks.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
 	sharing, ok := s.board.proto.(protocol.Native) // no mutex is needed, because the protocol never changes
 	if !ok {

@@ -183,7 +183,7 @@ func TestUIPageShowsDeadSessionOnlyWhileSessionHasLocks(t *testing.T) {
 	})
 }
 
-func TestUIHistoryShowsStartOfRecordedPeriod(t *testing.T) {
+func TestUIHistoryShowsSinceWhenItIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -263,7 +263,7 @@ func TestUIScanFindsNewLocksDespiteOpenLockDetails(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsErrorIfTableReadsFail(t *testing.T) {
+func TestUIPageShowsErrorIfReadsOfTableFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.Explain = func(error) string { return "the network is down" } })
 		lab.Elapse(2 * time.Second)
@@ -306,7 +306,7 @@ func TestUIPageShowsErrorIfReplyIsOverdue(t *testing.T) {
 	})
 }
 
-func TestUILockIsExpiringIfReadsShowNoRenewal(t *testing.T) {
+func TestUILockIsExpiringOnlyIfReadsShowNoRenewal(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)

@@ -20,8 +20,8 @@ func under(b, session liveness.Beat) liveness.Beat {
 }
 
 // warnAt returns the time from which pages show a held lock as expiring: a third of its lease
-// before the lease's end. A holder that renews on time renews four times a lease, so its lock is
-// never shown as expiring.
+// before the lease's end. A holder that renews on time renews four times in the length of a
+// lease, so its lock is never shown as expiring.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
 // State is the state of a key, as web pages show it.

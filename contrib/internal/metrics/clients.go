@@ -10,8 +10,8 @@ import (
 
 // Clients is the set of clients whose Stats are exported as gauges. It refers to clients by
 // weak pointers, so that the garbage collector can free an unused client. The goroutines of
-// a client that holds a lock or waits for one keep that client alive. The zero value is
-// empty. It is safe for concurrent use.
+// a client that holds a lock or waits for one keep that client alive. The zero value is an
+// empty set. Clients is safe for concurrent use.
 type Clients struct {
 	mu   sync.Mutex // guards the fields below; released before the clients' Stats are read
 	seen map[weak.Pointer[leasehold.Client]]bool

@@ -15,7 +15,7 @@ type Metric struct {
 	Name, Unit, Help string
 	Buckets          []float64 // upper bounds of the buckets in seconds; nil for a counter
 	Label            string    // name of the label that distinguishes the metric's series; empty if it has only one series
-	Values           []string  // label values whose series exporters create at zero, before the first event with this value
+	Values           []string  // label values; exporters create the series of these values at zero, before the first event
 }
 
 // The histograms. Their buckets cover the usual durations. An acquire takes as long as one

@@ -53,8 +53,8 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 }
 
 // Subcommand is the RunE of a command that only groups subcommands. Without arguments it
-// prints the help. With arguments it returns an error: the first argument names no
-// subcommand, because otherwise cobra would have called the subcommand.
+// prints the help. With arguments it returns an error, because cobra calls it only if the
+// first argument names no subcommand.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestDurationsAreParsedAndPrinted(t *testing.T) {
+func TestDurationsAreParsedAndPrintedInShortForm(t *testing.T) {
 	for in, want := range map[string]time.Duration{
 		"90": 90 * time.Second, "0": 0, "1.5": 1500 * time.Millisecond, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour,
 	} {

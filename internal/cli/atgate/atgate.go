@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package atgate implements the child process that "leasehold run" starts to become CMD.
-// The child first waits at the gate, a socket to its parent; see type gate in package
-// process. The init function of atgate does all of this.
+// Package atgate implements the child process of "leasehold run" that becomes CMD. The child
+// first waits at the gate, a socket to its parent; see type gate in package process. The
+// child runs in the init function of atgate.
 //
 // Package atgate imports almost nothing, and the child never leaves its init function. So
 // the child never initializes the AWS SDK, which would take several times as long as the

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestVersionShowsCommitAndUncommittedChanges(t *testing.T) {
+func TestVersionShowsCommitAndWhetherSourceWasModified(t *testing.T) {
 	t.Parallel()
 	checkout := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}, {Key: "vcs.modified", Value: "true"}}
 	for _, c := range []struct {
@@ -28,7 +28,7 @@ func TestVersionShowsCommitAndUncommittedChanges(t *testing.T) {
 	}
 }
 
-func TestGoRunIsTrialOnlyInLeaseholdSource(t *testing.T) {
+func TestOnlyGoRunInLeaseholdSourceCountsAsTrial(t *testing.T) {
 	const own = "example.com/locks"
 	source := t.TempDir()
 	write := func(path, content string) string {

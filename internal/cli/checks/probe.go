@@ -80,8 +80,7 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 }
 
 // leastTries is how many renewal attempts, one after another, should fit between the time at
-// which a renewal is due and the time at which trust in the lease ends. With the default
-// lease, four more attempts fit after a failed renewal.
+// which a renewal is due and the time at which trust in the lease ends.
 const leastTries = 4
 
 // roundTrip returns the finding about the round-trip times took, which must be sorted. It

@@ -41,7 +41,7 @@ func TestClockRangeContainsTrueClockDifference(t *testing.T) {
 	})
 }
 
-func TestReplyAtNewSecondHalvesClockRange(t *testing.T) {
+func TestReplyAtStartOfNewSecondHalvesClockRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -80,7 +80,7 @@ func TestPercentileUsesNearestRank(t *testing.T) {
 	lab.Want(t, "percentile of one value", percentile(values[:1], 0.5), 1)
 }
 
-func TestDoctorRecommendsShortestLeaseForLatency(t *testing.T) {
+func TestDoctorRecommendsShortestLeaseThatSuitsLatency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
@@ -105,7 +105,7 @@ func TestDoctorWarnsOfHighLatency(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesExactlyActionsInIAMPolicies(t *testing.T) {
+func TestDoctorTriesAllActionsOfIAMPoliciesAndNoOthers(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target := lab.Must(New(s, time.Second, "k"))(t)

@@ -4,6 +4,6 @@
 // Its callers pass the name of the store that the text mentions.
 //
 //	code.go   exit codes, kinds and subjects of errors, mistakes of the user, and how a wait ended
-//	text.go   the text, without the user's own input and the libraries' prefixes, and why a
-//	          request failed; the advice about DynamoDB's answers is in package decide
+//	text.go   the text of an error, which repeats neither the user's input nor the prefixes of
+//	          libraries; why a request failed (package decide has the advice about DynamoDB)
 package failure

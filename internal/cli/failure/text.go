@@ -261,8 +261,8 @@ func IsTimeout(err error) bool {
 	return errors.Is(request, context.DeadlineExceeded) || errors.As(request, &timed) && timed.Timeout()
 }
 
-// providerError returns the text of err without the SDK's prefixes, such as "get identity:
-// ". This leaves the text of the credential provider.
+// providerError returns the text of the credential provider in err: the text of err without
+// the SDK's prefixes, such as "get identity: ".
 func providerError(err error) string {
 	text := err.Error()
 	for _, step := range []string{"get identity: ", "get credentials: ", "failed to refresh cached credentials, "} {

@@ -40,7 +40,7 @@ func TestMessageShortensLongKeyExceptInCommand(t *testing.T) {
 	lab.Want(t, "a key of 68 characters", wording.Key(short), short.Partition)
 }
 
-func TestTimeoutErrorContainsOnlyAdviceAboutCause(t *testing.T) {
+func TestTimeoutErrorGivesAdviceOnlyAboutItsCause(t *testing.T) {
 	answer := func(code string, fault smithy.ErrorFault) error {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}
@@ -69,7 +69,7 @@ func TestTimeoutErrorContainsOnlyAdviceAboutCause(t *testing.T) {
 	}
 }
 
-func TestFailedWaitErrorStatesHolderAndCause(t *testing.T) {
+func TestErrorAfterWaitStatesHolderAndWhyRequestFailed(t *testing.T) {
 	key := leasehold.Key{Partition: "job"}
 	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},

@@ -118,8 +118,8 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 	return nil
 }
 
-// CheckWritable returns an error if standard output is closed or, for a regular file, if no
-// file can be created in its directory.
+// CheckWritable returns an error if the grant could not be written. It checks whether
+// standard output is closed or, for a regular file, whether its directory accepts new files.
 func (g *File) CheckWritable(stdout *say.Output) error {
 	switch {
 	case g.path == Standard && say.IsClosed(stdout.To):

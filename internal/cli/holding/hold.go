@@ -163,8 +163,8 @@ func late(keys, why string) error {
 	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
 }
 
-// Limits of the time that leasehold waits for a release. After that, leasehold exits
-// without the release, and the key becomes free when its lease expires.
+// Limits of the time that leasehold waits for a release. After that time, leasehold exits,
+// and the key becomes free when its lease expires.
 const (
 	// ReleaseLimit is how long leasehold tries to release the lock if a signal has arrived
 	// or leasehold has stopped CMD. It also limits TakeBack, and a renewal by "leasehold

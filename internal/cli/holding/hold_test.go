@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewalMessageAddsErrorThatPrecededTimeouts(t *testing.T) {
+func TestRenewalMessageAlsoStatesErrorBeforeTimeouts(t *testing.T) {
 	throttled, late := &types.ProvisionedThroughputExceededException{}, context.DeadlineExceeded
 	for name, test := range map[string]struct {
 		failed []error
@@ -49,11 +49,11 @@ func TestRenewalMessageAddsErrorThatPrecededTimeouts(t *testing.T) {
 	}
 }
 
-// FuzzNestedRunKeepsKeysOfOuterRuns parses values of LEASEHOLD_HELD, the variable in which
-// leasehold run passes its held keys to CMD. A nested run adds its own key to an arbitrary
-// value. The result must contain the keys that were found in that value, and then the added
-// key.
-func FuzzNestedRunKeepsKeysOfOuterRuns(f *testing.F) {
+// FuzzNestedRunPassesKeysOfOuterRunsToCMD parses values of LEASEHOLD_HELD, the variable in
+// which "leasehold run" passes its held keys to CMD. A nested run adds its own key to an
+// arbitrary value. The result must contain the keys that were found in that value, and then
+// the added key.
+func FuzzNestedRunPassesKeysOfOuterRunsToCMD(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,
 		`[]`, ``, `null`, `{}`, `[null]`, `[{"grant":1}]`, "\xff",

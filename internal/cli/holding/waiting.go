@@ -30,8 +30,8 @@ const (
 // new position in the queue, at most once a second. With each of these lines it emits an
 // event. On a terminal it emits the same events as in a pipe, at the same times.
 //
-// These limits on lines and events apply to all waits of the process together, because the
-// terms of an election may change every second.
+// These limits on lines and events apply to all waits of the process together, because an
+// election may begin a new wait every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -40,7 +40,7 @@ type wait struct {
 	mu      sync.Mutex
 	event   leasehold.Event // last waiting event, which contains the holder; zero before the first
 	over    bool            // true if the library call that emitted event has returned
-	place   int             // position in the queue in the record, from 1; 0 if this client is not in the queue
+	place   int             // queue position in the record; 1 is the head, 0 means that this client is not in the queue
 	all     *allHeld        // holders of all keys or permits; nil if the command waits for one key only
 	grants  map[leasehold.Key]string
 	former  string    // identifies the grant of this process's previous term in the election; empty if there was none
@@ -115,7 +115,7 @@ func (w *wait) end() {
 
 // saw handles an event e of the lock client. A waiting event contains the holder of the key
 // or of one permit. For several permits, saw reports nothing until it has seen a holder for
-// each, because one permit may be free. After a granted or gave-up event, saw reports
+// each, because one permit may be free. After a granted, done or gave-up event, saw reports
 // nothing until the next waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
@@ -157,8 +157,8 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	}
 }
 
-// holdersSeen returns how many grants the wait has seen, of the key or of its permits. It
-// returns 0 if the command did not wait.
+// holdersSeen returns how many holders of the key, or of its permits, the wait has seen. Each
+// grant counts as another holder. holdersSeen returns 0 if the command did not wait.
 func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,8 +26,8 @@ type waiting struct {
 	told   []int     // queue positions in the events that the wait reported, guarded by wait.mu
 }
 
-// newWaiting returns a wait that has not begun, and whose clock shows now, or the
-// real time if now is zero. own is the id of an earlier grant of the same process, or empty.
+// newWaiting returns a wait that has not begun. Its clock shows now or, if now is zero, the
+// real time. own is the id of an earlier grant of the same process, or empty.
 func newWaiting(now time.Time, own string) *waiting {
 	w := &waiting{now: now}
 	w.next(own)
@@ -79,7 +79,7 @@ func held(owner, grant string) leasehold.Record {
 	return leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: owner, Grant: grant, Lease: time.Second}
 }
 
-func TestWaitIsReportedOncePerMinuteIfHoldersChange(t *testing.T) {
+func TestWaitIsReportedOncePerMinuteEvenIfHoldersChange(t *testing.T) {
 	w := newWaiting(early, "")
 	const minutes = 5
 	for i := range minutes * 600 { // the holder changes ten times a second
@@ -90,7 +90,7 @@ func TestWaitIsReportedOncePerMinuteIfHoldersChange(t *testing.T) {
 	lab.Want(t, "holders", w.holdersSeen(), minutes*600)
 }
 
-func TestWaitForOneHolderIsReportedOncePerMinute(t *testing.T) {
+func TestWaitForSameHolderIsReportedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -129,7 +129,7 @@ func TestWaitIsReportedOnlyIfAllPermitsAreHeld(t *testing.T) {
 	}
 }
 
-func TestWaitMessageShowsOnlyShortHolderData(t *testing.T) {
+func TestWaitMessageShowsHolderDataOnlyIfOneShortLine(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -181,7 +181,7 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	}
 }
 
-func TestWaitReportsLatestQueuePosition(t *testing.T) {
+func TestDelayedWaitReportShowsLatestQueuePosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -205,7 +205,7 @@ func TestWaitReportsLatestQueuePosition(t *testing.T) {
 	})
 }
 
-func TestElectReportsCheckOfGrantFromPreviousTerm(t *testing.T) {
+func TestElectReportsThatItChecksGrantOfPreviousTerm(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -274,7 +274,7 @@ func TestErrorForHeldKeyStatesLengthOfWait(t *testing.T) {
 	}
 }
 
-func TestWaitWithoutReplyReturnsTimeoutError(t *testing.T) {
+func TestWaitReturnsTimeoutErrorIfDynamoDBNeverReplied(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

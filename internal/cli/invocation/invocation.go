@@ -105,8 +105,7 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 
 // sayTrouble prints the report n: requests have been failing, or succeed again. leasehold
 // repeats failed requests for a long time, and would otherwise print nothing in that time.
-// With
-// -q, sayTrouble prints only failures that will probably not end by themselves.
+// With -q, sayTrouble prints only failures that will probably not end by themselves.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestQuietFlagHidesOnlyTemporaryFailures(t *testing.T) {
+func TestQuietFlagHidesOnlyMessagesAboutTemporaryFailures(t *testing.T) {
 	for lasting, want := range map[bool]string{true: "leasehold: DNS has no host\n", false: ""} {
 		var stderr bytes.Buffer
 		in := New(Env{Stdout: &bytes.Buffer{}, Stderr: &stderr, LookupEnv: func(string) (string, bool) { return "", false }, Now: time.Now})

@@ -6,9 +6,9 @@ package ownrights
 
 import "os"
 
-// NotRun is leasehold's exit code if it did not run CMD. It is also the exit code of the
-// child process that should become CMD (package atgate) if it fails to do so. In both
-// cases, no code of CMD has run.
+// NotRun is leasehold's exit code if leasehold did not run CMD. It is also the exit code of
+// the child process that should become CMD (package atgate), if the child could not become
+// CMD. In both cases, no code of CMD has run.
 const NotRun = 125
 
 // On Windows, all four ids are -1 and thus equal: Windows has no set-user-ID bit.

@@ -13,7 +13,7 @@ import (
 
 // Term is a period during which this process leads. A holding.Hold implements it.
 type Term interface {
-	TrustedUntil() time.Time // returns when trust in the term ends; once the term has ended, this is not in the future
+	TrustedUntil() time.Time // returns the time at which trust in the term ends; if the term has ended, a time that is not in the future
 	Running() bool           // reports whether CMD was started and has not ended yet
 }
 

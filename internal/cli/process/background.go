@@ -115,7 +115,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	if b.since.IsZero() {
 		return false // CMD still runs: outliving was called only to reap orphans that have ended
 	}
-	if len(left) == 0 { // read twice, because a process that was started during the first read may be missing in it
+	if len(left) == 0 { // read twice, because the first read may miss a process that was started meanwhile
 		left = s.outliving(c)
 	}
 	if len(left) == 0 {

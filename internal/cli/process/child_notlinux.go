@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup returns attributes that put CMD into its own process group. Only Linux can also
-// kill CMD when its parent dies. Elsewhere only the watchdog does this.
+// ownGroup returns attributes that put CMD into its own process group. Only the Linux kernel
+// can kill CMD when leasehold dies. Elsewhere, only the watchdog then kills CMD.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // await blocks until CMD is suspended or has ended. If CMD is suspended, it returns true

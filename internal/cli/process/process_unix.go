@@ -101,9 +101,9 @@ func (g *gate) await() {
 }
 
 // terminal is the controlling terminal. It belongs to one process group at a time: at first
-// to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD reads from the
-// terminal while it belongs to that group, the kernel suspends CMD (termios(3), SIGTTIN).
-// Only then does the supervisor give the terminal to CMD's group.
+// to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD then reads from
+// the terminal, the kernel suspends CMD (termios(3), SIGTTIN). Only after that does the
+// supervisor give the terminal to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
@@ -273,8 +273,8 @@ const (
 // sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// overtakes limits how much later a signal may arrive than another signal that was sent
-// after it.
+// overtakes is the longest time for which a signal may still be on its way after a signal
+// that was sent later has arrived.
 const overtakes = 5 * time.Millisecond
 
 // awaitSent returns after this process has received all signals that were sent to it before

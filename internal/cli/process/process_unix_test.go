@@ -129,7 +129,7 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 
 // A signal may be sent to CMD and to leasehold at the same time. On a busy machine,
 // leasehold may receive the signal only after the signal has ended CMD.
-func TestSignalSentBeforeExitOfCMDIsNoticed(t *testing.T) {
+func TestEndNoticesSignalSentJustBeforeCall(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

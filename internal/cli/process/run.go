@@ -202,7 +202,7 @@ func (s *supervision) supervise(c *Child) {
 // resign stops CMD so that the lock can be released, because a client, such as "elect
 // --step-down", has asked this leader to step down. If CMD has already ended by itself,
 // resign stops only the processes that outlive CMD, and leasehold exits with CMD's exit
-// code. The asking client waits until all of them have ended.
+// code. The asking client waits until CMD and these processes have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

@@ -15,19 +15,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSignalAtMomentOfGrantIsKeptForCMD(t *testing.T) {
+func TestSignalAtMomentOfGrantIsPutBackForCMD(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
 	<-ctx.Done()
-	release() // puts the signal back; the caller does this if the lock was granted although the signal had come
+	release() // puts the signal back; callers call it even if the lock was granted, so that CMD receives the signal
 	release()
 	lab.Want(t, "signals left", len(s.C), 1)
 	lab.Want(t, "signal left", <-s.C, os.Signal(syscall.SIGTERM))
 }
 
 // A service manager may send a signal to CMD and to leasehold at the same moment.
-func TestSignalThatArrivesAsCMDExitsIsKept(t *testing.T) {
+func TestEndReportsTerminationSignalWithoutConsumingIt(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool
@@ -62,7 +62,7 @@ func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 
 // Orphans may end one after another without a pause. Their exits must not postpone the next
 // read of the process list, at which leasehold reaps them.
-func TestProcessListIsReadDespiteFrequentExits(t *testing.T) {
+func TestProcessListIsReadDespiteFrequentOrphanExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &background{look: time.NewTimer(lookEvery)}
@@ -98,7 +98,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestLossOfOneLockLeavesEndOfTrustUnchanged(t *testing.T) {
+func TestLossOfLockDoesNotChangeEndOfTrustForWatchdog(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

@@ -145,7 +145,7 @@ func (t *Telling) End() { t.stop() }
 type Health struct {
 	mu     sync.Mutex
 	failed *Request  // the last request if it failed; nil if it was answered
-	since  time.Time // when the first request began that has failed since the last answered request
+	since  time.Time // start of the first request that failed after the last answered request
 
 	open       map[*Pending]struct{} // waits in progress
 	answeredAt time.Time             // when a request was last answered; zero if never

@@ -38,7 +38,7 @@ type Listing struct {
 type cell struct {
 	column, text string
 	shown        bool
-	long         bool // true for names and text of other users, of which a narrow terminal shows only the beginning and end
+	long         bool // true for a name or text from another user; a narrow terminal shows only its beginning and end
 }
 
 // cells returns the columns of a record. For a terminal, a time is shown as an age, such as

@@ -19,7 +19,7 @@ import (
 
 // Output is a standard stream of this process. All output of leasehold itself passes
 // through an Output, text and JSON alike. An Output shows text of other users, but makes
-// control characters in it visible, so that it cannot control the terminal. CMD writes to
+// control characters visible, so that this text cannot control the terminal. CMD writes to
 // the stream directly.
 type Output struct {
 	To       io.Writer

@@ -48,7 +48,7 @@ func TestWaitersAreShownInQueueOrder(t *testing.T) {
 	}
 }
 
-func TestRecordOutputOmitsNoQueueUntilThatHasPassed(t *testing.T) {
+func TestFieldNoQueueUntilIsShownOnlyIfInFuture(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {
@@ -59,7 +59,7 @@ func TestRecordOutputOmitsNoQueueUntilThatHasPassed(t *testing.T) {
 	}
 }
 
-func TestListingShortensNamesToTerminalWidth(t *testing.T) {
+func TestListingShortensKeysAndOwnersToTerminalWidth(t *testing.T) {
 	now := time.Now()
 	long := leasehold.Record{
 		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
@@ -190,7 +190,7 @@ func TestOutputEscapesControlCharactersInText(t *testing.T) {
 	}
 }
 
-func TestLockDataIsEscapedOnlyOnTerminal(t *testing.T) {
+func TestDataOfLockIsEscapedOnlyOnTerminal(t *testing.T) {
 	data := []byte("\x1b[2J\xff\u202e\n")
 	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
 		var got bytes.Buffer

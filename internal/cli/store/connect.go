@@ -204,8 +204,8 @@ func checkEndpoint(endpoint, by string) error {
 	return nil
 }
 
-// TableName returns the name of the table that the parameter named contains, as a name or
-// as an ARN. It returns an error for anything else.
+// TableName returns the name of a table. The parameter named is that name or the table's
+// ARN. TableName returns an error if it is neither.
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {
@@ -280,9 +280,10 @@ func (s *Store) Regions() []*dynamodb.Client {
 	return all
 }
 
-// Requests returns the client for all requests about lock records. Without --failover this
-// is Home. With --failover, it switches to another Region if the current one stops serving
-// requests. Home must not be replaced after the first call of Requests.
+// Requests returns the client for all requests about lock records. Without --failover it
+// returns Home. With --failover it returns a client that switches to another Region if the
+// current Region stops serving requests. Home must not be replaced after the first call of
+// Requests.
 func (s *Store) Requests() leasehold.DB {
 	if len(s.failover) == 0 {
 		return s.Home

@@ -12,9 +12,9 @@
 // are for. It observes requests and reports to the user through the functions in an
 // Opening, which its callers set.
 //
-// Wherever it can, the package fails before any request. It refuses a setting that is
-// empty, contradictory or cannot work (failure.MisuseError). It does not guess, because a
-// guess could lead to another store than the user expects:
+// Wherever it can, the package fails before any request. It refuses a setting that is empty,
+// contradicts another setting, or cannot work (failure.MisuseError). It does not guess,
+// because a guess could lead to another store than the user expects:
 //
 //   - A named file must exist, unless the command creates it.
 //   - There is no default store if a setting points to AWS.

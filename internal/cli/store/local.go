@@ -39,9 +39,9 @@ func MachineDir() string {
 
 // defaultFile returns the file of the default local store.
 //
-// If MachineDir exists, the default is the machine's store, even if this user cannot use it
-// and openMachineStore will fail. With another store instead, two users could both hold the
-// same key.
+// If MachineDir exists, the default is the machine's store. If this user cannot use that
+// store, openMachineStore will fail. If the default then were another store, two users could
+// both hold the same key.
 //
 // If MachineDir does not exist, the default is the user's own store. For root, defaultFile
 // returns an error if the directory of that store belongs to another user, who could
@@ -95,8 +95,8 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 
 // makeShared creates the file of the machine's store, unless it exists. Every user who may
 // create files in its directory may write to the file. The mode of the file does not depend
-// on the umask. It is set before the file appears under its name, because other processes
-// may open the file immediately.
+// on the umask. makeShared sets the mode before the file appears under its name, because
+// other processes may open the file immediately.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -244,8 +244,8 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	return made, nil
 }
 
-// isMachines reports whether path is the file of the machine's store. Unlike other stores,
-// this file may belong to any user who may write to its directory.
+// isMachines reports whether path is the file of the machine's store. Unlike the file of any
+// other store, it may belong to any user who may write to its directory.
 func (s *Settings) isMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
 }

@@ -169,8 +169,9 @@ func (s *Settings) ForAWS() []*string {
 	return []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover}
 }
 
-// readAWSVariables sets the values of awsFlags that were not given from AWSVariables. If
-// Region and Endpoint come from a grant, it does not change them, even if they are empty.
+// readAWSVariables sets the values of those awsFlags that were not given. It takes the values
+// from the variables in AWSVariables. If Region and Endpoint come from a grant, it does not
+// change them, even if they are empty.
 func (s *Settings) readAWSVariables() error {
 	for i, to := range s.ForAWS() {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {

@@ -26,7 +26,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestStoreComesFromFlagEnvironmentOrDefault(t *testing.T) {
+func TestStoreIsChosenByFlagOrEnvironmentOrDefault(t *testing.T) {
 	home := t.TempDir()
 	for _, c := range []struct {
 		name    string
@@ -115,7 +115,7 @@ func TestStoreComesFromFlagEnvironmentOrDefault(t *testing.T) {
 	}
 }
 
-func TestRegionSourceIsFlagVariableProfileOrARN(t *testing.T) {
+func TestRegionSourceCanBeFlagOrVariableOrProfileOrARN(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
 	for _, c := range []struct {
 		name  string
@@ -184,7 +184,7 @@ func refusedBy(code string) requests.Request {
 	return requests.Request{Err: &smithy.GenericAPIError{Code: code}}
 }
 
-func TestRejectedCredentialsAreReloaded(t *testing.T) {
+func TestCredentialsAreReloadedAfterRejection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		var fails error
@@ -221,7 +221,7 @@ func TestRejectedCredentialsAreReloaded(t *testing.T) {
 	})
 }
 
-func TestCredentialSourceNeverLoadsConcurrently(t *testing.T) {
+func TestCredentialsAreLoadedOnceForConcurrentRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		source := &credentialSource{current: key(0), load: func(context.Context) (aws.CredentialsProvider, error) {
@@ -263,7 +263,7 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 	}
 }
 
-func TestShortestLeaseLeavesMinimumTrust(t *testing.T) {
+func TestShortestLeaseIsTrustedForMinimumTime(t *testing.T) {
 	for skew, shortest := range map[time.Duration]time.Duration{
 		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
 		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,

@@ -201,13 +201,13 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 const noAttribute = "-"
 
 // settingOf matches advice of package table that tells a Go programmer to set a field of a
-// layout. ByFlags replaces it.
+// layout. ByFlags replaces this advice.
 var settingOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
 })
 
-// ByFlags returns problem, a text of package table, with advice that suits the command. It
-// names flags instead of fields of a layout.
+// ByFlags returns problem, a text of package table, with advice that suits the command. The
+// advice names flags instead of fields of a layout.
 func ByFlags(problem string) string {
 	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
 		part := settingOf().FindStringSubmatch(set)

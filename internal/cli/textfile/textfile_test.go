@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestDocumentedRunMetricsAreThoseInMetricsFile(t *testing.T) {
+func TestDocumentedMetricsEqualThoseThatRunWrites(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
 	var names []string
 	for _, of := range metrics {
@@ -32,7 +32,7 @@ func TestDocumentedRunMetricsAreThoseInMetricsFile(t *testing.T) {
 	}
 }
 
-func TestLossesOfConcurrentRunsAreAllCounted(t *testing.T) {
+func TestLockLossesOfConcurrentRunsAreAllCounted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")
 	}

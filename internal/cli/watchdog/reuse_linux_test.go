@@ -80,8 +80,8 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	}
 }
 
-func TestDescendantsExcludeChildrenOfReusedPID(t *testing.T) {
-	// This process plays the part of one that reuses the id of a dead supervisor.
+func TestDescendantsOmitChildrenOfProcessWithReusedPID(t *testing.T) {
+	// The process another stands for a process that has got the id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
 	// If the process answers, it has started its child, which is in another process group.
 	if !another.lives() {

@@ -241,7 +241,7 @@ const (
 // "leasehold run" inside CMD forwards it to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
-		_ = KillGroup(group, sig) // fails if the group has no processes, which needs no signal then
+		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
 	}
 	if d.GroupOnly || !SeesDescent {
 		return

@@ -32,7 +32,7 @@ const shownIn = (element, value) => visible(value, element.localName === "pre" ?
 const unseen = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]|(?! )\p{Zs}/gu;
 const short = { "\n": "\\n", "\t": "\\t" };
 
-/** visible escapes invisible characters in a text. It keeps the characters in the string but. */
+/** visible escapes the invisible characters in a text, except those in the string but. */
 export function visible(value, but = "") {
   const escape = (c) => short[c] ?? [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
   return String(value).replace(unseen, (c) => (but.includes(c) ? c : escape(c)));

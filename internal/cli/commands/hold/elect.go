@@ -84,7 +84,7 @@ func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 }
 
 // elect campaigns for leadership and runs CMD during each term. It returns when CMD exits
-// by itself or a signal arrives. If the term is lost or the leader is asked to resign,
+// by itself or a signal arrives. If the term is lost, or this process is asked to resign,
 // elect campaigns again.
 func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
 	j, err := c.newJob(cmd, &f.runFlags, command)
@@ -182,9 +182,9 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 
 // waitFor reports, while stepDown waits, which leader was asked to resign. The caller ends
 // the reports by calling end. On a terminal, waitFor rewrites one line each second. It also
-// writes one lasting line after one lease and one second. By then, a live leader has read
-// the request. waitFor reports nothing if no process leads or the record cannot be read,
-// because StepDown then returns an error.
+// writes one line that is not rewritten, once the wait has lasted one second longer than the
+// lease. By then, a live leader has read the request. waitFor reports nothing if no process
+// leads or the record cannot be read, because StepDown then returns an error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

@@ -47,8 +47,8 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 	return file, data, r, err
 }
 
-// inStoreOf opens the store in which g was granted, and calls fn with a lock client for it
-// and the Place of that store. A signal cancels fn's context. fn resumes the grant, and a
+// inStoreOf opens the store in which g was granted. It calls fn with a lock client for this
+// store and the store's Place. A signal cancels fn's context. fn resumes the grant, and a
 // grant can be resumed only once. So if fn needs to store data and the layout cannot do
 // that, inStoreOf returns an error before it calls fn.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {

@@ -122,8 +122,8 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	return c.Print(say.Record{Table: t.Table, Region: t.Region(), Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
-// wordsFor returns arguments for "leasehold break" that break exactly the grant in r,
-// without asking. A message suggests this command.
+// wordsFor returns the arguments of a "leasehold break" command that a message suggests. The
+// command breaks exactly the grant in r, without asking.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	// No lock library writes a version longer than visible.Longest. If a record contains a
 	// longer one, it is shortened here. The suggested command then matches no grant, and

@@ -47,7 +47,7 @@ func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 		return err
 	}
 	d := &demo.Demo{Lease: length.Duration, Out: c.Stdout, JSON: c.JSON}
-	if !length.Given { // in a layout that relies on clocks, the allowed clock skew shortens the trust in a lease: so lengthen the lease by it
+	if !length.Given { // in a layout that relies on clocks, the allowed clock skew shortens the trust in a lease, so lengthen the lease by the skew
 		d.Lease = durations.Sum(d.Lease, r.Proto.Skew())
 	}
 	self, err := c.Executable()

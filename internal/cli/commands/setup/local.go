@@ -17,9 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Default addresses of "leasehold local". Without a CMD, the default is defaultAddr,
-// because users can type it. With a CMD, it is freePort, because CMD reads the address from
-// its environment.
+// Default addresses of "leasehold local". Without a CMD, the default is defaultAddr, which
+// is the same in each run, so that users can type it. With a CMD, the default is freePort,
+// because CMD reads the address from its environment.
 const (
 	defaultAddr = "127.0.0.1:8000"
 	freePort    = "127.0.0.1:0"

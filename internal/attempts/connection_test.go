@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedDespiteEarlyReply(t *testing.T) {
+func TestConnectionIsReusedIfReplyPrecedesEndOfWrite(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -151,7 +151,7 @@ func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	})
 }
 
-func TestRequestWithoutRegionsAllocatesNoRegionNote(t *testing.T) {
+func TestNoteRegionAllocatesNothingIfRegionsIsNil(t *testing.T) {
 	s, ctx := &Sender{Table: "locks"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
 		t.Errorf("%v allocations after each request", n)

@@ -4,17 +4,17 @@
 // An operation on a record is a grant, a renewal, a release or a break. The client sends an
 // operation as a sequence of attempts. Each attempt is a write with a new version. Its
 // condition names the version V that the operation replaces, and the version of each earlier
-// attempt of the sequence that has had no answer:
+// attempt that has had no answer:
 //
 //	attempt 1   if the record shows V             write version 1
 //	attempt 2   if it shows V or 1                write version 2
 //	attempt 3   if it shows V or 1 or 2           write version 3
 //
-// So the next attempt replaces an unanswered attempt, no matter when DynamoDB has applied
-// the unanswered one. DynamoDB rejects an attempt that arrives after a later attempt was
-// applied: the record then shows no version that the condition of the earlier attempt
-// names. If a record shows one of the versions, DynamoDB has applied that attempt, although
-// the client received no answer.
+// So DynamoDB can apply the next attempt whether or not it has already applied an unanswered
+// attempt. DynamoDB rejects an attempt that arrives after a later attempt was applied: the
+// record then shows no version that the condition of the earlier attempt names. If a record
+// shows one of the versions, DynamoDB has applied that attempt, although the client received
+// no answer.
 //
 // A sequence ends in one of four ways:
 //
@@ -25,8 +25,8 @@
 //
 // Until the sequence ends, the client retries after temporary failures: throttling, a conflict
 // with a transaction, a lost reply. It pauses before each retry, for a random time that grows.
-// So a single attempt may also end as failed: DynamoDB has not applied the attempt, and the
-// client can retry.
+// A single attempt has one more possible outcome, failed: DynamoDB has not applied the
+// attempt, and the client can retry.
 //
 // # What each reply means
 //
@@ -43,9 +43,9 @@
 //	credential provider does     failed: the provider's server may start later than this
 //	not answer                   client
 //	no credentials, or           failed, if DynamoDB has accepted this client before:
-//	credentials refused          valid credentials may soon be available again. A
-//	                             success, a failed condition and throttling prove that
-//	                             DynamoDB has accepted the client. If not: refused
+//	credentials refused          valid credentials may soon be available again. If not:
+//	                             refused. A success, a failed condition or throttling is
+//	                             proof that DynamoDB has accepted the client
 //	timeout, reset, 5xx          unanswered
 //
 // A waiter also retries after a denial, if DynamoDB has answered an earlier request of the

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Failure is the error of a request that failed, except for a failed condition. The client
-// may retry the request unless AWS has refused it. A waiter also retries after some
-// refusals; After decides which.
+// Failure is the error of a request that failed for any reason other than the condition of a
+// write. The client may retry the request unless AWS has refused it. A waiter also retries
+// after some refusals; After decides which.
 //
 //nolint:errname // a Failure tells the caller how to continue; most do not end the operation
 type Failure struct {
@@ -62,7 +62,7 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 }
 
 // UnsignedError is the error of a request that the SDK did not send because it had no
-// credentials. DynamoDB has accepted earlier requests of the client.
+// credentials. It is used only if DynamoDB has accepted an earlier request of the client.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
@@ -71,15 +71,16 @@ func (e *UnsignedError) Error() string {
 
 func (e *UnsignedError) Unwrap() error { return e.Err }
 
-// Pauses determines the random pauses between retries of a request. The upper limit of the
-// random part doubles with each pause, up to Most. The zero Pauses is ready for use.
+// Pauses determines the pauses between retries of a request. Each pause is Least plus a random
+// time. The upper limit of the random time doubles with each pause, up to Most. The zero
+// Pauses is ready for use.
 type Pauses struct {
-	Least time.Duration // shortest pause; a random part is added to it
-	Most  time.Duration // longest random part; zero means one second
+	Least time.Duration // shortest pause
+	Most  time.Duration // longest random time; zero means one second
 	n     int
 }
 
-// Reset makes the next pauses as short as at first. Call it after a request has succeeded.
+// Reset undoes the growth of the pauses. Call it after a request has succeeded.
 func (p *Pauses) Reset() { p.n = 0 }
 
 // Pause waits for the pause before the next retry. It returns false if ctx has ended.
@@ -162,8 +163,8 @@ func Cause(ctx context.Context) error {
 	return &endedError{cause, ctx.Err()}
 }
 
-// endedError is the cause with which a context has ended, and its kind: context.Canceled or
-// context.DeadlineExceeded.
+// endedError contains the cause with which a context has ended, and the kind of the end:
+// context.Canceled or context.DeadlineExceeded.
 type endedError struct{ cause, kind error }
 
 func (e *endedError) Error() string { return e.cause.Error() }

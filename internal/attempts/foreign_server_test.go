@@ -136,7 +136,8 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 }
 
 // Old DynamoDB-compatible engines return no item with a failed condition. With such an engine,
-// the errors of some other tools, such as Terraform, show an empty holder.
+// the errors of some other tools, such as Terraform, do not name the holder. A client of
+// leasehold reads the record instead.
 func TestClientReadsRecordIfReplyLacksItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())

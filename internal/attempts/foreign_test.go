@@ -87,7 +87,7 @@ func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 
 // A hostile server may answer in place of the credential provider. For example, another
 // user of the machine may listen on the port of a container's credential agent.
-func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
+func TestSizeOfCredentialProviderReplyIsLimited(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeWithoutEnd(w, `{"AccessKeyId":"`) }))
 	defer server.Close()
 	bounded := []func(*middleware.Stack) error{BoundedReplies}
@@ -268,7 +268,7 @@ func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 	}
 }
 
-func TestListingStopsIfNextPageStartsAtSameKey(t *testing.T) {
+func TestListingStopsIfPageDoesNotAdvanceStartKey(t *testing.T) {
 	w := Walk{Start: endsAt(1)}
 	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
 		t.Error("the listing continues")

@@ -50,7 +50,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	case <-limit.Done():
 	}
 	select {
-	case <-done: // done was closed before or while limit ended
+	case <-done: // done was closed before limit ended, or at the same time
 		return nil
 	default:
 	}

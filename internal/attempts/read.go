@@ -169,7 +169,7 @@ func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.
 }
 
 // Walk is the progress of a listing that reads the items of a table page by page. The zero
-// Walk is at the beginning of the table. It is not safe for concurrent use.
+// Walk is at the beginning of the table. A Walk is not safe for concurrent use.
 //
 // A listing may have any number of pages: a table may be of any size, and a filter makes
 // pages empty. But each page of DynamoDB ends at a later key than all pages before it. If a

@@ -152,8 +152,9 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 }
 
 // CauseOf returns the cause by which the client decides whether to retry after err, and the
-// error to return. It replaces the cause Unidentified, as decide.Cause.After describes,
-// depending on whether DynamoDB has accepted a request of this client before.
+// error that the caller should return. If the cause is Unidentified, it returns another cause
+// instead. Which one depends on whether DynamoDB has accepted a request of this client before;
+// see decide.Cause.After.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

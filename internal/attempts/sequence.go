@@ -35,7 +35,7 @@ type Outcome int
 const (
 	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence
-	Rejected                  // the condition failed, and the record shows that no attempt of this write was applied
+	Rejected                  // the condition failed, and the record shows that no attempt of the sequence was applied
 	Refused                   // AWS has refused the request, and no attempt of the sequence can be applied later
 	NotApplied                // the attempt was not applied, for example because it was throttled; the client can retry
 )
@@ -281,9 +281,9 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 	}
 }
 
-// conditionFailed returns the result r of an attempt whose condition failed, after it has
-// added the outcome and the record. The parameter old is the record in the reply, or nil if
-// the reply contains no record.
+// conditionFailed adds the outcome and the record to r, the result of an attempt whose
+// condition failed, and returns r. The parameter old is the record in the reply, or nil if the
+// reply contains no record.
 func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
 	r.Item = old
 	if old == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition

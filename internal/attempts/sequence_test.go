@@ -142,7 +142,7 @@ type numbered string
 func (n numbered) ID() string { return string(n) }
 
 // replacing returns an operation on the record "a". Each attempt of the operation has a
-// number, and replaces the version "base" by that number.
+// number, and replaces the version "base" with that number.
 func replacing(q *Sequence[numbered]) Operation[numbered] {
 	n := 0
 	return Operation[numbered]{
@@ -187,7 +187,7 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 
 // This test runs a sequence for every combination of fates of the first three attempts. Later
 // attempts are answered.
-func TestSequenceReportsTrueOutcome(t *testing.T) {
+func TestSequenceNeverReportsWrongOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
 			n.blind = blind
@@ -389,7 +389,7 @@ func TestRejectedAttemptCountsAsAnswered(t *testing.T) {
 	})
 }
 
-func TestAttemptWithoutReplyStaysUnansweredUntilSettled(t *testing.T) {
+func TestLostReplyLeavesAttemptUnansweredUntilSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		var q Sequence[numbered]
@@ -409,7 +409,7 @@ func TestAttemptWithoutReplyStaysUnansweredUntilSettled(t *testing.T) {
 	})
 }
 
-func TestCredentialErrorIsRetriedIfClientWasAccepted(t *testing.T) {
+func TestCredentialErrorIsTemporaryIfClientWasAccepted(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
 		"missing":       &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
@@ -479,7 +479,7 @@ func TestAccessDenialIsTemporaryOnlyAfterEarlierAnswer(t *testing.T) {
 	}
 }
 
-func TestRepeatRetriesUntilAnswerOrRefusal(t *testing.T) {
+func TestRepeatRetriesUntilSuccessOrRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0

@@ -143,9 +143,9 @@ func status(err error) int {
 
 // After returns the cause by which the client decides what to do next. It returns c unless c
 // is Unidentified. accepted is true if DynamoDB has accepted the client's credentials before.
-// In that case, After replaces Unidentified by Unreachable, so that the client retries: valid
-// credentials may soon be available again. If accepted is false, After replaces Unidentified
-// by Refused, so that the client gives up and does not wait forever.
+// In that case, After replaces Unidentified with Unreachable, so that the client retries:
+// valid credentials may soon be available again. If accepted is false, After replaces
+// Unidentified with Refused, so that the client gives up and does not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -206,9 +206,9 @@ func NoCredentials(err error) bool {
 	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
 }
 
-// RequestError returns the error of the SDK that err wraps. It omits other errors that err
-// wraps, such as the reason why a wait ended. If err wraps no error of the SDK,
-// RequestError returns err.
+// RequestError returns the error of the SDK that err wraps. The result does not contain the
+// other errors that err wraps, such as the reason why a wait ended. If err wraps no error of
+// the SDK, RequestError returns err.
 func RequestError(err error) error {
 	if request, ok := as[*smithy.OperationError](err); ok {
 		return request
@@ -280,7 +280,7 @@ var (
 	refused    = meaning{Unidentified, "the credentials were refused: check them, the region and this machine's clock"}
 )
 
-// codes contains the error codes for which the HTTP status of the answer is not enough
+// codes contains the error codes whose meaning does not follow from the HTTP status alone
 // (DynamoDB API reference, "Error handling with DynamoDB").
 var codes = map[string]meaning{
 	"ProvisionedThroughputExceededException":   throttled,

@@ -49,8 +49,8 @@ func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	}
 }
 
-// operation wraps the error of a request that got no answer. provider wraps the error of a
-// credential provider that prevented the SDK from sending a request.
+// operation wraps err as the SDK does if a call fails. provider wraps err as the SDK does if a
+// call fails because the credential provider has returned err.
 func operation(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
 func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
 func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
@@ -63,7 +63,7 @@ const (
 	accepted                  // the error shows that DynamoDB has accepted the credentials
 )
 
-// results lists errors of requests, each with its expected cause and marks.
+// results lists errors of requests, each with its expected effect, cause and marks.
 var results = []struct {
 	name   string
 	err    error
@@ -117,7 +117,7 @@ var results = []struct {
 	{"no answer", context.DeadlineExceeded, Unknown, Unreachable, 0},
 }
 
-func TestErrorIsClassifiedByCauseAndEffect(t *testing.T) {
+func TestClassifyReturnsCauseAndEffectOfError(t *testing.T) {
 	for _, tc := range results {
 		if got := Classify(tc.err); got.Effect != tc.effect || got.Cause != tc.cause {
 			t.Errorf("%s: effect %v cause %v, want %v %v", tc.name, got.Effect, got.Cause, tc.effect, tc.cause)

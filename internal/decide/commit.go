@@ -16,8 +16,9 @@ type CommitReply struct {
 	Failed  []int                      // indexes of the failed guards, counted from the first guard; set only with GuardFailed
 }
 
-// ClassifyCommit returns the meaning of err, the error of a commit. The transaction has the
-// given number of items, and the last of these items are the given number of guards.
+// ClassifyCommit returns the meaning of err, the error of a commit. The parameter items is the
+// number of items in the transaction. The parameter guards is the number of guards, which are
+// the last of these items.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)

@@ -56,7 +56,7 @@ func TestFailedCommitIsClassifiedByWorstReason(t *testing.T) {
 	}
 }
 
-func TestFailedGuardOutranksOtherReasons(t *testing.T) {
+func TestFailedGuardOutranksOtherCancellationReasons(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
 			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
@@ -171,7 +171,7 @@ func TestTransactionIsClassifiedByWorstReason(t *testing.T) {
 	}
 }
 
-func TestFailedTransactionReturnsOldItem(t *testing.T) {
+func TestReasonContainsOldItemIfConditionFailed(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	got := ClassifyTransaction(response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
 		{Code: aws.String("None")}, {Code: aws.String("ConditionalCheckFailed"), Item: old},

@@ -140,11 +140,11 @@ type Pace struct {
 	raised    time.Duration // monotonic time when Succeeded last raised the pace, or Throttled lowered it
 }
 
-// Constants that determine how a Pace changes. Renewals that are throttled within paceHolds
-// lower the pace only once, because a table throttles all requests that arrive at the same
-// time. The pace is at least paceLeast renewals per second, and at least paceReserve times the
-// rate that keeps every lease trusted. paceReserve is above one because some of the renewals
-// are throttled.
+// Constants that determine how a Pace changes. A throttled renewal lowers the pace only if it
+// was sent at least paceHolds after the pace was last lowered, because a table throttles all
+// requests that arrive at the same time. The pace is at least paceLeast renewals per second,
+// and at least paceReserve times the rate that keeps every lease trusted. paceReserve is above
+// one because some of the renewals are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
@@ -197,8 +197,8 @@ func (p Pace) Gap() time.Duration {
 // earlier attempts, since their conditions name versions that never come back. If the version
 // shown is not in tried, DynamoDB may still apply all attempts.
 //
-// The parameter most is the largest number of versions in the result. If there are more,
-// StillToName omits the oldest versions, but never the version shown. That is safe: if
+// The parameter most is the largest number of versions in the result. If there are more
+// versions, StillToName omits the oldest, but never the version shown. That is safe: if
 // DynamoDB applies an omitted attempt after all, it then rejects the holder's next write,
 // whose condition does not name that attempt. No key is granted twice.
 //

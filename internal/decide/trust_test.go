@@ -67,13 +67,13 @@ func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestEarlierReturnsMinimumOfEachClock(t *testing.T) {
+func TestEarlierReturnsEarlierReadingOfEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestStillToNameKeepsNewestVersions(t *testing.T) {
+func TestStillToNameOmitsOldestVersionsAboveLimit(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

@@ -314,10 +314,10 @@ func Front(began []time.Time) time.Time {
 
 // pause returns the time until the waiter's next read. age is the age of the current grant,
 // and u is a random number, uniform in [0,1). The pause is half of the estimated time until
-// the front of the queue reaches the waiter. The estimate assumes that the front moves as
-// fast as it has so far. After only one read, the speed is unknown. The estimate then
-// assumes one second per second, as in a queue of constant length where all waiters wait
-// equally long.
+// the front of the queue reaches the waiter. The estimate assumes that the front moves as fast
+// as it has so far. After only one read, the speed is unknown. The estimate then assumes that
+// the front moves by one second per second, as in a queue of constant length where all waiters
+// wait equally long.
 //
 // If the front has hardly moved, there is no estimate. The front stands still while all
 // waiters in the queue have begun to wait at nearly the same time, and jumps later. A waiter

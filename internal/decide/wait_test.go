@@ -170,7 +170,7 @@ func TestWaiterFurtherBackInQueuePausesLonger(t *testing.T) {
 
 // The longer a key is held, the more rarely a waiter reads. The delay until the waiter notices
 // a release is still only a small part of the time that it has waited.
-func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
+func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
 		{0, 25 * ms},
@@ -198,7 +198,7 @@ func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 // A release comes at a random moment, and so more often during a long pause than during a short
 // one. If pauses vary more, a waiter with the same number of reads therefore notices the
 // release later on average.
-func TestWaiterNoticesReleaseHalfPauseLateOnAverage(t *testing.T) {
+func TestWaiterNoticesReleaseAfterHalfPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -311,7 +311,7 @@ func TestQueueJoinsOfOneCallAreLimited(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyJoinsMoreQueuesInLongerWait(t *testing.T) {
+func TestAcquireAnyJoinsMoreQueuesAsItWaits(t *testing.T) {
 	for waited, want := range map[time.Duration]int{
 		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
 	} {

@@ -70,9 +70,9 @@ const noRow = "none"
 
 // NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a row
 // long after the session has died. If an operator deletes the row earlier, the session's
-// client may still trust its locks for the rest of the session's lease. Only the row contained
-// the length of that lease. So the caller passes the lease of the client that observes the
-// session instead.
+// client may still trust its locks for the rest of the session's lease. The length of that
+// lease was stored only in the row. So the caller passes another lease instead: that of the
+// client that observes the session.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether version is the version of a record from NoRow.

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLeaseholdOwnerIsRecognisedByClientID(t *testing.T) {
+func TestLeaseholdOwnerIsRecognizedByClientID(t *testing.T) {
 	a, b := NewOwner("web-7/812"), NewOwner("web-7/812")
 	if a == b || !HasClientID(a) || !HasClientID(b) || !strings.HasPrefix(a, "web-7/812/") {
 		t.Errorf("owners %q and %q", a, b)
@@ -59,7 +59,7 @@ func TestVersionContainsTimeOfCreation(t *testing.T) {
 	}
 }
 
-func TestLeaseholdVersionIsRecognisedByFormat(t *testing.T) {
+func TestLeaseholdVersionIsRecognizedByFormat(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is not a version", v)

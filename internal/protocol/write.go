@@ -149,8 +149,8 @@ func (w *Write) Where(condition string) { w.condition = condition }
 // and this condition are true.
 func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + ") AND " + condition }
 
-// In returns the condition that the attribute with the given name has one of the values.
-// Without values, it returns a condition that is never true.
+// In returns the condition that the attribute with the given name has one of the values. If
+// there are no values, In returns a condition that is never true.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
 		// This condition is always false, whether or not the attribute exists, and whatever
@@ -161,8 +161,8 @@ func (w *Write) In(name string, values []string) string {
 	return w.PathIn(w.Name(name), values)
 }
 
-// PathIn returns the condition that the attribute at the given path has one of the values. At
-// least one value is necessary.
+// PathIn returns the condition that the attribute at the given path has one of the values.
+// There must be at least one value.
 func (w *Write) PathIn(path string, values []string) string {
 	placeholders := make([]string, len(values))
 	for i, v := range values {

@@ -50,9 +50,9 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 }
 
 // decodeExpires returns the expiry time of a record. It records an error in d if the record
-// has no expiry time. The layout's own library may write any number, even a fraction, which
-// decodeExpires rounds up. It returns a number below zero as the year 1970, and a time after
-// the year 9999 as the end of that year.
+// has no expiry time. The layout's own library may write any number. decodeExpires rounds a
+// fraction up. It returns the beginning of 1970 for a number below zero, and the end of the
+// year 9999 for a later time.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
 	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())

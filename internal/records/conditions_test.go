@@ -226,7 +226,7 @@ func TestGrantIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	}
 }
 
-func TestGrantAndReaderAgreeOnDamagedDoneMark(t *testing.T) {
+func TestGrantAndDecoderAgreeOnDamagedDoneMark(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"not a map":            text("mon"),
 		"empty":                &types.AttributeValueMemberM{},
@@ -302,7 +302,7 @@ func TestStepDownRequestAppliesToOneGrantOnly(t *testing.T) {
 	}
 }
 
-func TestUnreadableStepDownRequestIsIgnored(t *testing.T) {
+func TestUnreadableStepDownRequestCountsAsAbsent(t *testing.T) {
 	b := newBench(t, layout.Native{})
 	_, held := b.hold()
 	for name, v := range map[string]types.AttributeValue{

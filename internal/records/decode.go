@@ -24,7 +24,7 @@ type decoder struct {
 }
 
 // mapOf returns a decoder for the attributes inside the map attribute called name, or nil if
-// the item has no such map. Most items have none, so that case allocates nothing.
+// the item has no such map. In that usual case, mapOf allocates nothing.
 func mapOf(item protocol.Item, name string) *decoder {
 	m, ok := item[name].(*types.AttributeValueMemberM)
 	if !ok {
@@ -201,9 +201,9 @@ func (d *decoder) floored(name string) (int64, bool) {
 	return n, true
 }
 
-// clamped returns the number in the attribute called name, rounded up to an integer. A number
-// above the limit most becomes most. The result is 0 if the number is negative, or if the
-// attribute is missing.
+// clamped returns the number in the attribute called name, rounded up to an integer. The
+// result is most if the number is greater than most. The result is 0 if the number is
+// negative, or if the attribute is missing.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {
@@ -258,8 +258,8 @@ func (d *decoder) hasGrant() bool {
 // the client show the same record.
 const leastLease = time.Millisecond
 
-// lease returns the lease in the string attribute called name: a number of milliseconds, or
-// a Go duration. It returns a negative lease as 0.
+// lease returns the lease in the string attribute called name: a number of milliseconds, or a
+// Go duration. It returns 0 for a negative lease.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
@@ -270,7 +270,7 @@ func (d *decoder) lease(name string) time.Duration {
 }
 
 // seconds returns the lease in the number attribute called name: a number of seconds, which
-// may be a fraction. It returns a negative lease as 0.
+// may be a fraction. It returns 0 for a negative lease.
 func (d *decoder) seconds(name string) time.Duration {
 	d.required(name)
 	s, ok := d.number(name)
@@ -281,9 +281,10 @@ func (d *decoder) seconds(name string) time.Duration {
 	return durations.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
 }
 
-// heldLease returns the lease of a held record, or leastLease if the lease is shorter. It
-// records an error if leasehold has written the grant, and the lease is not above zero. A user
-// may configure another library with any lease.
+// heldLease returns the lease of a held record, or leastLease if the lease is shorter. If
+// leasehold has written the grant, a lease that is not above zero is an error. If another
+// library has written the grant, every lease is allowed, as a user may configure that library
+// with any lease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")

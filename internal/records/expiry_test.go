@@ -38,7 +38,7 @@ func TestTakeoverIsRejectedUntilMaxSkewAfterExpiry(t *testing.T) {
 		// The clocks of the holder and of the waiter agree, or differ by the skew. No takeover
 		// may succeed before the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // the holder writes at the time granted, by its own clock
+			b.hold() // by the holder's clock, the writes are sent at the time in the variable granted
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {

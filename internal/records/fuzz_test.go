@@ -142,7 +142,7 @@ func valueOf(kind, value string) types.AttributeValue {
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value or is missing. A
-// name with slashes is a path through maps, as in readers/x/leaseDuration.
+// name with slashes is a path through maps, as in lastBreak/fencingToken.
 func edited(item protocol.Item, name string, kind uint8, value string) protocol.Item {
 	item = maps.Clone(item)
 	if name == "" {

@@ -230,8 +230,7 @@ func (r goldenRecord) notTheCallers() []string {
 	return names
 }
 
-// callers returns the attributes of an item that the peer did not write itself,
-// but took from its caller.
+// callers returns those attributes of an item that the peer's caller has added to the item.
 func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	var found protocol.Item
 	for name, v := range item {
@@ -245,7 +244,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestGoldenRecordDecodesToRecordedValues(t *testing.T) {
+func TestGoldenRecordDecodesToValuesInGoldenFile(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return

@@ -183,8 +183,8 @@ func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
 
 // javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the
 // attribute names of the awslabs Java client. The function encodeLease converts a lease to the
-// form in which the layout stores it. Each of the three layouts can read the forms of the
-// other two.
+// form in which the layout stores it. With any of these layouts, leasehold can also read the
+// forms that the other two store.
 func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
 	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
 	p := versioned{

@@ -21,15 +21,15 @@ import (
 //	                                        an earlier attempt of this client or a dead holder
 //	HandOver  sets the grant and its lease  the record shows the grant and a version of the Hold
 //	Renew     sets a version and the lease  the record shows the grant and a version of the Hold
-//	Release   marks it as free, or deletes  the record shows the grant and a version of the Hold
+//	Release   marks it free, or deletes it  the record shows the grant and a version of the Hold
 //	Delete    deletes it                    the record shows the grant and a version of the Hold
 //	Guard     changes nothing               the record shows the grant of the Hold, at any version
-//	Break     marks it as free, or deletes  the record has not changed since it was read
+//	Break     marks it free, or deletes it  the record has not changed since it was read
 type lock struct{ spelling }
 
 // spelling encodes and decodes the record of a plain lock for several similar layouts. The
-// methods whose names begin with set add attributes to the update w. The methods that return
-// strings return conditions, which the caller combines into the condition of w.
+// methods setGrant, setRenewal and setRelease add attributes to the update w. The methods that
+// return strings return conditions, which the caller combines into the condition of w.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
@@ -178,8 +178,8 @@ func (s schema) Grantable(item protocol.Item) error {
 
 // whereGrantable sets the condition of the grant w. The table must contain no record, or a
 // plain lock for which one of the conditions in the list free is true. The record's token must
-// be below the highest possible token. With g.IfExists, the record must exist. whereGrantable
-// ignores empty strings in the list.
+// be below the highest possible token. If g.IfExists is true, the record must exist.
+// whereGrantable ignores empty strings in the list.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {

@@ -42,7 +42,7 @@ func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndStoredForEarlierVersionIsIgnored(t *testing.T) {
+func TestLeaseEndOfEarlierVersionCountsAsAbsent(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -55,7 +55,7 @@ func TestLeaseEndStoredForEarlierVersionIsIgnored(t *testing.T) {
 	}
 }
 
-func TestUnreadableLeaseEndIsIgnored(t *testing.T) {
+func TestUnreadableLeaseEndCountsAsAbsent(t *testing.T) {
 	b, _ := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	item := b.item()
@@ -95,7 +95,7 @@ func TestHandOverToFirstWaiterDoesNotStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndIsIgnoredForLockUnderSharedLease(t *testing.T) {
+func TestLeaseEndIsNotReadForLockUnderSharedLease(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Session = protocol.ClientID(owner)
@@ -115,7 +115,7 @@ func TestEndOfLeaseLongerThanCenturyIsNotStored(t *testing.T) {
 	}
 }
 
-func TestReleaseAndBreakRemoveStoredLeaseEnd(t *testing.T) {
+func TestReleaseOrBreakRemovesStoredLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	for name, free := range map[string]func(protocol.Hold) *protocol.Write{
 		"release": func(h protocol.Hold) *protocol.Write { return b.Release(h, protocol.Release{Version: v9}) },

@@ -80,8 +80,8 @@ func (p mutex) setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal
 	p.setLease(w, h.Owner, r.Version, r.Lease, r.Now)
 }
 
-// setRelease adds to w the attributes that a release by the library dyndb-mutex sets, and
-// the TTL.
+// setRelease adds to w the attributes that a release by the library dyndb-mutex sets, and the
+// TTL value.
 func (p mutex) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(mutexHolder, text(mutexFree))
 	w.Set(mutexExpires, number(0))
@@ -114,8 +114,9 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 }
 
 // showsForAnyOwner returns the condition that the record contains one of the versions, with
-// any owner. A resumed grant keeps the owner to which it was granted. The condition is empty
-// if there are no versions. The condition may contain OR, and is not in parentheses.
+// any owner. The owner does not matter, because a resumed grant keeps its owner, which may be
+// another client's. The condition is empty if there are no versions. The condition may contain
+// OR, and is not in parentheses.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {

@@ -113,7 +113,7 @@ func TestReleasedRecordIsReadDespiteDamage(t *testing.T) {
 	}
 }
 
-func TestTokenIsIgnoredIfOwnerHasNoClientID(t *testing.T) {
+func TestTokenIsNotReadIfOwnerHasNoClientID(t *testing.T) {
 	// dynamolock, and the Java client in update mode, keep unknown attributes of a record when
 	// they acquire a lock. So leasehold's token may be in a record that one of these libraries
 	// has written.
@@ -203,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestEveryForbiddenAttributeNameIsReserved(t *testing.T) {
+func TestMethodReservedReportsEveryForbiddenName(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -276,7 +276,8 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 		if r, ok := LockBut(p, session, attrKind); ok {
 			t.Errorf("%s: LockBut returned the row of a session as a lock held by %s", l.Name(), r.Owner)
 		}
-		// Users may have added their own attribute kind to locks, with these values.
+		// Users may have added an attribute of their own called kind to locks, with these
+		// values.
 		for _, kind := range []string{"invoice", "session", "rw"} {
 			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
 				t.Errorf("%s: LockBut did not return a held lock with the attribute kind %s", l.Name(), kind)
@@ -285,7 +286,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestLockButIgnoresAttributeOfUser(t *testing.T) {
+func TestFunctionLockButOmitsUnreadableAttributes(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -308,7 +309,7 @@ func TestLockButIgnoresAttributeOfUser(t *testing.T) {
 	}
 }
 
-func TestLockButRejectsItemWithDamagedData(t *testing.T) {
+func TestFunctionLockButRejectsItemWithDamagedData(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -149,8 +149,8 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 // begin with that takeover.
 const attrLastTakeover = "lastTakeover"
 
-// attrTakenFrom is the dead holder's owner in the lastTakeover map. The map contains the
-// time and the token under the same names as the lastBreak map.
+// attrTakenFrom is the attribute of the lastTakeover map with the owner of the dead holder's
+// grant. The map contains the time and the token under the same names as the lastBreak map.
 const attrTakenFrom = "from"
 
 // setTakenOver adds to w a lastTakeover map if g takes the key over from a dead holder.
@@ -186,8 +186,8 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 // id of an earlier grant.
 const attrStepDown = "stepDown"
 
-// attrAskedBy is the client that sent the request, in the stepDown map. The map contains
-// the time under the same name as the lastBreak map.
+// attrAskedBy is the attribute of the stepDown map with the client that sent the request. The
+// map contains the time under the same name as the lastBreak map.
 const attrAskedBy = "by"
 
 // Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -225,8 +225,8 @@ const attrLeaseEnds = "leaseEnds"
 func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a
-// write with the given version. The value is the end of the lease in epoch milliseconds,
-// rounded up, in eight bytes, and then the version.
+// write with the given version. The value begins with eight bytes for the end of the lease, in
+// epoch milliseconds, rounded up. The version follows.
 func leaseEnds(version string, now time.Time, lease time.Duration) types.AttributeValue {
 	end := binary.BigEndian.AppendUint64(nil, uint64(endOf(now, lease, time.Millisecond)))
 	return &types.AttributeValueMemberB{Value: slices.Concat(end, packed(version))}
@@ -244,8 +244,8 @@ func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-// packed returns the bytes of a version that has leasehold's form, instead of their
-// hexadecimal digits. It returns the characters of any other version.
+// packed decodes the hexadecimal digits of a version to 16 bytes, if the version has
+// leasehold's form. For any other version, it returns the characters.
 func packed(version string) []byte {
 	if b, err := hex.DecodeString(protocol.VersionHex(version)); err == nil && protocol.IsVersion(version) {
 		return b

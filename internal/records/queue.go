@@ -121,8 +121,8 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 
 // HandToHead returns the write by which the holder of h hands the key to the head of the
 // queue. The write removes the head's entry, and marks the grant as handed over. The write
-// does not store when the lease ends, because only the head can know that. The head trusts
-// the lease from the time of its own read, which may be later than this write.
+// does not store when the lease ends, because only the head can know that. The head trusts the
+// lease from the time of one of its own reads, which may be later than the time g.Now.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -140,10 +140,10 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 // queue, too, because the waiters may wait to do the same work. These waiters see the mark at
 // their next read, and need not remove their entries one by one.
 
-// Grant returns the same write as in all layouts, with two additions. A takeover erases the
-// queue, and may suspend it for a while. A grant of a queued waiter removes the waiter's
-// entry. If the record is gone, DynamoDB rejects a grant that removes an entry. The waiter
-// then finds that the table has no record, and sends another grant.
+// Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue,
+// and may suspend it for a while. A grant of a queued waiter removes the waiter's entry. If
+// the record is gone, DynamoDB rejects a grant that removes an entry. The waiter then finds
+// that the table has no record, and sends another grant.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {
@@ -159,15 +159,15 @@ func (p native) Grant(g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Break returns the same write as in all layouts, except that it also erases the queue.
+// Break returns the same write as lock.Break, except that the write also erases the queue.
 func (p native) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	w := p.lock.Break(r, b)
 	w.Remove(attrWaiters)
 	return w
 }
 
-// Release returns the same write as in all layouts, except that a release that marks work
-// as done also erases the queue.
+// Release returns the same write as lock.Release, except that a release that marks work as
+// done also erases the queue.
 func (p native) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	w := p.lock.Release(h, r)
 	if r.Done != nil {

@@ -140,8 +140,8 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 		held["waiters"] = odd
 		b.put(held)
 		lab.Want(t, "queue", b.line(), nil)
-		// DynamoDB may apply or reject the join. The method lands fails the test if the join is
-		// not a valid request.
+		// DynamoDB may apply or reject the join. But the request must be valid: otherwise the
+		// method lands makes the test fail.
 		_ = b.lands(p.Join(b.lockKey(), nth(1)))
 	}
 }
@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestOnlyTakeoverBreakAndDoneMarkEraseQueue(t *testing.T) {
+func TestQueueIsErasedOnlyByTakeoverBreakOrDoneMark(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -224,7 +224,7 @@ func TestTakeoverStoresEndOfQueueSuspension(t *testing.T) {
 	}
 }
 
-func TestDamagedHandOverMarkAndSuspensionAreIgnored(t *testing.T) {
+func TestDamagedHandOverMarkOrSuspensionCountsAsAbsent(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
@@ -238,7 +238,7 @@ func TestDamagedHandOverMarkAndSuspensionAreIgnored(t *testing.T) {
 
 // When users change the layout of a table from native to another layout, the attributes handed
 // and noQueueUntil stay in the records.
-func TestLayoutsWithoutQueueIgnoreHandOverMark(t *testing.T) {
+func TestHandOverMarkIsHarmlessInLayoutsWithoutQueue(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b := newBench(t, l)

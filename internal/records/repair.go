@@ -55,10 +55,10 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 // attribute may be a user's, or one of a later version of leasehold. Such an item must not be
 // deleted: a client may hold the lock, and the remaining attributes may be the user's data.
 //
-// LockBut returns false for leasehold's rows that are not locks, even if p is another layout
-// of the same table. The reason is that the caller advises the user to rename the attribute if
-// LockBut returns true. If the user renamed an attribute of a session's row, the clients that
-// use the row would no longer find that attribute.
+// LockBut returns false for leasehold's rows that are not locks, even if p is the protocol of
+// another layout for the same table. The reason is that the caller advises the user to rename
+// the attribute if LockBut returns true. If the user renamed an attribute of a session's row,
+// the clients that use the row would no longer find that attribute.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:

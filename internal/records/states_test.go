@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// States of a record. Each differs from a held record in one way.
+// States of a record, compared with the held record that a test begins with.
 const (
 	same     = "as it was"
 	absent   = "absent"
@@ -100,8 +100,9 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. If the text layouts contains the name of b's layout, the
-// result also contains the states in more. Spaces separate the names in the text.
+// where returns the given states. The parameter layouts is a list of names, separated by
+// spaces. If the list contains the name of b's layout, the result also contains the states in
+// more.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -181,7 +182,7 @@ func TestReleasedRowThatIsNoLockIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestMethodOwnedReportsIfRecordsHaveOwner(t *testing.T) {
+func TestMethodOwnedReportsWhetherRecordsHaveOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {

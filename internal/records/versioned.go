@@ -178,8 +178,9 @@ func (p versioned) isRecord(w *protocol.Write, r protocol.Record) string {
 	return p.unreleased(w) + w.Name(p.owner) + " = " + w.Text(r.Owner) + " AND " + w.In(p.version, []string{r.Version})
 }
 
-// unreleased returns the first part of a condition, including AND: the record is not marked
-// as released. It returns "" if the layout has no such mark.
+// unreleased returns the condition that the record is not marked as released, followed by AND.
+// The caller appends the rest of its condition. unreleased returns "" if the layout has no
+// such mark.
 func (p versioned) unreleased(w *protocol.Write) string {
 	if !p.keeps() {
 		return ""

@@ -254,8 +254,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 }
 
 // oneByOne returns a function that acquires keys in the given order. While the function waits
-// for a key, it holds the earlier keys. If the function fails and releases is true, it
-// releases the earlier keys.
+// for a key, it holds the earlier keys. If the function fails, it releases the earlier keys
+// only if releases is true.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

@@ -20,7 +20,8 @@ import (
 
 // checker watches a run from outside: what each process sends and receives, what the table
 // applies and in which order, and when each process trusts a grant. Each violation that it
-// reports begins with the number of an invariant in docs/guarantees.md.
+// reports begins with the number of an invariant in docs/guarantees.md, or names the workload,
+// such as elections, that has rules of its own.
 type checker struct {
 	mu       sync.Mutex
 	clocked  bool // set for layouts whose records have an expiry time
@@ -42,7 +43,7 @@ type checker struct {
 	deleted       map[string]bool
 	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
-	spoils        map[string]types.AttributeValue // lease before the damage, of each row that was damaged by hand, by key
+	spoils        map[string]types.AttributeValue // lease of each row before the row was damaged by hand, by key
 
 	table    *lab.World           // table to which requests are applied
 	records  map[string]*state    // state of each record in the table, by key

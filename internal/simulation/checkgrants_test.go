@@ -144,8 +144,8 @@ type sessionState struct {
 	dead    bool
 }
 
-// isDead reports whether the row of a session is marked dead, so that the locks under it
-// are free. The caller must hold c.mu.
+// isDead reports whether the row of a session is marked dead, so that the locks under the
+// session are free. The caller must hold c.mu.
 func (c *checker) isDead(session string) bool {
 	s := c.sessions[session]
 	return s != nil && s.dead

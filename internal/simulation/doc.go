@@ -73,19 +73,19 @@
 // One event may wake several goroutines of a client, for example when a group releases several
 // keys for which goroutines wait in local queues. The scheduler would then decide which
 // goroutine acquires a free key. So each goroutine first sleeps for a time that depends on the
-// seed and on its worker. It sleeps where the client draws a random number, which every call
-// does before it checks the local queue (process.staggerWakeups). There is one exception: the
-// scheduler of renewals draws random numbers while it holds a mutex, so goroutines do not sleep
-// there.
+// seed and on its worker. It sleeps where the client draws a random number
+// (process.staggerWakeups): every call draws one before it checks the local queue. There is
+// one exception: the scheduler of renewals draws random numbers while it holds a mutex, so
+// goroutines do not sleep there.
 //
 // # Adding a fault
 //
 // A fault that can happen in every world is a case in process.faultOf and in process.meets
-// (network). A fault that happens only in some worlds is a field of troubles. There fate.odd
-// decides whether the fault happens, so that the runs of other worlds do not change. If a
-// promise does not hold under a fault, the fault's world excludes that promise, and the
-// checker still checks all others. Each fault has a name (faults). A fault happens only if
-// process.happens returns true, so that shrink can leave out the fault.
+// (network). A fault that happens only in some worlds is a field of troubles. The random
+// number fate.odd decides whether such a fault happens, so that the runs of other worlds do
+// not change. If a promise does not hold under a fault, the fault's world excludes that
+// promise, and the checker still checks all others. Each fault has a name (faults). A fault
+// happens only if process.happens returns true, so that shrink can leave out the fault.
 //
 // # Adding a workload
 //

@@ -60,7 +60,7 @@ type voter struct {
 	resign chan struct{} // a value sent on this channel makes the leader resign; used only after the faults have stopped
 
 	mu      sync.Mutex
-	running int             // number of functions, passed to Lead by this process, that are running
+	running int             // number of functions that this process has passed to Lead and that have not returned
 	term    *leasehold.Lock // latest term in which this process led
 	shown   election.Leader // leader that Observe reported last to this process
 }

@@ -269,8 +269,8 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns a name for the operation to which the request belongs, if
-// the client itself has started that operation.
+// operation returns a name for the operation to which the request belongs. The caller must
+// know that the client itself has started that operation.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

@@ -112,8 +112,8 @@ func (c *process) allOf(r *worker) {
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
 // twice acquires a lock, and then acquires the same key again: alone, or together with the
-// other key. In half of the calls it then commits, and releases the inner lock in the same
-// call.
+// other key. In half of the cases it then commits and releases the inner lock by one call of
+// CommitAndRelease. In the other cases it only releases the inner lock.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {

@@ -187,8 +187,8 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The limit is a lease by the waiter's clock, two longest pauses between polls, and a
-		// round trip.
+		// The limit is the sum of a lease by the waiter's clock, two longest pauses between
+		// polls, a round trip, and the result of stale.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

@@ -178,7 +178,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	}
 	net := c.plan.net
 	// The network makes no second copy of a refused commit. Such a copy could be applied, and
-	// the client does not promise to recognise that.
+	// the client does not promise to notice that.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {

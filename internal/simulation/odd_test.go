@@ -70,8 +70,8 @@ func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends runs section or, in a third of the calls, a commit whose caller waits
-// for very long. The machine may be suspended during that commit.
+// sectionWithSuspends runs section or, in a third of the calls, commits whose deadlines are up
+// to an hour away. The machine may be suspended during these commits.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
 		c.section(r)
@@ -110,9 +110,9 @@ func (c *process) suspend(d time.Duration) {
 	c.clocks.suspend(d)
 }
 
-// Clients with shared leases are closed while their other goroutines wait for locks, hold them
-// and commit. The network delivers copies of the clients' requests up to 20 s later. The test
-// checks all promises of docs/guarantees.md.
+// Clients are closed while their other goroutines wait for locks, hold them and commit. In two
+// thirds of the seeds, the clients use shared leases. The network delivers copies of the
+// clients' requests up to 20 s later. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfClientCloseFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(closing))
 }
@@ -125,8 +125,8 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose runs section or, in a quarter of the calls, closes the client. At
-// that time other goroutines may be in section.
+// sectionBeforeClose runs section or, in a quarter of the calls, closes the client. Other
+// goroutines of the client may still be running section.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)
@@ -143,8 +143,8 @@ func (c *process) sectionBeforeClose(r *worker) {
 			c.commit(r, lock, time.Second) // this call may return while the commit is still in flight
 		}
 	}
-	// most is the longest time that a context of this run lasts, plus the grace period of a
-	// release.
+	// most is the sum of the longest time for which ctx lasts, the grace period of a release,
+	// and 100 ms.
 	began, most := time.Now(), 4*time.Second+100*time.Millisecond
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
@@ -182,8 +182,8 @@ func outages(_ uint64) world {
 	}
 }
 
-// failFor starts an outage for one process, which lasts for up to d: DynamoDB
-// answers that it is unavailable.
+// failFor starts an outage for one process: for up to d, DynamoDB answers the process that it
+// is unavailable.
 func (c *process) failFor(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(outage, r.trouble()) {

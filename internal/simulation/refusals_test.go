@@ -30,8 +30,8 @@ const (
 	longRefusal   = 5 * time.Second // a long refusal lasts longer than the usual lease
 )
 
-// refusal returns the kind and the name of the refusal that the process meets at the
-// given instant. It returns none if AWS does not refuse the process's requests then.
+// refusal returns the kind and the name of the refusal that the process meets at the given
+// instant. It returns none if AWS does not refuse the process's requests at that instant.
 func (c *process) refusal(at time.Time) (what fault, name string) {
 	since := at.Sub(c.began)
 	for _, who := range []string{fmt.Sprint("process ", c.id), "everybody"} {
@@ -126,8 +126,8 @@ func (c *process) wasAccepted() bool {
 	return c.accepted
 }
 
-// onEvent checks each wait that its client ended without a lock, and each lock
-// that was lost.
+// onEvent checks each wait that its client ended without a lock. In worlds whose only faults
+// are refusals, it also checks each lock that expired.
 func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGaveUp:

@@ -41,10 +41,10 @@ type operation struct {
 type operationKey struct{}
 
 // operation counts a call to the client. The caller must make the call with the returned
-// context, and call the returned function at its end. The call begins after a random delay,
-// at an instant of its own. Without the delay, the end of one call could coincide with an
-// operation that the client itself starts. The seed would then not determine which of these
-// two goroutines runs first.
+// context, and call the returned function when the call has ended. The call begins after a
+// random delay, at an instant of its own. Without the delay, the end of one call could
+// coincide with an operation that the client itself starts. The seed would then not determine
+// which of these two goroutines runs first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)

@@ -73,8 +73,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking removes condition checks from a transaction, unless the function keep returns true
-// for the key of the check.
+// checking removes each condition check from a transaction if keep returns false for the key
+// of the check.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	if !asksFor(r, "TransactWriteItems") {
 		return body
@@ -127,8 +127,8 @@ func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, isHead, "($0 OR attribute_exists($1))")
 }
 
-// respelled replaces a part of the condition of an update, if the function affects returns
-// true for the request.
+// respelled replaces a part of the condition of an update. It changes a request only if
+// affects returns true for the request.
 func respelled(r *http.Request, body []byte, affects func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
 	if !asksFor(r, "UpdateItem") || !affects(lab.Call{Op: "UpdateItem", Body: body}) {
 		return body

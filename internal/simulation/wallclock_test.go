@@ -21,9 +21,9 @@ import (
 const wallSkew = 300 * time.Millisecond
 
 // This test simulates layouts whose records store an expiry time. The network has the same
-// faults as in the other simulations. Each client must stop trusting its lock at the latest
-// one declared skew before the expiry time. No two clients may trust one lock at the same
-// time. Free locks, and the locks of dead holders, must be granted in time.
+// faults as in the other simulations. The expiry time minus the declared skew is the latest
+// time at which a client may still trust its lock. No two clients may trust one lock at the
+// same time. Free locks, and the locks of dead holders, must be granted in time.
 func TestSimulationOfLayoutsThatStoreExpiryFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -88,8 +88,8 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is the largest difference between the wall clocks of two processes. The fields wall
-// and skew of a world override it.
+// mostSkew limits the results of rightWall if the layout has no expiry time and the world's
+// field wall is nil. For layouts with an expiry time, the world's field skew is the limit.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns a random time by which a wall clock is ahead. This time is within the skew
@@ -108,9 +108,9 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	return upTo(rng, skew).Truncate(time.Millisecond) - skew/2
 }
 
-// setWall sets the wall clock of the process to a random time within the skew of the world.
-// In layouts without an expiry time, it sometimes sets the clock wrong instead, by up to
-// ten seconds or by up to a day.
+// setWall sets the wall clock of the process to a random time within the skew of the world. In
+// layouts without an expiry time, it sometimes sets the clock to a wrong time instead, which
+// is off by up to ten seconds or by up to a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {
@@ -181,7 +181,7 @@ func (c *process) sectionByTheClock(r *worker) {
 }
 
 // changesByTheClock stores in c.trusts the time until which the sender of a request may trust
-// its grant: the expiry time that the request has stored, less wallSkew. The caller must hold
+// its grant: the expiry time that the request has stored, minus wallSkew. The caller must hold
 // c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)

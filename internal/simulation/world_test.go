@@ -23,7 +23,7 @@ type world struct {
 	keeps           bool                                     // no client deletes its records on release
 	leases          []time.Duration                          // leases that the clients use in turn, by client id; empty for usualLease
 	net             troubles                                 // faults that happen in addition to those of every network
-	skew            time.Duration                            // largest difference between two wall clocks
+	skew            time.Duration                            // largest difference between two wall clocks, for layouts with an expiry time
 	wall            func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew or a small default
 	refusalsAlone   bool                                     // the only faults are refusals by AWS, each for a while
 	trustsPastLease bool                                     // clients may trust a lock for longer than its lease during an outage
@@ -35,7 +35,7 @@ type world struct {
 	tamper          func(*http.Request, []byte) []byte    // changes requests in flight
 	yields          bool                                  // goroutines yield at random, so that they run in another order
 	misread         func([]byte) []byte                   // changes replies in flight
-	report          func(problem string)                  // called with the first violation of a run, instead of failing the test
+	report          func(problem string)                  // called with the first violation of a run; if it is set, a violation does not fail the test
 	told            func(history []string)                // receives the lines of the history at the end of the run
 	wrote           func(key string, lines []string)      // receives the history of each key, for a check against the models of proof/spec
 	injected        func([]injected)                      // receives the faults that happened

@@ -70,8 +70,8 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 // trial's fates to the first requests of the operation.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
-		// A request without a fate must arrive later than a request with a fate that is sent at
-		// the same instant.
+		// If a request with a fate and a request without one are sent at the same instant, the
+		// request with the fate must arrive first.
 		time.Sleep(time.Millisecond)
 	}
 	x.mu.Lock()
@@ -175,7 +175,7 @@ func written(names ...string) func(*trial) string {
 // The functions below act as another client. Some write to the table just before a request of
 // the operation arrives. The others make a call after the operation has returned.
 
-// stolen returns a function that makes another client hold the key.
+// stolen returns a function that makes another client hold the given key.
 func stolen(key string) func(*trial, *lab.Request) {
 	return func(x *trial, _ *lab.Request) {
 		if item := x.Item(key); item == nil || lab.Text(item, "isReleased") != "" {
@@ -191,8 +191,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother stores a mark that another client has done the work. If an attempt of the
-// trial's client was applied, the other client first takes the key from the trial's client.
+// doneByAnother makes another client take the key "job", and then release the key with a mark
+// that this client has done the work.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++
@@ -238,8 +238,8 @@ func aboutSession(c lab.Call) bool {
 	return !c.Reads() && slices.ContainsFunc(c.Keys(), func(k string) bool { return strings.HasPrefix(k, "leasehold/session/") })
 }
 
-// taken creates a row of another client under the session id in the request, so that the
-// request cannot create a row for a new session.
+// taken stores a row of another client under the session key that the request contains. The
+// request then cannot create the row of its own session under that key.
 func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
 }
@@ -252,8 +252,8 @@ func keeps(lock *leasehold.Lock) func() error {
 	}
 }
 
-// asks returns a function that creates a client, and passes it to acquire, which acquires a
-// lock. The new client has not yet read anything from the table.
+// asks returns a function for the field ask of an operation. The returned function creates a
+// client that has read nothing from the table, and calls acquire with this client.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
 		lock, err := acquire(ctx, x, x.rival())

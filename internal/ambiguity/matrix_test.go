@@ -32,7 +32,7 @@ func seconds() []fate {
 	return firsts
 }
 
-func TestCallOutcomesMatchRecordedTables(t *testing.T) {
+func TestOutcomesUnderFaultsMatchRecordedTables(t *testing.T) {
 	tables := make([]string, len(operations))
 	next := make(chan int)
 	var wg sync.WaitGroup

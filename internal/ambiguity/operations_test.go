@@ -57,7 +57,8 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			// As above: only the takeover contains this version, and so receives fates.
+			// As above: only the takeover contains this version, so only the takeover receives
+			// fates.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
@@ -422,8 +423,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns the field prepare of an operation on a held lock. The function in this field
-// acquires the lock, and returns a function that makes the given call with the lock.
+// holding returns a function for the field prepare of an operation on a held lock. The returned
+// function acquires the lock, and returns a function that makes the given call with the lock.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

@@ -43,7 +43,7 @@ type operation struct {
 
 	acquires bool          // the client holds a lock after the operation if and only if the operation returned nil
 	frees    bool          // if the operation returned nil, the client holds no lock afterwards
-	writes   bool          // the function shows first describes what was written; the trial checks this, and not the holder
+	writes   bool          // the result of shows begins with what was written; the trial checks that part, and not the holder
 	breaks   bool          // two clients may trust their locks of the key after the operation; the check allows this
 	patient  time.Duration // how long the caller waits; zero means the constant patient (8 s)
 }
@@ -58,7 +58,7 @@ type trial struct {
 	other  *leasehold.Client // client of a second process, whose requests meet no faults
 	thief  *leasehold.Client // client of a third process, whose requests meet no faults
 	only   []byte            // only requests that contain these bytes receive a fate; empty for all requests
-	others int               // number of direct writes in the name of thief, so that each write stores different values
+	others int               // number of direct writes in the name of thief; each write stores this number, so no two are equal
 
 	mu         sync.Mutex
 	armed      bool   // the operation is running, so its requests receive fates
@@ -158,7 +158,8 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	// A request that was sent at the instant when the call returned should be lost, too.
+	// If the fate silence has begun, a request that was sent just when the call returned must be
+	// lost, too.
 	time.Sleep(10 * time.Millisecond)
 	x.mend()
 	synctest.Wait()
@@ -190,9 +191,9 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten describes in words what was finally written. The result later is "the same" if
-// this description equals the description before, which was made when the call returned. If an
-// invariant did not hold, broken describes the violation.
+// laterWritten describes in words what was finally written. The parameter "before" is the
+// description that was made when the call returned. If both descriptions are equal, the result
+// later is "the same". If an invariant did not hold, broken describes the violation.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"

@@ -140,7 +140,7 @@ func Bytes(v types.AttributeValue) int {
 			n += element + len(name) + Bytes(e)
 		}
 		return n
-	default: // BOOL, NULL, and nil, which means that a write removes the attribute
+	default: // BOOL, NULL, and nil; in a write, nil removes the attribute
 		return 1
 	}
 }

@@ -28,7 +28,7 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
 	var latest attempts.Latest
-	latest.Begin(&attempts.Sequence[attempts.Version]{}) // an empty sequence counts as unanswered: so one request is sent even if ctx has ended
+	latest.Begin(&attempts.Sequence[attempts.Version]{}) // free sends a request even if ctx has ended: before that request, this empty sequence makes the outcome count as unknown
 	err := c.Outlive(ctx, "break", key, &latest, func() error {
 		maybe, err := c.free(ctx, r, &latest)
 		if maybe || err == nil {
@@ -85,7 +85,7 @@ func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) 
 		case r.Unrenewed || ctx.Err() != nil:
 			return false, c.Errors.Changed(found)
 		}
-		r.Grant = found // the next attempt needs the current record, which determines whether TTL may delete it
+		r.Grant = found // the next attempt is conditional on the current version, and the current data determines the record's TTL
 	}
 }
 

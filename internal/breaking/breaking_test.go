@@ -45,7 +45,7 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 	})
 }
 
-func TestBreakOutcomeIsUnknownIfKeyIsRegranted(t *testing.T) {
+func TestBreakOutcomeIsUnknownAfterNewGrantAndLostReply(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
@@ -75,7 +75,7 @@ func TestBreakOutcomeIsUnknownIfKeyIsRegranted(t *testing.T) {
 	})
 }
 
-func TestBreakIfUnrenewedFailsIfHolderRenews(t *testing.T) {
+func TestBreakWithIfUnrenewedFailsIfHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())

@@ -122,8 +122,8 @@ func (e *Env) Decode(key protocol.Key, item protocol.Item) (protocol.Record, err
 	return e.DecodeBy(e.Proto, key, item)
 }
 
-// DecodeBy decodes an item as Decode does, but by the protocol proto, such as the protocol
-// of session rows.
+// DecodeBy decodes an item as Decode does, but uses the protocol proto instead of the client's
+// own. For example, proto may be the protocol of session rows.
 func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.Item) (protocol.Record, error) {
 	r, err := proto.Decode(item)
 	if err != nil {

@@ -93,9 +93,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether a record that the client has read proved the loss, because it no
-// longer showed the grant. It returns false if the client's trust in the lock ended without such
-// a record.
+// SeenGone reports whether the client learned of the loss from a record that no longer showed the
+// grant. It returns false if the client's trust in the lock ended for another reason.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf returns the error of a call that the client refuses before it sends a request. op

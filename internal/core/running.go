@@ -45,7 +45,7 @@ func (r *Running) Enter() bool {
 	return true
 }
 
-// Leave must be called when a call that Enter has counted returns. Close then no longer waits
+// Leave must be called at the end of each call that Enter has counted. Close then no longer waits
 // for that call.
 func (r *Running) Leave() { r.calls.End() }
 
@@ -125,7 +125,7 @@ func (c *Calls) Begin() {
 	c.n++
 }
 
-// End must be called when a call that Begin has counted returns.
+// End must be called at the end of each call that Begin has counted.
 func (c *Calls) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,8 +178,8 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 }
 
 // AtLeastGrace returns a context with the values of ctx but without its cancellation. The
-// new context ends when the context end does, but no earlier than ReleaseGrace after the call
-// of AtLeastGrace.
+// new context ends when the context "end" has ended, but no earlier than ReleaseGrace after the
+// call of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -193,7 +193,7 @@ func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.C
 	}
 }
 
-// AwaitGrace waits until the channel done is closed, but for ReleaseGrace at most.
+// AwaitGrace waits until the channel "done" is closed, but no longer than ReleaseGrace.
 func (e *Env) AwaitGrace(done <-chan struct{}) {
 	grace := time.NewTimer(e.ReleaseGrace)
 	defer grace.Stop()

@@ -54,8 +54,9 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if n, the number of things found, is below the minimum least. Without
-// this check, a test that finds nothing to examine would succeed.
+// found fails the test if a search has found too little: n is the number of things found, least is
+// the minimum, and what names the things. Without this check, a test that finds nothing to examine
+// would succeed.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {
@@ -205,7 +206,7 @@ func TestPackagesHaveDocComments(t *testing.T) {
 	found(t, len(names), 50, "packages")
 }
 
-func TestFilesNamedInContributingPageExist(t *testing.T) {
+func TestFilesNamedInContributingGuideExist(t *testing.T) {
 	t.Chdir(root)
 	files := between(t, content(t, "CONTRIBUTING.md"), "\n## Where is what\n", "\n## ")
 	named := regexp.MustCompile("`([\\w/]+\\.(?:go|txt))`").FindAllStringSubmatch(files, -1)

@@ -52,7 +52,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	}
 }
 
-func TestTableOfLeasesInTimingPageHasCorrectValues(t *testing.T) {
+func TestLeaseTableOnTimingPageIsCorrect(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/timing.md")
 	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(page, -1)
@@ -73,15 +73,15 @@ func TestTableOfLeasesInTimingPageHasCorrectValues(t *testing.T) {
 	}
 }
 
-// errorListed matches the names of errors in a page. The other expressions match the
-// declarations of errors, and of the reasons of a LostError, in errors.go.
+// errorListed matches the names of errors on a page. errorDeclared matches the declarations of
+// errors in errors.go. reasonGiven matches the declarations of the reasons of a LostError there.
 var (
 	errorListed   = regexp.MustCompile("`(\\*?)((?:Err[A-Z]\\w*)|(?:[A-Z]\\w*Error))`")
 	errorDeclared = regexp.MustCompile(`(?m)^\t(Err[A-Z]\w*) += |^type ([A-Z]\w*Error) struct`)
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsDeclaredErrorsExactly(t *testing.T) {
+func TestOperatorsPageListsAllDeclaredErrorsAndNoOthers(t *testing.T) {
 	t.Chdir(root)
 	section := between(t, content(t, "docs/operating.md"), "\n## What the library says\n", "\n## ")
 	source := content(t, "errors.go")
@@ -109,7 +109,7 @@ func TestOperatorsPageListsDeclaredErrorsExactly(t *testing.T) {
 	found(t, len(declared), 10, "errors")
 }
 
-func TestOperatorsPageListsEachReasonOfLostLock(t *testing.T) {
+func TestOperatorsPageListsEveryReasonForLostLock(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/operating.md")
 	section := between(t, page, "\n### Losing a lock\n", "\n## ")
@@ -175,7 +175,7 @@ func plain(text string) string {
 	return checked.ReplaceAllString(lines.String(), "")
 }
 
-func TestGoCodeInPagesIsQuotedFromTestedFiles(t *testing.T) {
+func TestGoCodeInDocumentsIsQuotedFromTestedFiles(t *testing.T) {
 	t.Chdir(root)
 	var tested []string
 	for _, pattern := range sources {

@@ -156,7 +156,7 @@ func TestSchemaMigrationSnippetRuns(t *testing.T) {
 	}
 }
 
-// provider replaces goose.Provider, which the snippet in the page uses.
+// provider replaces goose.Provider, which the snippet in docs/integrations.md uses.
 type provider struct{ ran int }
 
 // Up counts how often it is called, and migrates nothing.

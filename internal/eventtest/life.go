@@ -17,7 +17,7 @@ import (
 
 // Life contains the totals of the events that Live caused.
 type Life struct {
-	Grants      map[string]int // number of grants for each value of the adapters' label "how", which is how the key was acquired
+	Grants      map[string]int // number of grants for each value of the adapters' label "how"; the value says how the key was acquired
 	Lost        map[leasehold.LostReason]int
 	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
@@ -36,8 +36,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		// Life has the numbers of renewals and failed renewals as counted here, because they
-		// differ from run to run.
+		// Count the renewals and the failed renewals. Their numbers differ from run to run, so
+		// they cannot be constants.
 		switch e.Kind {
 		case leasehold.EventRenewed:
 			renewals.Add(1)

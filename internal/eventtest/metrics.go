@@ -139,7 +139,7 @@ func gaugesCoverWatchedClients(t *testing.T, m Metrics) {
 	for key, c := range map[string]*leasehold.Client{"x": a, "y": a, "z": b, "v": notWatched} {
 		w.Acquire(t.Context(), c, key)
 	}
-	wire.Cut() // from now on, client a cannot renew its locks
+	wire.Cut() // from now on, the first client cannot renew its locks
 	time.Sleep(2 * time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	waits := lab.Go(func() error { return lab.ErrorOf(b.Acquire(ctx, "v")) })

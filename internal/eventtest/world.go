@@ -56,7 +56,7 @@ func (w *World) Break(c *leasehold.Client, key string) {
 	}
 }
 
-// missing returns a write whose own condition is false, so that a commit with the write fails.
+// missing returns a condition check that is never true, so that a commit that contains it fails.
 func missing() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: aws.String("locks"), Key: lab.Key("no such key"),

@@ -50,7 +50,7 @@ type Commit struct {
 
 	mu       sync.Mutex    // guards the fields below
 	left     bool          // the caller no longer waits, so the commit sends nothing more
-	lastErr  error         // error of the last request that is no longer in flight
+	lastErr  error         // error of the last request that has ended; nil if it succeeded
 	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if no request is in flight
 }
 
@@ -59,7 +59,7 @@ type Result struct {
 	Step     decide.Step                // one of Committed, NotHeld, Cancelled, Rejected, GiveUp and Doubtful
 	Err      error                      // error of the last request; if Step is Cancelled, error of the request in which a write failed
 	Writes   []types.CancellationReason // if Step is Cancelled, one reason for each write
-	Failed   map[int]protocol.Item      // if Step is NotHeld, the items of the guards that failed, at least one; see failedGuards
+	Failed   map[int]protocol.Item      // if Step is NotHeld, the items of the failed guards (at least one guard); see failedGuards
 	Requests int
 	Took     time.Duration
 }
@@ -175,8 +175,8 @@ func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	return c.inFlight
 }
 
-// LastErr returns the error of the last request that is no longer in flight. As far as the
-// client knows, that request wrote nothing.
+// LastErr returns the error of the last request that has ended. It returns nil if that request
+// succeeded, or if no request has ended.
 func (c *Commit) LastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,10 +220,11 @@ func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.Comm
 	return reply, err
 }
 
-// inTheSameBytes makes every attempt send the same bytes as the first attempt. Otherwise, the
-// SDK would write the members of a map in random order. If the order differs, DynamoDB may treat
-// the request as a different request under the same token (aws-sdk-go-v2 issue 1900).
-// inTheSameBytes calls the function read when the SDK has read the caller's values.
+// inTheSameBytes returns an SDK option that makes every attempt send the same bytes as the first
+// attempt. Without the option, the SDK would write the members of a map in random order. If the
+// order differs, DynamoDB may treat the request as a different request under the same token
+// (aws-sdk-go-v2 issue 1900). The option also calls the function "read" when the SDK has read the
+// caller's values.
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -253,7 +254,8 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 // tokenUse is how long requests may be signed under one token. DynamoDB accepts no request
 // that was signed more than five minutes before it arrives. So all accepted requests of a commit
 // arrive within ten minutes. DynamoDB keeps a token for ten minutes after the completion of the
-// first request that used it (API reference, TransactWriteItems), and so still has the token.
+// first request that used it (API reference, TransactWriteItems). So DynamoDB still has the token
+// when the other requests arrive.
 const tokenUse = 5 * time.Minute
 
 // errTokenOld is the error of a request that was signed but not sent, because its token was
@@ -263,8 +265,8 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 // isTokenOld reports whether DynamoDB may soon forget the commit's idempotency token.
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
-// checkWhenSigned makes the SDK check the token's age right after the signature of each request.
-// The process may have been paused between the decision to send the request and the signature.
+// checkWhenSigned makes the SDK check the token's age right after it has signed each request. The
+// process may have been paused between the decision to send the request and the signature.
 // DynamoDB would accept such a late request, because it checks only the time of the signature.
 func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

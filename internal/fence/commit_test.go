@@ -177,10 +177,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitReportsWhetherWritesWereApplied runs a commit with every sequence of fates of three requests. If
-// Commit reports that the write was applied, the write was applied exactly once. If Commit
-// reports that the write was not applied, the write is never applied, even by a request that
-// arrives late.
+// TestCommitReportsWhetherWritesWereApplied runs a commit with every sequence of fates of three
+// requests. If Commit reports that the write was applied, the write was applied exactly once. If
+// Commit reports that the write was not applied, the write is never applied, even by a request
+// that arrives late.
 func TestCommitReportsWhetherWritesWereApplied(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
@@ -261,7 +261,7 @@ func TestCommitCancelledBeforeFirstRequestSendsNothing(t *testing.T) {
 	}
 }
 
-func TestThrottledCommitIsNotRetriedAfterCancel(t *testing.T) {
+func TestThrottledCommitIsNotRetriedAfterCancellation(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {

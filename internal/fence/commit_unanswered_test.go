@@ -256,15 +256,15 @@ func TestCommitRequestSignedTooLateIsNotSent(t *testing.T) {
 	})
 }
 
-// plain is a client without per-call options: its methods accept the SDK's options and drop
-// them.
+// plain is a wrapper around an SDK client. Its method TransactWriteItems drops the SDK options of
+// the call.
 type plain struct{ machine.DB }
 
 func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return p.DB.TransactWriteItems(ctx, in)
 }
 
-func TestCommitSucceedsIfWrapperDropsSDKOptions(t *testing.T) {
+func TestCommitSucceedsIfClientWrapperDropsSDKOptions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		slowly := w.Wire()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-func TestFileFaultIsRecognisedFromErrorOrText(t *testing.T) {
+func TestFileFaultIsRecognisedFromErrorOrItsText(t *testing.T) {
 	for errno, want := range map[syscall.Errno]struct {
 		says   string
 		passes bool

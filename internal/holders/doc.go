@@ -8,9 +8,9 @@
 //	sessions.go   session rows: a client renews one such row instead of the records of its locks
 //	found.go      decodes an item and determines its kind, in any layout
 //	find.go       reads the record of a key, and distinguishes the grants of a key
-//	list.go       the records of a table, in order of key
+//	list.go       the records of a table, sorted by key
 //
-// Package liveness contains the rule by which a holder is dead. Waiters use the same rule.
+// Package liveness contains the rule that decides when a holder is dead. Waiters use the same rule.
 //
 // The commands and the web page (package ui) both use GrantOf to distinguish grants, and Read
 // to decode items. The page does not use an Observer: it remembers every key, and applies the

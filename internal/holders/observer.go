@@ -61,11 +61,11 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 	return out
 }
 
-// Watch is like Observe, but reports by callbacks. After the first successful read, Watch calls
-// the function planned once, unless that read has shown the state of every holder. Watch calls
-// the function settled once for each record, when the state of the record's holder is known.
-// When o.Limit has passed, the states of the remaining holders are Unknown. The same is true if
-// the observation cannot continue. The Observations of these holders then contain the error.
+// Watch is like Observe, but reports by the callbacks "planned" and "settled". Watch calls
+// "planned" once, after the first successful read, unless that read has shown the state of every
+// holder. Watch calls "settled" once for each record, when the state of the record's holder is
+// known. When o.Limit has passed, or if the observation cannot continue, the states of the
+// remaining holders are Unknown. In the second case, their Observations contain the error.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

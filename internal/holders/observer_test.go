@@ -22,13 +22,13 @@ type checked struct {
 	*lab.World
 	holders *leasehold.Client
 	wire    *lab.Wire // the Observer's network connection
-	sent    int       // requests that the Observer has sent; used is the read units that they consumed
-	used    float64
+	sent    int       // number of requests that the Observer has sent
+	used    float64   // number of read units that these requests have consumed
 	Observer
 }
 
-// checking runs a test in a synctest bubble, with a table and an Observer of its holders. The
-// client that holds locks has the given configuration.
+// checking runs a test in a synctest bubble, with a table and an Observer of its holders. cfg is
+// the configuration of the client that holds the locks.
 func checking(t *testing.T, cfg leasehold.Config, test func(t *testing.T, c *checked)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -146,7 +146,7 @@ func TestObserverOfOneSessionSendsAtMostSixRequests(t *testing.T) {
 	}
 }
 
-func TestObserverReportsHolderUnknownAtTimeLimit(t *testing.T) {
+func TestUndecidedHolderIsReportedAsUnknownAtTimeLimit(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -215,7 +215,7 @@ func TestObserverFindsLiveHoldersIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestGrantOfIgnoresRenewalsOfSameGrant(t *testing.T) {
+func TestGrantOfDistinguishesNextGrantFromRenewal(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

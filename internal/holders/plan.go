@@ -9,7 +9,7 @@ import (
 
 // Plan describes the rest of an observation. Holders is the number of holders that are still
 // observed. The other fields are the time, the requests and the read units that the observation
-// still takes if no holder is live, which is the longest case.
+// still takes if no holder is live. If some holders are live, it takes less.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	concurrentReads = 32 // number of items that are read at the same time, each by its own request
+	concurrentReads = 32 // maximum number of GetItem requests in flight
 	// unreadPause is the pause before the next BatchGetItem if the last reply left out some
 	// keys, because the reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
@@ -57,9 +57,10 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing contains every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList allows the Reader to read a whole listing instead of single items by key. The caller
-// has just read this listing, which the parameter listed describes, without consistent reads.
-// requests and units are the cost of that read: the number of requests, and the read units used.
+// MayList allows the Reader to read a whole listing instead of single items by key. The parameter
+// "listed" is the scope of that listing. The caller has just read the listing without consistent
+// reads. requests and units are the cost of that read: the number of requests, and the read units
+// used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units
@@ -151,7 +152,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page returns the items on the next page of a listing. The position at is then after that page.
+// page returns the items on the next page of a listing, and moves the position "at" past that page.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)

@@ -45,7 +45,7 @@ func TestReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	}
 }
 
-func TestReadIntervalStaysWithinMinimumAndMaximum(t *testing.T) {
+func TestReadIntervalStaysBetweenMinimumAndMaximum(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

@@ -23,7 +23,7 @@ type watch struct {
 	open  []*subject // holders not yet known to be live or dead, in the order of the records
 
 	failed error         // error of the last read; nil if the read succeeded
-	since  time.Duration // end of the first failed read after the last successful read
+	since  time.Duration // time when the first failed read after the last successful read ended
 }
 
 // mayPass records that a read failed with err, and reports whether the read may be repeated. The
@@ -115,7 +115,7 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 		}
 		settled(s.index, found)
 	}
-	// This must be a new slice, because subjects may share the memory of w.open.
+	// Use a new slice, because the slice in the parameter "subjects" may be w.open itself.
 	var open []*subject
 	for _, s := range w.open {
 		if !s.settled {
@@ -126,9 +126,9 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 	return nil
 }
 
-// rows reads the records of subjects and the rows of their sessions. On the first read of a
-// record, its session is not known yet. rows then finds the session's id in the record, and
-// reads the session's row by a second request.
+// rows reads the records of subjects, and the rows of the sessions that were in these records
+// before. If a record now contains another session, rows reads the row of that session by a second
+// request.
 func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key]protocol.Item, error) {
 	sharing := w.Reader.sharing
 	asked := map[protocol.Key]bool{}

@@ -22,9 +22,9 @@ const kept = 15 * time.Minute
 // key for one lease.
 const most = 100_000
 
-// Attempts are the unresolved attempts of one client. They are grouped by K: the key to
-// acquire, or the id of a grant to resume. The zero value is empty and ready for use. It is
-// safe for concurrent use.
+// Attempts contains the unresolved attempts of one client. The attempts are grouped by K: the key
+// to acquire, or the id of a grant to resume. The zero Attempts is empty and ready for use.
+// Attempts is safe for concurrent use.
 //
 // Times are readings of a monotonic clock.
 type Attempts[K comparable] struct {
@@ -41,8 +41,8 @@ type attempt[K comparable] struct {
 	nth     int // position of this attempt among all attempts ever added
 }
 
-// Add remembers attempts for k by their versions. If an attempt is already remembered, Add
-// restarts the time for which the attempt is kept.
+// Add remembers the attempts for k that have the given versions. If an attempt is already
+// remembered, Add restarts the time for which the attempt is remembered.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,7 +76,7 @@ func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
 	}
 }
 
-func TestAddingAttemptAgainRestartsRetention(t *testing.T) {
+func TestAttemptIsRememberedLongerIfAddedAgain(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)
@@ -88,7 +88,7 @@ func TestAddingAttemptAgainRestartsRetention(t *testing.T) {
 	}
 }
 
-func TestOnlySettledAttemptIsForgotten(t *testing.T) {
+func TestSettleForgetsOnlyGivenAttempt(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"x", "y"}, 0)
 	a.Add("b", []string{"x"}, 0)

@@ -4,7 +4,7 @@
 //
 // The package stores only the version of an attempt, and the attempt's key or grant. The package
 // sends no requests: other packages resolve the attempts and undo their effects. The package
-// reads no clock: every call has the time as an argument.
+// reads no clock: the caller passes the time to each function that needs it.
 //
 // A query for one attempt takes the same time however many other attempts there are.
 package indoubt

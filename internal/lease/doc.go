@@ -1,9 +1,9 @@
-// Package lease decides how long a grant may be trusted: by which clocks, when the lease is
-// renewed, what ends the trust, and how the holder is notified.
+// Package lease decides how long a grant may be trusted. It sends renewals, which prolong the
+// trust. It reads the clocks to find out whether the trust has ended, and notifies the holder.
 //
 //	trustedUntil = attemptStarted + lease − margin
 //
-// attemptStarted is the time when the client sent the last attempt that is known to be
+// attemptStarted is the time when the client sent the last attempt that is known to have been
 // applied. No other client can have read the record of this attempt earlier, so none can take
 // the key over before attemptStarted + lease. The lease reads two clocks that no user can set:
 // the monotonic clock, and a clock that also runs while the machine is suspended. The trust
@@ -22,7 +22,7 @@
 // which makes an error and passes the error to Lease.End. The reasons for a loss:
 //
 //	expired        trustedUntil has passed
-//	paused         trustedUntil has passed before any renewal began: the
+//	paused         trustedUntil has passed before the next renewal began: the
 //	               process or the machine was suspended
 //	gone           the record shows another grant, or a version that another
 //	               client wrote
@@ -63,9 +63,10 @@
 //
 // # Outages
 //
-// With Leases.ThroughOutage a lease is trusted beyond trustedUntil while DynamoDB answers
-// that it is unavailable: throttled, or a server error. Each such answer prolongs the trust
-// until one lease later. A missing answer does not: perhaps only this process is cut off.
+// If Leases.ThroughOutage is set, a lease is trusted beyond trustedUntil while DynamoDB answers
+// that it is unavailable: throttled, or a server error. Each such answer prolongs the trust until
+// one lease after the answer. A missing answer does not prolong the trust: perhaps only this
+// process is cut off.
 //
 // # Parents
 //

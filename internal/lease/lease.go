@@ -34,7 +34,7 @@ type Terms struct {
 	Timing Timing
 	Manual bool            // the lease is renewed only by calls of Renew
 	Handed bool            // another client has handed the key over, so the lease begins with the shorter lease of a hand-over
-	Parent *Lease          // lease of the session; this lease is trusted only while the parent is; nil without a session
+	Parent *Lease          // lease of the session; the new lease is trusted only while Parent is trusted; nil if there is no session
 	Key    protocol.Key    // key of the record
 	Values context.Context // context values for background renewals
 	Writes ctxmutex.Mutex  // locked by renewals, and by transactions that check or write the record
@@ -80,7 +80,7 @@ type Loss struct {
 // the Holder uses the reason in the parent's error.
 const (
 	Expired    = core.Expired               // the lease has expired
-	Paused     = core.Paused                // the lease has expired before any renewal began: the process did not run
+	Paused     = core.Paused                // the lease has expired before the next renewal began: the process did not run
 	Unreadable = core.Replaced              // the record that a renewal wrote cannot be decoded
 	Gone       = core.Reason("gone")        // the record shows another grant, or a version that this client did not write
 	WithParent = core.Reason("with parent") // the parent lease has ended
@@ -112,13 +112,13 @@ type Lease struct {
 	until  decide.Instant
 	record protocol.Record // the record after the last write that is known to have been applied
 	begun  bool            // a renewal has begun since the last renewal that was applied
-	// The short lease with which another client has handed the key over. It is 0 after an
-	// applied renewal, or without a hand-over.
+	// The short lease with which another client has handed the key over. It is 0 if the key was
+	// not handed over, or if a renewal has been applied since.
 	handed   time.Duration
 	lastErr  error           // error of the last renewal; nil if it was applied
 	outage   *decide.Instant // time of the last reply if that reply said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
-	renewal  *renewals.Lease // this lease in the Scheduler; nil before Start, and without background renewals
+	renewal  *renewals.Lease // this lease in the Scheduler; nil before Start, or if the lease was manual at Start
 	warnings []*Warning
 }
 
@@ -169,8 +169,8 @@ func (l *Lease) RestsOnHandOver() bool {
 }
 
 // trustedFrom returns when the trust ends if attempt a was applied, and no renewal follows.
-// With a parent it returns Never, because the trust then depends on the parent alone: the
-// lease in the record is only for clients that do not know sessions.
+// If the lease has a parent, trustedFrom returns Never: the trust then depends on the parent
+// alone, and the lease in the record is only for clients that do not know sessions.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -292,8 +292,8 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
 // Outlived is called after this client itself has ended the lease, for example for a
-// release. It returns the loss that the lease would have had by now without that end. It
-// returns false if the lease would still be trusted.
+// release. If the lease would otherwise have been lost by now, Outlived returns that loss, and
+// true. If the lease would still be trusted, Outlived returns false.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
@@ -317,7 +317,7 @@ func (l *Lease) Record() protocol.Record {
 	return l.record
 }
 
-// Duration returns the lease that renewals write, as a duration.
+// Duration returns the duration of the lease that renewals write.
 func (l *Lease) Duration() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // renewed every 5 s.
 var usual = Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world simulates one record and the lease that renews it. A test chooses what happens to
-// each renewal.
+// world simulates the table and the holder for one lease. The table contains one record. A test
+// chooses what happens to each renewal.
 type world struct {
 	attempts.DB
 	client *Leases
@@ -87,8 +87,8 @@ func inWorld(t *testing.T, change func(*Leases, *Terms), test func(t *testing.T,
 	})
 }
 
-// manual, as an argument of newWorld and inWorld, stops renewals in the background. Only
-// calls of renew then renew the lease.
+// manual is an argument of newWorld and inWorld. With this argument, the lease is not renewed in
+// the background, but only by calls of renew.
 func manual(_ *Leases, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
@@ -291,7 +291,7 @@ func TestSuspendOfMachineShortensRemainingTrust(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
-		w.suspend(-10 * time.Second) // both clocks show the same time again, so both leave the same trust
+		w.suspend(-10 * time.Second) // the boot clock is now behind, so the monotonic clock determines the trust
 		want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
 	})
 }

@@ -91,9 +91,10 @@ func (l *Lease) enter(ctx context.Context) bool {
 	return false
 }
 
-// lockWrites waits until no transaction that checks or writes the record is in flight,
-// because a renewal would conflict with such a transaction. It waits for at most a quarter
-// of the remaining trust. After that, the renewal is sent in spite of the possible conflict.
+// lockWrites locks terms.Writes, because a renewal would conflict with a transaction in flight
+// that checks or writes the record. It waits for at most a quarter of the remaining trust, and
+// then returns without the lock: the renewal is sent in spite of the possible conflict. The
+// function "leave" unlocks terms.Writes if lockWrites has locked it.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()

@@ -13,7 +13,7 @@ type Timing struct {
 	Lease  time.Duration
 	Margin time.Duration // time from the end of the trust to the expiry of the lease
 	Every  time.Duration // time from one renewal to the next
-	Skew   time.Duration // most by which a wall clock may be wrong; 0 if clients do not rely on wall clocks
+	Skew   time.Duration // largest error of a wall clock; 0 if clients do not rely on wall clocks
 }
 
 // ShortestTrust is the shortest time for which a grant must be trusted. In less time
@@ -40,7 +40,7 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 }
 
 // Scaled returns the timing for another lease. Margin and Every change in proportion to the
-// lease, and Skew stays the same. With a Skew, Every is at most a third of the trust.
+// lease, and Skew stays the same. If Skew is not 0, Every is at most a third of the trust.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

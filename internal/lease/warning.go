@@ -71,8 +71,8 @@ func (w *Warning) fired() {
 	w.give()
 }
 
-// Rearm sets the timers of the warnings again. It is called after the time when the trust ends
-// has changed.
+// Rearm sets the timers of the warnings again. It must be called after each renewal of the parent,
+// because the trust then ends later.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestExpiryWarningIsGivenIfTrustShrinksOrIsLost(t *testing.T) {
+func TestExpiryWarningIsGivenIfTrustShrinksOrLeaseIsLost(t *testing.T) {
 	for name, shorten := range map[string]func(w *world) error{
 		"a shorter lease": func(w *world) error { return w.renew(Changes{Lease: 10 * time.Second}) },
 		"the lease is lost": func(w *world) error {
@@ -62,7 +62,7 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	})
 }
 
-func TestCancelledRenewReturnsErrorOfLastAttempt(t *testing.T) {
+func TestTimedOutRenewReturnsErrorOfLastAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
 		// Before Renew sends its second attempt, this call of enter locks out all renewals.
@@ -93,7 +93,7 @@ func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 	})
 }
 
-func TestDefaultTimingAllowsThreeRenewals(t *testing.T) {
+func TestDefaultTimingAllowsThreeRenewalsPerLease(t *testing.T) {
 	for skew, timing := range map[time.Duration]Timing{
 		0:                {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second},
 		12 * time.Second: {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 2 * time.Second, Skew: 12 * time.Second},

@@ -24,8 +24,8 @@
 //	a session's row is gone    the session's locks may still be trusted for one lease
 //
 // Only the type Rule decides when a holder is dead. Observer applies that rule for
-// waiters, which send a conditional write when a holder is dead. Beat applies the rule for the
-// leasehold command and its web page, which only observe.
+// waiters, which send a conditional write when a holder is dead. Packages holders and ui only
+// observe: they call Rule.Next after each read.
 //
 // The package knows records and other clients' sessions. It does not know whether a client
 // waits for a key. The waiters of one client share each reading of a session's row.

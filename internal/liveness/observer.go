@@ -155,7 +155,8 @@ func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }
 
-// versionOf returns the version of r as an observed.Version. A reply has shown r at now.
+// versionOf returns the version of r as an observed.Version. now is the time of the reply that
+// showed r.
 func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }

@@ -33,8 +33,8 @@ const lease = 20 * time.Second
 
 var errDamaged = errors.New("damaged")
 
-// world is one table and the current time, which the test sets. All observers of the table read
-// this time from their clocks.
+// world is one table and a monotonic time, which the test sets. The monotonic clocks of all
+// observers of the table show this time.
 type world struct {
 	*testing.T
 	db    *network
@@ -146,7 +146,7 @@ func TestHolderIsDeadOneLeaseAfterNewVersionIsSeen(t *testing.T) {
 	}
 }
 
-func TestDeadAtUsesStoredExpiryTime(t *testing.T) {
+func TestObserverComputesDeadAtFromStoredExpiryTime(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -173,7 +173,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 	}
 }
 
-func TestIsNewGrantIsFalseForRenewal(t *testing.T) {
+func TestIsNewGrantReturnsFalseForRenewal(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		before *protocol.Record
@@ -250,7 +250,7 @@ func TestSessionIsDeadOneLeaseAfterRowIsFoundMissing(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadAtEarlierOfTwoLeaseEnds(t *testing.T) {
+func TestHolderIsDeadAtEarlierOfStoredAndObservedEnd(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule
@@ -311,7 +311,7 @@ func TestTryAcquireContinuesEarlierObservation(t *testing.T) {
 	})
 }
 
-func TestSessionOfFormerOwnerIsIgnored(t *testing.T) {
+func TestSessionOfFormerOwnerDoesNotPreventTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -326,7 +326,7 @@ func TestSessionOfFormerOwnerIsIgnored(t *testing.T) {
 	})
 }
 
-func TestSessionOfEarlierGrantIsIgnored(t *testing.T) {
+func TestSessionOfEarlierGrantDoesNotMakeHolderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))

@@ -39,8 +39,8 @@ const (
 	keepSession = 15 * time.Minute
 )
 
-// SessionOf returns the session that the holder renews instead of the record r. It returns nil if r
-// has no session.
+// SessionOf returns the session that the holder renews instead of the record r. It returns nil if
+// r contains no session id, or if the layout has no sessions.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
 	if o.Native == nil || r.Session == "" {
 		return nil

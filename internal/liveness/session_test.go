@@ -140,7 +140,7 @@ func TestSessionIsFoundDeadEvenIfVersionIsForgotten(t *testing.T) {
 	}
 }
 
-func TestSessionRowIsReadAgainOnlyIfStale(t *testing.T) {
+func TestSessionRowIsReadAgainOnlyIfLastReadIsOld(t *testing.T) {
 	w, o, _ := observing(t)
 	w.look(o, "s")
 	for _, tc := range []struct {
@@ -247,7 +247,7 @@ func TestObserverForgetsSessionsUnusedForOneHour(t *testing.T) {
 	lab.Want(t, "sessions remembered", o.Sessions(), 1)
 }
 
-func TestMethodSessionOfReturnsNilWithoutSession(t *testing.T) {
+func TestMethodSessionOfReturnsNilIfThereIsNoSession(t *testing.T) {
 	lab.Want(t, "session of a record without one", newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}), nil)
 	lab.Want(t, "session in a layout without sessions", newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")), nil)
 }

@@ -13,7 +13,7 @@
 //
 // While goroutines hand a key over to each other, the key never becomes free for other
 // processes. So after several hand-overs in a row, the holder frees the key, and the next
-// waiter gets its turn with a delay. The delay is the longest pause between two reads of a
+// waiter gets its turn with a delay. The delay is the longest pause between two reads by a
 // waiter in another process. So such a waiter reads the record during the delay, and finds
 // the key free.
 //

@@ -61,8 +61,8 @@ func TestWaiterIsDelayedAfterHandOverLimit(t *testing.T) {
 	}
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
-	// The longest of these grants lasted 200 ms. A waiter of another process pauses for at
-	// most one and a half times as long between its polls. So it polls at least once during a
+	// The longest of these grants lasted 200 ms. Between two polls, a waiter of another process
+	// pauses for at most one and a half times that duration. So it polls at least once during a
 	// delay of 300 ms.
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
@@ -89,7 +89,7 @@ func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestKeyPassedToQueueDoesNotDelayNextWaiter(t *testing.T) {
+func TestNextWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -130,9 +130,9 @@ func TestPassedTurnCountsTowardHandOverLimit(t *testing.T) {
 	}
 }
 
-// A holder that has lost its lock, or whose release deletes the record, calls Pass without
-// calling Successor first.
-func TestDelayDependsOnLongestGrant(t *testing.T) {
+// Pass must take the age of the grant into account, as Successor does: a holder that has lost its
+// lock, or whose release deletes the record, calls Pass without calling Successor first.
+func TestDelayOfNextWaiterDependsOnLongestGrant(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -164,7 +164,7 @@ func TestHandOverSkipsWaiterThatHasLeft(t *testing.T) {
 	}
 }
 
-func TestNextWaiterGetsTurnIfHandedGrantHasEnded(t *testing.T) {
+func TestNextWaiterGetsTurnIfGrantOfHandOverHasEnded(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -198,7 +198,7 @@ func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysNextWaiter(t *testing.T) {
+func TestMethodPassAfterDelaysNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

@@ -36,9 +36,10 @@ type Turn[C any, G grantType] struct {
 	Delay   time.Duration // how long the waiter pauses first, so that other processes can acquire the key
 }
 
-// NewWaiter returns a waiter, which Join adds to the queue. Queues sends the waiter's turn on
-// the channel in turns. The channel's buffer must have room for one turn of each waiter that
-// uses the channel. If turns is nil, the waiter gets a channel of its own.
+// NewWaiter returns a waiter. The caller must then call Join to add the waiter to the queue.
+// Queues sends the waiter's turn on the channel "turns". The channel's buffer must have room for
+// one turn of each waiter that uses the channel. If turns is nil, the waiter gets a channel of its
+// own.
 func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
 	if turns == nil {
 		turns = make(chan Turn[C, G], 1)
@@ -60,7 +61,7 @@ func (w *Waiter[C, G]) Held() <-chan *protocol.Record { return w.held }
 // grant.
 type Queues[C any, G grantType] struct {
 	handOvers        int           // maximum number of hand-overs of a key in a row
-	pollMin, pollMax time.Duration // shortest and longest pause between two reads of a waiter in another process
+	pollMin, pollMax time.Duration // shortest and longest pause between two reads by a waiter in another process
 
 	mu    sync.Mutex
 	byKey map[protocol.Key]*queue[C, G] // the queues of the keys for which a goroutine has the turn
@@ -87,12 +88,12 @@ type queue[C any, G grantType] struct {
 	before    *protocol.Record // last holder that ReportHolder received before the current turn; nil if ReportHolder has received a holder in the current turn, or if a goroutine has acquired the key since
 	known     bool             // a goroutine has reported a holder or a grant, so DynamoDB has answered a request for the key
 	handOvers int              // number of hand-overs in a row
-	longest   time.Duration    // longest age that a grant had reached when it ended, among these hand-overs
+	longest   time.Duration    // longest time for which a grant lasted before one of these hand-overs
 }
 
 // New returns Queues without waiters. handOvers is the maximum number of hand-overs of a
 // key in a row. pollMin and pollMax are the shortest and the longest pause between two
-// reads of a waiter in another process.
+// reads by a waiter in another process.
 func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Queues[C, G] {
 	return &Queues[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*queue[C, G]{}}
 }
@@ -165,8 +166,8 @@ func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	return cmp.Or(l.holder(q), q.before)
 }
 
-// IsKnown reports whether DynamoDB has answered a request for the key since the queue was
-// created: a goroutine has reported a holder or a grant.
+// IsKnown reports whether a goroutine has reported a holder or a grant of the key since the queue
+// was created. If so, DynamoDB has answered a request for the key.
 func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ type (
 )
 
 // newQueues returns the local queues of a client. The client hands a key over at most
-// handOvers times in a row. Other processes pause between polls for 1 ms to 1 s on average.
+// handOvers times in a row. pollMin is 1 ms, and pollMax is 1 s.
 func newQueues(handOvers int) *queues {
 	return New[string, *grant](handOvers, time.Millisecond, time.Second)
 }
@@ -112,7 +112,7 @@ func waits(t *testing.T, ws ...*waiter) {
 	}
 }
 
-func TestLocalWaitersProceedOneAtATimeInOrder(t *testing.T) {
+func TestLocalWaitersGetTurnsOneByOneInOrder(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
@@ -126,7 +126,7 @@ func TestLocalWaitersProceedOneAtATimeInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassIgnoresGrantThatIsNotCurrent(t *testing.T) {
+func TestPassDoesNothingForGrantThatIsNotCurrent(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -177,7 +177,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerLearnsHolderWhenKnown(t *testing.T) {
+func TestNonWaitingCallerLearnsHolderOnceItIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -229,7 +229,7 @@ func TestNextWaiterGetsTurnIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestQueuesIgnoreResumedGrantDuringAcquire(t *testing.T) {
+func TestResumedGrantGetsNoTurnIfOtherCallerHasTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -252,7 +252,7 @@ func TestQueuesIgnoreResumedGrantDuringAcquire(t *testing.T) {
 	}
 }
 
-func TestTakeReturnsFalseIfTurnIsTaken(t *testing.T) {
+func TestTakeReturnsFalseIfOtherGoroutineHasTurn(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
@@ -326,7 +326,7 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 
 // When the contexts of several callers end at the same time, perhaps only one of the callers has
 // read the record. The errors of the other callers must name the holder, too.
-func TestLastHolderReturnsHolderReportedEarlier(t *testing.T) {
+func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -341,7 +341,7 @@ func TestLastHolderReturnsHolderReportedEarlier(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestKeyIsKnownWhenHolderOrGrantIsReported(t *testing.T) {
+func TestIsKnownReturnsTrueOnceHolderOrGrantIsReported(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

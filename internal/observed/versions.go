@@ -66,7 +66,7 @@ func (v *Versions) Unpin(key protocol.Key) {
 	}
 }
 
-// Note records the version o of a key's record, which a reply has shown at o.Since. It
+// Note records that a reply has shown the version o of a key's record at the time o.Since. It
 // returns o with the times when the client first read this version and this grant.
 func (v *Versions) Note(key protocol.Key, o Version) Version {
 	o.Granted = o.Since.Mono

@@ -98,7 +98,7 @@ func TestUnpinnedVersionsAreForgottenOldestFirst(t *testing.T) {
 	}
 }
 
-func TestKeyPinnedBeforeFirstObservationIsKept(t *testing.T) {
+func TestKeyPinnedBeforeFirstReadIsRemembered(t *testing.T) {
 	v := New(0)
 	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {

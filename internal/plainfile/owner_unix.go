@@ -56,8 +56,8 @@ func closed(dir fs.FileInfo) bool {
 }
 
 // mayLead reports whether a symbolic link in dir may be followed. In a closed directory, every
-// link may. In any other directory, root or the caller must own the link, and the link must have
-// only one name: another user can give a second name to a link of root.
+// link may be followed. In any other directory, root or the caller must own the link, and the link
+// must have only one name: another user can give a second name to a link of root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }

@@ -44,7 +44,8 @@ type Owner int
 const (
 	// Trusted allows the user of this process, root, and the owner of the directory.
 	Trusted Owner = iota
-	// Members also allows the members of the directory's group, if that group may write to it.
+	// Members also allows the members of the directory's group, if the group may write to the
+	// directory and users outside the group may not.
 	Members
 	// Anybody allows every user who may write to the directory.
 	Anybody
@@ -84,8 +85,8 @@ func changed(path string) error {
 
 // Open opens an existing regular file for reading or writing. It does not follow a symbolic
 // link at the end of path. In the rest of path, it follows only links that the rule of package
-// plainfile allows. It refuses a file with two names (hard links), unless owner is Trusted and
-// the file's directory is closed.
+// plainfile allows. It refuses a file with several names (hard links), unless owner is Trusted
+// and the file's directory is closed.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
@@ -100,8 +101,8 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This is checked before the file is opened: opening a FIFO or a device could block or have
-	// effects.
+	// Check the kind before the file is opened: opening a FIFO or a device could block, or could
+	// have side effects.
 	if err := kind(path, found); err != nil {
 		return nil, err
 	}
@@ -238,7 +239,7 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 			return filepath.Join(dir, "."), name, nil
 		}
 		rest = rest[1:]
-		// dir contains no symbolic links, so ".." names its parent directory.
+		// All links in dir have been resolved, so filepath.Join resolves ".." correctly.
 		next := filepath.Join(dir, name)
 		if name == "" || name == "." || name == ".." {
 			dir = next
@@ -280,8 +281,8 @@ func split(path string) (begin string, parts []string) {
 	return begin, parts
 }
 
-// step checks whether walk may pass the entry next of dir. It returns the target if the entry
-// is a symbolic link, and "" otherwise.
+// step checks whether walk may pass through the entry "next" of dir. It returns the target if the
+// entry is a symbolic link that walk must follow, and "" otherwise.
 func step(dir, next string) (to string, err error) {
 	info, err := os.Lstat(next)
 	if err != nil {
@@ -293,7 +294,7 @@ func step(dir, next string) (to string, err error) {
 	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil
 	}
-	// Below /proc, dir itself may be a link.
+	// Use Stat instead of Lstat, because below /proc dir itself may be a link.
 	in, err := os.Stat(filepath.Join(dir, "."))
 	switch {
 	case err != nil:

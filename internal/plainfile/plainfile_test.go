@@ -37,7 +37,8 @@ func do(t *testing.T, errs ...error) {
 	lab.OK(t, errors.Join(errs...))
 }
 
-// ofStranger makes the user stranger the owner of a file. Only root can do this.
+// ofStranger makes the user with the id stranger the owner of a file. It skips the test unless
+// the current user is root, because only root can change the owner.
 func ofStranger(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -153,7 +154,7 @@ func TestOpenRejectsSymlinkOfOtherUserInSharedDirectory(t *testing.T) {
 	}
 }
 
-// An attacker can plant a directory of its own as well as a symbolic link.
+// Instead of a symbolic link, an attacker can also plant a directory.
 func TestOpenRejectsPathThroughDirectoryOfOtherUser(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {

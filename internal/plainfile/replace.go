@@ -16,7 +16,7 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	// This fails after a successful rename, because the temporary file no longer exists.
+	// Remove does nothing after a successful rename, because the temporary file no longer exists.
 	defer os.Remove(temporary)
 	return os.Rename(temporary, path)
 }
@@ -30,15 +30,15 @@ var (
 	ErrLocked = errors.New("another process keeps it locked")
 )
 
-// Swap replaces a file, but only if its content equals before. If before is nil, the file must
-// not exist. If several processes replace the same content at the same time, Swap succeeds in
-// one process and returns ErrChanged in the others.
+// Swap replaces a file, but only if the file has the content "before". If "before" is nil, the
+// file must not exist. If several processes replace the same content at the same time, Swap
+// succeeds in one process and returns ErrChanged in the others.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
 		return err
 	}
-	// This fails after a successful rename, because the temporary file no longer exists.
+	// Remove does nothing after a successful rename, because the temporary file no longer exists.
 	defer os.Remove(temporary)
 	if before == nil {
 		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the user of the command has named the path

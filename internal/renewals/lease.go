@@ -43,7 +43,7 @@ const (
 	Silent                   // the attempt had no answer
 	Throttled                // DynamoDB throttled the attempt
 	Conflict                 // the attempt conflicted with another write of the record; that write has ended since
-	Failed                   // any other answer than the above
+	Failed                   // any other failure
 )
 
 // place is the kind of slot that an attempt in flight occupies. Slots limit how many
@@ -57,7 +57,8 @@ const (
 	hanging               // no slot, as the attempt hangs, but the attempt counts as in flight
 )
 
-// line is a priority queue of leases. The function in the field before determines the order.
+// line is a priority queue of leases. The function "before" reports whether lease a precedes
+// lease b in the queue.
 type line struct {
 	leases []*Lease
 	before func(a, b *Lease) bool

@@ -123,9 +123,9 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change sets the time for which l is still trusted to left, and calls the function in the
-// parameter change. That function may change when l is due. Unless an attempt for l is in flight,
-// l then waits until it is due. If l was removed, the method does nothing.
+// change records that l is trusted for the duration "left" from now, and calls the function in the
+// parameter "change". That function may change when l is due. Unless an attempt for l is in flight,
+// l then waits until it is due. If l was removed, the method change does nothing.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return
@@ -180,8 +180,8 @@ func (q *Scheduler) sendDue(now time.Time) {
 	q.setTimer(now)
 }
 
-// choose returns the lease to send next. It returns nil if no lease is due, or no slot is
-// free.
+// choose returns the lease to renew next. It returns nil if no lease is due, or no slot is
+// free. The caller must hold q.mu.
 func (q *Scheduler) choose() *Lease {
 	inPlaces := q.taken[ordinary] + q.taken[unsure]
 	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {
@@ -230,15 +230,15 @@ func (q *Scheduler) begin(l *Lease, now time.Time) {
 	q.run(func() { q.ended(l, l.send()) })
 }
 
-// move moves the attempt in flight of l to another kind of slot. The caller must hold q.mu.
+// move moves the attempt in flight for l to another kind of slot. The caller must hold q.mu.
 func (q *Scheduler) move(l *Lease, to place) {
 	q.taken[l.place]--
 	l.place = to
 	q.taken[to]++
 }
 
-// ended handles the outcome of an attempt to renew l: it frees the slot, and schedules the
-// next attempt.
+// ended is called when an attempt to renew l has ended with the outcome out. It frees the slot,
+// and schedules the next attempt.
 func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -270,8 +270,9 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer to the time when the next lease is due. If a lease is due already,
-// it sets the timer to the time when the pace allows an attempt. The caller must hold q.mu.
+// setTimer sets the timer to the time when the next lease becomes due. If a lease is already due,
+// a slot is free, and the pace allows the attempt before that time, setTimer sets the timer to
+// the time that the pace allows. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

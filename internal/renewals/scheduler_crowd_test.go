@@ -116,9 +116,9 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	}
 	// Leases whose renewals were delayed are next renewed at random times of the next period.
 	// The other leases are renewed in the second part of that period, so that part has the
-	// most renewals: in a stall with few slots, 70 in each window on average. By chance, a
-	// window exceeds its limit once in some million runs. Without random times, a window
-	// would have 100 renewals or more, and over 300 in a stall with few slots.
+	// most renewals: after a stall with few slots, 70 in each window on average. By chance, a
+	// window has more than tc.most renewals once in some million runs. Without random times, a
+	// window would have 100 renewals or more, and over 300 after a stall with few slots.
 	type row struct {
 		places int
 		most   int

@@ -159,7 +159,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	})
 }
 
-func TestRenewalThatWaitsForWriteTakesNoSlot(t *testing.T) {
+func TestRenewalThatWaitsForOtherWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // its first attempt is due after 3 s
@@ -292,7 +292,7 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 
 // Waited reports that a renewal waited for a slot. If Waited still returned true after that
 // renewal, a later loss by a pause of the process would not be reported as a pause.
-func TestWaitForSlotIsReportedUntilLeaseIsRenewed(t *testing.T) {
+func TestSchedulerReportsWaitForSlotUntilRenewalEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

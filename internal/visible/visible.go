@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r may be shown unescaped. Letters, marks, digits, signs and symbols of
-// any script may, and so may the space. Other characters control a terminal (control
-// characters, including C1), reverse the direction of text, end a line, or are invisible.
+// isShown reports whether r may be shown unescaped. It returns true for the space, and for the
+// letters, marks, digits, signs and symbols of any script. All other characters control a terminal
+// (control characters, including C1), reverse the direction of text, end a line, or are invisible.
 // Invisible characters are those without width, tags, variation selectors, spaces other than
-// the space, and characters that Unicode has not assigned.
+// U+0020, and characters that Unicode has not assigned.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -70,9 +70,8 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be part of a plain word. Plain are the characters that are usual
-// in names of hosts, users, files and keys. Spaces, and signs that end a sentence or a clause,
-// are not plain.
+// isPlain reports whether r may be part of a plain word: whether r is usual in the names of hosts,
+// users, files and keys. Spaces, and signs that end a sentence or a clause, are not plain.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
@@ -154,7 +153,7 @@ func escaped(s, but string) string {
 }
 
 // longestMessage is the maximum number of characters that are shown of a server's error
-// message. As a comparison: an AccessDeniedException takes about 300 characters to name the
+// message. For comparison, an AccessDeniedException takes about 300 characters to name the
 // caller, the action and the table.
 const longestMessage = 1000
 

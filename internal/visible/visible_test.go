@@ -92,8 +92,9 @@ func TestLongErrorTextIsShortened(t *testing.T) {
 	}
 }
 
-// FuzzShownTextHasNoInvisibleCharacters checks that the functions of package visible return text without invisible
-// characters, and that JSON and names keep their values.
+// FuzzShownTextHasNoInvisibleCharacters checks that Name, Line and Text return no invisible
+// characters. It also checks that quoted names and words can be unquoted, and that a JSON text
+// keeps its value.
 func FuzzShownTextHasNoInvisibleCharacters(f *testing.F) {
 	for _, seed := range []string{"", "web/812", "\x1b[2J", "a\u009b2Jb", "\u202e\u2066", "\xff\xc2\x9b", "\u2028\ufeff\U000e0041", "\u3164\ufe0f", "\U000e0101", "\n\t\\\"", "\ufffd"} {
 		f.Add(seed)

@@ -143,8 +143,8 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is
 // free, one request reads up to 100 of them. Options apply to every key. With NoWait it
 // takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
-// first held key. A key to whose lock ctx belongs is left out or, with Reentrant, shared.
-// The error is ErrDeadlock if no key is left, or every wait could deadlock.
+// first held key. If ctx belongs to a lock of a key, that key is left out or, with Reentrant,
+// shared. The error is ErrDeadlock if no key is left, or if every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {
@@ -171,9 +171,9 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 }
 
 // within returns the grant of the wanted key that ctx belongs to, or nil if there is none.
-// It returns an error if the request may not share that grant. Without a grant, it returns
-// ErrDeadlock if ctx belongs to a Group with a key that sorts above the wanted key: the
-// wanted key's holder may itself be waiting for a key of the Group.
+// It returns an error if the request may not share that grant. If there is no such grant, but
+// ctx belongs to a Group with a key that sorts above the wanted key, it returns ErrDeadlock,
+// except with NoWait: the wanted key's holder may itself be waiting for a key of the Group.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)

@@ -63,7 +63,7 @@ func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, matches func(
 	return err
 }
 
-func TestGuardedReadDuringCloseReturnsErrClosed(t *testing.T) {
+func TestReadDuringCloseReturnsErrClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		reads := func(c lab.Call) bool { return c.Op == "TransactGetItems" }
@@ -89,7 +89,7 @@ func TestCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends in two steps: first its lease ends, and then the contexts of its handles. On a
+// A lock ends in two steps: first its lease ends, and then the contexts of its handles end. On a
 // busy machine, another goroutine may read the lock between the two steps.
 func TestLockReportsLossAsSoonAsLeaseEnds(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{

@@ -23,7 +23,7 @@
 //     transaction with [Lock.Guards], never lands after its grant ended: whatever
 //     pauses, delays, repeated requests, lost replies and jumping clocks. It rests
 //     on DynamoDB's conditional writes, not on time.
-//  2. The holder stops first. [Lock.Err] and [Lock.Context] end before any other
+//  2. The holder stops first. [Lock.Err] is set and [Lock.Context] ends before any other
 //     client can be granted the lock, if two clocks drift apart by less than
 //     Config.Margin within a lease. After a pause the first read of either shows
 //     the truth.

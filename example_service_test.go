@@ -22,8 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// serve runs work for a customer while no other process does, again and again until ctx
-// ends.
+// serve runs work for one customer, again and again until ctx ends. At any time, only one
+// process runs work for that customer.
 func serve(ctx context.Context, locks *leasehold.Client, customer string, work func(context.Context, string) error) {
 	for ctx.Err() == nil {
 		err := locks.Do(ctx, "customer/"+customer, func(ctx context.Context, lock *leasehold.Lock) error {

@@ -32,7 +32,7 @@ func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}}
 // Locks returns the locks in the order in which their keys were first given.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 
-// Context ends as soon as the context of one lock ends, with the same cause.
+// Context returns a context that ends when one lock ends, with the same cause.
 func (g *Group) Context() context.Context { return g.g.Context() }
 
 // Err returns the first error of the locks, or nil while all are trusted.
@@ -52,7 +52,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // after a panic, Do waits for the release at most Config.ReleaseGrace, even if ctx ends later
+		if !returned { // after a panic, Do waits at most Config.ReleaseGrace for the release, even if ctx has not ended
 			within = hold.EndedContext()
 		}
 		if lost := g.endWork(within, returned && err == nil); lost != nil && !errors.Is(err, ErrLost) {
@@ -124,9 +124,9 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // an error no key is held: AcquireAll releases them before it returns, within
 // Config.ReleaseGrace.
 //
-// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of the keys.
-// Without NoWait, it also does if ctx belongs to a Group with a key that sorts above one of
-// the keys: acquire all these keys in one call.
+// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys.
+// Without NoWait, it also returns ErrDeadlock if ctx belongs to a Group with a key that sorts
+// above one of them: acquire all these keys in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

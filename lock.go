@@ -35,7 +35,7 @@ func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 // timer has fired.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
-// Err returns nil while the lock is trusted, then why its context ended.
+// Err returns nil while the lock is trusted, then the cause of its context.
 func (l *Lock) Err() error { return l.h.Err() }
 
 // String returns key, table and token as readable text.

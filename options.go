@@ -67,10 +67,10 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // still retried, for about ten seconds at most.
 //
 // A holder whose record has no time, such as another library's, counts as live. Any other
-// holder appears dead if its record was written at least a lease ago, by the wall clocks.
-// NoWait observes it for the rest of that lease, by the monotonic clock, and takes its key
-// over unless it renews: bound that wait by ctx. AcquireAll does not wait if a holder appears
-// live.
+// holder appears dead if its record was written at least a lease ago, by wall clocks.
+// NoWait observes it for a lease from this client's first read, by the monotonic clock,
+// and takes over unless it renews: bound that wait by ctx. AcquireAll does not wait if
+// a holder appears live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait, but does not observe a holder that appears dead. It takes over
@@ -108,7 +108,7 @@ type sortKey string
 func (s sortKey) toAcquire(r *request) { r.Key.Sort = string(s) }
 func (s sortKey) toGet(k *Key)         { k.Sort = string(s) }
 
-// WithSortKey gives the sort key, in a table that has one.
+// WithSortKey sets the sort key of a lock, in a table that has sort keys.
 func WithSortKey(sort string) KeyOption { return sortKey(sort) }
 
 type leaseOption time.Duration
@@ -119,9 +119,9 @@ func (d leaseOption) toAcquire(r *request) {
 }
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
-// WithLease overrides Config.Lease, at least 1 s. RenewEvery and Margin keep their ratio to
-// the lease. A Renew with a shorter lease shortens the trust as soon as it is sent, even if
-// it is refused, until another Renew succeeds.
+// WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio to
+// the lease. A Renew with a shorter lease shortens the trust when it is sent, even if it is
+// refused, until another Renew succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Key is struct{ Partition, Sort string }: a lock's partition key and, in a table that has
-// one, its sort key. Its String method returns text for people.
+// Key is struct{ Partition, Sort string }: a lock's partition key and its sort key, if the
+// table has sort keys. The method String returns text for people.
 type Key = protocol.Key
 
 // Keys returns keys without a sort key.

@@ -55,7 +55,7 @@ type Election struct {
 	locks *leasehold.Client
 	in    bridge.Client
 	key   string
-	place chan struct{} // full while a function of Lead runs, so that only one function runs at a time
+	place chan struct{} // full while a call of Lead runs its function, so that only one function runs at a time
 	asked atomic.Bool   // a client has asked this leader to step down since its last campaign
 	led   atomic.Bool   // this Election has won a campaign
 }

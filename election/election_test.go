@@ -77,7 +77,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestLeaderReportsOnlyCurrentTerm(t *testing.T) {
+func TestElectionLeaderReturnsOnlyCurrentLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())

@@ -31,10 +31,10 @@ import (
 // are fenced by the term then fail, but its other writes may still be applied. This
 // Election never calls fn again before the earlier call has returned.
 //
-// If fn panics or exits its goroutine, Lead first releases the term. If Campaign fails for
-// a reason that a later attempt cannot change, Lead returns the error. Until this Election
-// has won a term, Lead returns when DynamoDB denies access. After that a denial may be
-// temporary, and Lead continues to campaign.
+// If fn panics or exits its goroutine, Lead releases the term before the panic or the exit
+// continues. If Campaign fails for a reason that a later attempt cannot change, Lead returns
+// the error. Until this Election has won a term, Lead returns when DynamoDB denies access.
+// After that a denial may be temporary, and Lead continues to campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
@@ -57,7 +57,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 // lost before fn returned, or because a client asked the leader to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // error that fn has returned; nil if fn was not called
-	var asked, ended error // causes with which ctx and the term had ended when fn returned; each is nil if ctx or term had not ended
+	var asked, ended error // when fn returned: the cause of ctx, and the error of the term; nil for one that had not ended
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
@@ -93,8 +93,9 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides returns asked, the reason why fn's context ended, joined with called, the error that
-// fn returned. It returns asked alone if called is nil or matches cause.
+// besides joins the errors asked and called. asked is the reason why fn's context ended, and
+// called is the error that fn returned. If called is nil or matches cause, besides returns
+// asked alone.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

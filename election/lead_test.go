@@ -20,7 +20,7 @@ func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
-		for _, want := range []error{nil, done, leasehold.ErrLost} { // the function may return ErrLost about another lock: its own term is not lost
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // ErrLost stands for the loss of another lock: the term itself is not lost
 			var term *leasehold.Lock
 			calls := 0
 			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
@@ -228,7 +228,7 @@ func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	})
 }
 
-func TestLeadSkipsFunctionIfClientIsClosed(t *testing.T) {
+func TestLeadSkipsFunctionIfClientClosesUponGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()

@@ -10,10 +10,10 @@ import (
 // ctx ends. Observe uses leasehold.Client.Watch, which determines when a holder is dead and
 // when to return an error. A leader that was found dead and then renews is yielded again.
 //
-// A change is yielded within 1.5 x Config.PollMax, the longest pause between two reads.
-// While DynamoDB does not answer, Observe yields nothing, although the leader may have
-// changed. With the defaults Observe reads about four times a second when a term is new, and
-// twice a second after ten seconds.
+// Observe yields a change after at most one pause between two reads. The longest pause is
+// 1.5 x Config.PollMax. While DynamoDB does not answer, Observe yields nothing, although the
+// leader may have changed. With the defaults Observe reads about four times a second when a
+// term is new, and twice a second after ten seconds.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last *seat

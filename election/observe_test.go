@@ -27,7 +27,7 @@ func TestObserveYieldsLeaderAndEachChangeOfLeader(t *testing.T) {
 		first := campaign(w, e, "a")
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "a"))
-		lab.Elapse(time.Minute) // the leader is renewed meanwhile; Observe yields nothing, as a renewal is not a change
+		lab.Elapse(time.Minute) // the leader renews its term meanwhile; Observe yields nothing, because a renewal is not a change
 		o.shows()
 		lab.OK(t, first.Renew(t.Context(), leasehold.WithData([]byte("b"))))
 		lab.Elapse(polls)
@@ -269,6 +269,6 @@ func leaderOf(term *leasehold.Lock, value string) election.Leader {
 
 var nobody election.Leader
 
-// polls is the longest time from a change until an observer yields it: two pauses between
-// polls.
+// polls is more than the longest time from a change until an observer yields the change: two
+// mean pauses between polls.
 const polls = 2 * 500 * time.Millisecond

@@ -50,7 +50,7 @@ func TestObserveYieldsNoLeaderOnceLeadersClientIsClosed(t *testing.T) {
 		before := len(wire.Sent())
 		lab.Elapse(time.Minute)
 		o.next()
-		if n := len(wire.Sent()) - before; n > 60*5 { // allows five reads a second, of the lock's record and of the session's row
+		if n := len(wire.Sent()) - before; n > 60*5 { // allows five reads a second in all; Observe reads the lock's record and the session's row
 			t.Errorf("%d reads in a minute", n)
 		}
 		if err := c.Close(t.Context()); err != nil { // Close marks the session's row as ended and leaves the lock's record as it is
@@ -142,7 +142,7 @@ func TestLateReplyDoesNotMakeObserveReportDeath(t *testing.T) {
 	})
 }
 
-func TestObserveIgnoresGrantOfFailedCampaign(t *testing.T) {
+func TestObserveYieldsNoLeaderAfterFailedCampaign(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -153,7 +153,7 @@ func TestObserveIgnoresGrantOfFailedCampaign(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // rejects all further requests, so that the term is not released either
+			return nil, lab.ErrReset // all other requests fail, so that the client cannot release the term
 		})
 		lab.WantFailed(t, "campaign", lab.ErrorOf(e.Campaign(w.Within(20*time.Millisecond), "a")))
 		lab.Elapse(5 * time.Second)

@@ -70,8 +70,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 }
 
 // ask sends the request to step down, again and again until DynamoDB replies. It returns nil if
-// the request was applied. It also returns nil if the condition of the request failed: the
-// record then seems to contain another grant, which awaitEnd checks.
+// the request was applied. It also returns nil if the condition of the request failed. The
+// record then seems to contain another grant, and awaitEnd finds out whether it does.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -116,8 +116,8 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 	return nil, attempts.Cause(ctx)
 }
 
-// OnStepDown registers fn for a term of Campaign; Lead handles requests itself. fn is
-// called at most once, when a client asks the leader to step down. fn must not block,
+// OnStepDown registers fn for a term that Campaign has returned; a term of Lead needs no fn.
+// fn is called at most once, when a client asks the leader to step down. fn must not block,
 // because it is called while the reply to a renewal is handled. The leader should then end
 // its work and release the term. OnStepDown returns an error, and never calls fn, if fn is
 // nil or if term was not granted to this Election's client.

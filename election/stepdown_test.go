@@ -73,7 +73,7 @@ func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
 			t.Errorf("the function ended with %v, want ErrAsked while the term lasts", err)
 		}
 		// The leader notices the request at its next renewal, and the candidate notices the
-		// release at its next poll. So at most 6 s pass beside the 30 s of work.
+		// release at its next poll. These delays add at most 6 s to the 30 s of work.
 		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second {
 			t.Errorf("resigned %v after the request", took)
 		}
@@ -121,7 +121,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestOnStepDownCallsFunctionForEarlierRequest(t *testing.T) {
+func TestFunctionRegisteredAfterStepDownIsCalled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -290,7 +290,7 @@ func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
 	})
 }
 
-func TestStepDownEndsOnlyOneTermOfSharedClient(t *testing.T) {
+func TestStepDownEndsOnlyOneTermIfElectionsShareClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -323,7 +323,7 @@ func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
 	})
 }
 
-func TestOnStepDownCallsEveryRegisteredFunction(t *testing.T) {
+func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		var heard atomic.Int32
@@ -348,7 +348,7 @@ func TestOnStepDownCallsEveryRegisteredFunction(t *testing.T) {
 // The leader learns of queued candidates from replies to its renewals. So it releases the
 // term without knowing of a candidate that queues after its last renewal. Such a candidate
 // reads the record four times a second, even if other waiters poll more often.
-func TestStepDownElectsCandidateThatQueuesLate(t *testing.T) {
+func TestStepDownElectsCandidateThatQueuesAfterRequest(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	// Each round releases the term at a different time between two reads of the waiter.

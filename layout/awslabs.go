@@ -17,8 +17,8 @@ type AWSLabs struct {
 	// withHoldLockOnServiceUnavailable does the same. The price: another process may be
 	// granted the lock while this process still works under it. This happens if only this
 	// process has the outage. It also happens if the other process has watched the record
-	// since before the outage, and is the first whose request succeeds after it. Commit
-	// stays safe. Default false.
+	// since before the outage, and its request is the first to succeed after the outage.
+	// Commit stays safe. Default false.
 	HoldThroughOutage bool
 }
 
@@ -30,7 +30,7 @@ func (AWSLabs) Name() string { return "awslabs" }
 func (a AWSLabs) Capabilities() Capabilities { return javaCapabilities(a.SortKey) }
 
 // javaCapabilities returns the features of the layouts that have the Java client's
-// attributes, in tables that other libraries write too. sortKey is the name of the table's
+// attributes, in tables to which other libraries write, too. sortKey is the name of the table's
 // sort key attribute, or "".
 func javaCapabilities(sortKey string) Capabilities {
 	return Capabilities{

@@ -1,6 +1,6 @@
 // Package layout defines how a lock record is stored: in leasehold's own layout, or in the
-// layout of one of the five libraries that leasehold can replace. Each layout is a struct. Its
-// zero value has the defaults of that library.
+// layout of one of the five libraries that leasehold can replace. Each layout is a struct. The
+// zero value of the struct has the default settings of the layout's library.
 package layout
 
 import (

@@ -2,7 +2,7 @@ package layout
 
 import "time"
 
-// Native is leasehold's own layout, for a table that only leasehold writes. It has the
+// Native is leasehold's own layout, for a table to which only leasehold writes. It has the
 // attributes of the awslabs Java client, and also a token, a grant id, the time of the
 // grant, and a TTL.
 type Native struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // WithAccessKey makes ServeHTTP answer only requests that are signed with this access key, by
-// Signature Version 4, as every SDK does. So the engine refuses other users of the machine.
+// Signature Version 4, as every SDK signs them. So the engine refuses other users of the machine.
 // Unsigned requests get DynamoDB's errors for unknown credentials. Clients in this process,
 // which use RoundTrip or Client, need no key.
 //

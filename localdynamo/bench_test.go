@@ -18,9 +18,9 @@ import (
 )
 
 // BenchmarkConditionalUpdate measures a lock's renewal: one conditional UpdateItem through the
-// real SDK. It runs with one worker, and with 32 workers that each use their own key. With
-// LEASEHOLD_DYNOXIDE_ENDPOINT it also measures dynoxide at that address in the same way, for
-// comparison.
+// real SDK. It runs with one worker, and with 32 workers that each use their own key. If
+// LEASEHOLD_DYNOXIDE_ENDPOINT contains the address of a dynoxide server, the benchmark also
+// measures that server, for comparison.
 func BenchmarkConditionalUpdate(b *testing.B) {
 	servers := map[string]func(*testing.B) *dynamodb.Client{
 		"memory": func(b *testing.B) *dynamodb.Client { return newTable(b, localdynamo.New()) },

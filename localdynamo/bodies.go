@@ -93,7 +93,7 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 // refusal, and then calls the returned function, which discards the rest of the body. Some
 // clients send the whole body before they read the reply. If the server closed the connection
 // while such a client is still sending, TCP would reset the connection, and the client would
-// lose the reply. The function does nothing if no deadline can be set.
+// lose the reply. The returned function discards nothing if no deadline can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

@@ -142,7 +142,7 @@ func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 	})
 }
 
-func TestFullMemoryCausesRetryableError(t *testing.T) {
+func TestLargeRequestGetsRetryableErrorIfMemoryIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))

@@ -50,7 +50,7 @@ const (
 
 // internal/conformance tests every comparator and function. This test adds operands of the
 // wrong type, and list elements that do not exist.
-func TestConditionOnWrongTypeIsFalse(t *testing.T) {
+func TestConditionOnMissingOrWronglyTypedValueIsFalse(t *testing.T) {
 	for _, test := range []struct{ condition, value, reply string }{
 		{"m.y[2] = :v", `{"N":"2"}`, failed},
 		{"n.x = :v", `{"S":"q"}`, failed},
@@ -64,7 +64,7 @@ func TestConditionOnWrongTypeIsFalse(t *testing.T) {
 	}
 }
 
-func TestOptionUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
+func TestUpdateWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
 		{"SET m.x = :v, m.z = :v", `":v":{"N":"1"}`, `{"m":{"M":{"x":{"N":"1"},"z":{"N":"1"}}}}`},
@@ -77,7 +77,7 @@ func TestOptionUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	}
 }
 
-func TestUpdateAppliesListIndexesToOldList(t *testing.T) {
+func TestListIndexesInUpdateReferToOldList(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},

@@ -60,8 +60,8 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 	panic("localdynamo: an unknown condition")
 }
 
-// compares returns the result of the comparison "a op b". A missing value is not equal
-// to any value, not even to another missing value, so <> is always true of it.
+// compares returns the result of the comparison "a op b". A missing value is not equal to any
+// value, not even to another missing value. So <> is true if a or b is missing.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":
@@ -144,9 +144,9 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the first error in a condition that does not depend on the item: a
-// placeholder without a value or name, or an operand whose type the operator or function does
-// not accept.
+// checkCondition finds the errors of a condition that occur whatever the item contains, and
+// returns the first of them: a placeholder without a value or name, or an operand whose type
+// the operator or function does not accept.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:

@@ -126,13 +126,13 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP answers one DynamoDB request. It checks no credentials unless the engine has
-// WithAccessKey, so serve it on loopback only. ServeHTTP refuses requests from web pages,
-// because a page of any site can send requests to loopback. Set the timeouts of the
+// ServeHTTP answers one DynamoDB request. It checks no credentials unless the engine was
+// made with WithAccessKey, so serve it on loopback only. ServeHTTP refuses requests from web
+// pages, because a page of any site can send requests to loopback. Set the timeouts of the
 // http.Server: they limit how long ServeHTTP waits for a body. All bodies of more than 64 KB
-// may together take 64 MB of memory. If that is in use, another such body waits for up to 30
-// seconds. Smaller bodies do not wait. If a body is too large, the client receives the error
-// before the connection is closed.
+// may together take 64 MB of memory. While these 64 MB are in use, another such body waits for
+// up to 30 seconds. Smaller bodies do not wait. If a body is too large, the client receives the
+// error before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {

@@ -69,7 +69,7 @@ func readRequest(body string) (*request, error) {
 
 // maxParts is the maximum number of actions, and of tables, that the reader keeps from one
 // request. It is one more than DynamoDB allows, so that a longer request still fails the check.
-// The reader drops the rest, because each takes hundreds of bytes of memory.
+// The reader drops the rest, because each action or table takes hundreds of bytes of memory.
 const maxParts = 101
 
 // part decodes a member of the outermost request. Only the outermost request may contain other

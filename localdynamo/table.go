@@ -74,7 +74,7 @@ func (t *table) key(key item) ([]byte, error) {
 }
 
 // keyIn returns the Store key of a whole item, such as the item of a PutItem. It returns an
-// error if the item lacks a key attribute, or has one of the wrong type.
+// error if the item lacks a key attribute, or if a key attribute has the wrong type.
 func (t *table) keyIn(it item) ([]byte, error) {
 	for _, attribute := range t.keyAttributes() {
 		v := it.get(attribute.Name)

@@ -37,7 +37,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the first error in the update that does not depend on the item.
+// check returns the first error that the update has whatever the item contains.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {

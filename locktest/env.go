@@ -4,7 +4,7 @@
 // An Env is a DynamoDB in this process, with clients that behave like separate processes. The
 // clients, the SDK and the requests are real. Only the network and DynamoDB are simulated:
 //
-//	func TestCloseMonthWaitsWhileOtherProcessCloses(t *testing.T) {
+//	func TestCloseMonthWaitsForOtherProcess(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			env := locktest.New(t)
 //			locks := env.Client(leasehold.Config{})

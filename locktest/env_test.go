@@ -268,7 +268,7 @@ func TestEnvGrantsAndStealsLocksOutsideBubble(t *testing.T) {
 	env.Disconnect(locks)
 }
 
-func TestLeaseInBubbleIgnoresRealTime(t *testing.T) {
+func TestLeaseInBubbleDoesNotExpireInRealTime(t *testing.T) {
 	long := time.After(1100 * time.Millisecond) // a timer in real time, because it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")

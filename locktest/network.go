@@ -28,9 +28,9 @@ type process struct {
 // including those of Hold and Steal and those that are created later. A client that is never
 // reconnected is like a process that has died.
 //
-// While a client is cut off, every request of it is lost: the request does not reach DynamoDB
-// and gets no reply. The client waits for a reply until the request's deadline, at most three
-// seconds, and then retries. A lock is lost when the time TrustedUntil has passed. TryAcquire
+// While a client is cut off, all its requests are lost: they do not reach DynamoDB and get no
+// reply. The client waits for a reply until the request's deadline, at most three seconds, and
+// then retries. A lock is lost when the time TrustedUntil has passed. TryAcquire
 // and Release return errors after their own time limits. In a bubble these waits take no real
 // time. Outside a bubble, set a shorter Config.Lease and ReleaseGrace to shorten them. The
 // client that DB returns is not cut off.
@@ -122,8 +122,8 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 }
 
 // refuse returns an error response to a request of a process that was disconnected when the
-// test ended. The error makes the client stop, because the client must not retry while it is
-// being closed.
+// test ended. The client does not retry a request after this error, so closing the client does
+// not take long.
 func (p *process) refuse(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"locktest: the test has ended"}`
 	return &http.Response{

@@ -42,7 +42,7 @@ func TestDisconnectedClientLosesLockBeforeNextGrant(t *testing.T) {
 	})
 }
 
-func TestLockIsKeptIfClientReconnectsWithinLease(t *testing.T) {
+func TestLockStaysHeldIfClientReconnectsWithinLease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		lock := acquire(t, locks, "k")
 		env.Disconnect(locks)

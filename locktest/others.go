@@ -83,9 +83,9 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can make the holder in r appear dead by setting the clock with
-// which p observes it forward by a whole lease. This fails if records contain their expiry
-// time, if other locks share the lease, or if the lease is longer than longestJump.
+// canOutwait reports whether the holder in r appears dead to p after p has set its own clock
+// forward by one lease. The holder does not appear dead if records contain their expiry time,
+// or if other locks share the lease. canOutwait is also false for a lease of longestJump or more.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }

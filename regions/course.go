@@ -72,8 +72,8 @@ type course struct {
 	moves   int // how often requests have moved to another Region so far
 	// Error that made requests leave the previous Region; nil while they go to the home Region.
 	left error
-	// Whether the current Region has replied within the time silence (one second): to a
-	// request since the last move, or to the probes that caused the move.
+	// Whether the current Region has replied within one second (silence) to a request since
+	// the last move, or to the probes that caused the move.
 	quick bool
 	// Time when replies to probes last made requests return home; zero if that never happened.
 	back time.Duration

@@ -143,7 +143,7 @@ func TestFailureOfEarlierRequestCausesNoSecondFailover(t *testing.T) {
 	}
 }
 
-func TestFailoverWaitsUntilConsistencyIsKnown(t *testing.T) {
+func TestCourseStaysAtHomeIfItMayNotLeave(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)

@@ -34,7 +34,7 @@ var _, _ = leasehold.DB((*DB)(nil)), attempts.Regions((*DB)(nil))
 // askEvery is the minimum time between two calls of DescribeTable for the same table.
 const askEvery = time.Second
 
-// table contains the knowledge of a DB about one table.
+// table contains what a DB knows about one table.
 type table struct {
 	verdict verdict
 	// Closed when a reply to DescribeTable has decided the verdict, or DescribeTable has returned
@@ -70,8 +70,8 @@ func (d *DB) Region() string {
 	return d.names[d.course.at]
 }
 
-// State returns to which Region requests to a table are sent, and why. It is for package
-// leasehold, not for users.
+// State returns the Region to which requests to a table are sent, and the reason. It is for
+// package leasehold, not for users.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,10 +129,10 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask sends DescribeTable to every Region, unless there is only one Region, the verdict on the
-// table is known, or the last DescribeTable is in flight or was sent within the last second
-// (askEvery). The first reply that allows requests to leave home is enough. The caller must
-// hold mu.
+// ask sends DescribeTable to every Region. It sends nothing if there is only one Region, if the
+// verdict on the table is known, or if DescribeTable is in flight or was sent within the last
+// second (askEvery). The first reply that allows requests to leave home is enough. The caller
+// must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -217,9 +217,9 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a request that failed in the home Region. After that failure,
-// requests should go to another Region, but requests to this table must stay. The field why
-// contains the reason.
+// stayedError is the error of a request that failed in the home Region. Usually such a failure
+// makes later requests go to another Region, but requests to this table must stay. The field
+// why says why they must stay.
 type stayedError struct {
 	err error
 	why string

@@ -252,7 +252,7 @@ func TestKeyHasOneHolderWhileRegionsFail(t *testing.T) {
 	}
 }
 
-func TestFailoverLeavesEventuallyConsistentTableAtHome(t *testing.T) {
+func TestRequestsToEventualTableStayHomeAfterFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -417,7 +417,7 @@ func TestScanWaitsLongerThanOneSecondForReply(t *testing.T) {
 }
 
 // A client usually waits three seconds for a reply. Once the Region has replied within one
-// second, the client waits only one second. Then it uses the next Region.
+// second, the client waits only one second for each later reply, and then uses the next Region.
 func TestUnansweredRequestMovesToNextRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())

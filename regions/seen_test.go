@@ -90,7 +90,7 @@ func TestFailoverAndReturnEmitOneEventEach(t *testing.T) {
 	})
 }
 
-func TestUnavailableFailoverIsLoggedOnlyOnce(t *testing.T) {
+func TestClientLogsOnceThatFailoverIsImpossible(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		var s seen

@@ -103,8 +103,8 @@ func TestLockMethodsSucceedBeforeAndAfterFailover(t *testing.T) {
 	}
 }
 
-// pool is a simulated network. To leasehold it looks like the SDK's HTTP client with a limit of
-// idle connections to each host.
+// pool is a simulated network. To leasehold, it looks like the SDK's HTTP client, which limits
+// the number of idle connections to each host.
 type pool struct {
 	*lab.Wire
 	idle int

@@ -18,8 +18,8 @@
 // # What it costs
 //
 // A reader costs as much as a lock: two writes. If several readers arrive at the same time,
-// a reader may try a key that another reader was granted just before. The write of that
-// reader is rejected, and the reader pays for one more write. The writer pays for the
+// a reader may try a key that has just been granted to another one. DynamoDB then rejects
+// the late write, and the late reader pays for one more write. The writer pays for the
 // grant, the renewals and the release of each of the n keys, and its Commit checks each
 // key. So choose n no larger than the readers need: reader n+1 waits.
 //
@@ -33,7 +33,7 @@
 // # Limits
 //
 //   - A read lock cannot become a write lock: AcquireWrite inside the context of a read lock
-//     returns leasehold.ErrDeadlock. Release it, acquire to write, and read again.
+//     returns leasehold.ErrDeadlock. Release the read lock, call AcquireWrite, and read again.
 //   - Each key has its own tokens. A target outside DynamoDB that compares tokens must compare
 //     tokens of one key: for the writer, the token of the first lock of its group.
 package rwlock

@@ -90,7 +90,7 @@ func TestRWLockWriterIsNotStarvedByReaders(t *testing.T) {
 	})
 }
 
-func TestAcquireWriteInReadLockReturnsErrDeadlock(t *testing.T) {
+func TestAcquireWriteUnderReadLockReturnsErrDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := newLock(t, w)
 		err := l.DoRead(t.Context(), func(ctx context.Context, _ *leasehold.Lock) error {

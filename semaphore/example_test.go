@@ -25,7 +25,7 @@ func openDB(ctx context.Context) *dynamodb.Client {
 	return db
 }
 
-// render draws jobs on this host. Over all hosts, at most three jobs are drawn at a time.
+// render draws jobs on this host. All hosts together draw at most three jobs at a time.
 func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, draw func(context.Context, string) error) error {
 	gpu, err := semaphore.New(locks, "gpu", 3)
 	if err != nil {

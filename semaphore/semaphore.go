@@ -45,7 +45,7 @@ import (
 )
 
 // MostPermits is the largest number of permits of a Semaphore: DynamoDB reads at most 100
-// items by one request (API reference, BatchGetItem).
+// items in one request (API reference, BatchGetItem).
 const MostPermits = 100
 
 // Semaphore is a key with n permits: at most n holders hold it at a time. It is safe for

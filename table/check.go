@@ -28,7 +28,7 @@ import (
 //
 // Problems with TTL and replicas are not fatal. Without TTL, released records stay in the
 // table. Replicas do no harm while all clients use the same Region. A table that is strongly
-// consistent across Regions can have no TTL. Check does not report that as a problem.
+// consistent across Regions cannot have TTL, so Check does not report a missing TTL for it.
 func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	want, err := spec.complete()
 	if err != nil {

@@ -110,8 +110,8 @@ func wait(ctx context.Context, db DB, name string) error {
 	return nil
 }
 
-// turnTTLOn turns on TTL, unless TTL is already on, for this or another attribute. Check
-// reports another attribute.
+// turnTTLOn turns on TTL for the attribute. If TTL is already on, even for another attribute,
+// turnTTLOn changes nothing. Check reports TTL for another attribute as a problem.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
 		ttl, err := describeTTL(ctx, db, name)

@@ -66,8 +66,8 @@ var actions = map[Access][]string{
 // prefixes. If SharedLeases begins with a shorter prefix, such as "lease", Policy returns an
 // error, because that prefix would allow these rows by accident.
 //
-// The ARN is used as given. IAM refuses the document if the ARN is empty, or the access a is
-// none of the constants of this package.
+// The ARN is used as given. IAM refuses the document if the ARN is empty, or if the access a
+// is none of the constants of this package.
 func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	for _, prefix := range prefixes {
 		if len(prefix) < len(SharedLeases) && strings.HasPrefix(SharedLeases, prefix) {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// access is one check by IAM: an action, and the partition keys in the request that the
-// policy's condition compares.
+// access is one check by IAM. The keys are the partition keys in the request. IAM compares
+// them with the prefixes in the policy's condition.
 type access struct {
 	action string
 	keys   []string
@@ -183,7 +183,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	}
 }
 
-func TestPolicyAllowsSharedLeasesOfAnyClient(t *testing.T) {
+func TestSharedLeasesPrefixAllowsSharedLeasesOfAnyClient(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})
@@ -215,7 +215,7 @@ func TestPolicyAllowsSharedLeasesOfAnyClient(t *testing.T) {
 	}
 }
 
-func TestPolicyForPrefixDeniesScansAndKeysWithoutPrefix(t *testing.T) {
+func TestPolicyForPrefixDeniesScansAndOtherKeys(t *testing.T) {
 	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {

@@ -34,7 +34,7 @@ import (
 
 // patience is how long a transaction waits for the file if its context has no deadline. Each
 // process needs the file for a few milliseconds, and the kernel grants the file in order. So if
-// the wait takes longer, some process is keeping the file locked.
+// a wait takes as long as patience, some process is keeping the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket in a store's file. Its name is the version of the file format.
@@ -97,7 +97,7 @@ func (s *store) first() error {
 type Option func(*file)
 
 // OfAnyUser allows a file that belongs to any user who may write to the file's directory. With
-// it, you trust all these users with every lock in the file.
+// this option, you trust all these users with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
 // file is the state that a store shares with all stores that its WithContext returns.
@@ -291,7 +291,7 @@ func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err e
 }
 
 // transaction implements localdynamo.Tx on the store's bucket. inStore is true while code of
-// bbolt runs. So use can distinguish a panic of bbolt from a panic of the caller's code.
+// bbolt runs. So the method use can tell a panic of bbolt from a panic of the caller's code.
 type transaction struct {
 	bucket  *bbolt.Bucket
 	inStore *bool

@@ -212,8 +212,8 @@ func TestTransactionDetectsDamageDoneAfterOpen(t *testing.T) {
 }
 
 // BenchmarkViewOfTenThousandLocks measures a read transaction in two kinds of file. Only
-// the owner can write the first kind. Other users can write the second kind, so each
-// transaction checks its structure.
+// the owner can write to the first kind. Other users can write to the second kind, so each
+// transaction checks the structure of the file.
 func BenchmarkViewOfTenThousandLocks(b *testing.B) {
 	for name, mode := range map[string]os.FileMode{"own": 0o600, "shared": 0o660} {
 		b.Run(name, func(b *testing.B) {

@@ -13,9 +13,9 @@ import (
 // may look free. bbolt's own check (Tx.Check) trusts the pages as well. So the code below
 // checks all pages before bbolt reads them.
 //
-// The checks do not protect against a user who may write to the file. Such a user can also
-// change the file while it is read, or delete every lock. The checks keep a damaged file from
-// harming the processes that open it.
+// The checks do not protect against a user who may write to the file: such a user can change
+// the file while it is read, or delete every lock. The checks keep a damaged file from harming
+// the processes that open it.
 
 // These constants describe the layout of a bbolt file, as bbolt's package internal/common
 // declares it. Numbers are in the byte order of the machine. A position is relative to the

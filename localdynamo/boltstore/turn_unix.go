@@ -105,8 +105,8 @@ func (p *place) wait() {
 	close(p.granted)
 }
 
-// join makes a new transaction wait at this position, and returns true. But if flock has
-// already returned, wait has released the lock, and join returns false.
+// join makes a new transaction wait at this position, and returns true. If flock has already
+// returned, the position no longer exists, and join returns false.
 func (p *place) join() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestThirdPartyDynamoDBServersPassConformance(t *testing.T) {
+func TestThirdPartyDynamoDBServersPassConformanceTests(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// checkout is a commit and its commit time. Each file of a release gets this modification
-// time.
+// checkout is a commit and its commit time. All files of a release get the commit time as
+// their modification time.
 type checkout struct {
 	commit string
 	time   time.Time

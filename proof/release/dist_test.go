@@ -148,7 +148,7 @@ func TestReleasedCommandIsStrippedButHasBuildInfo(t *testing.T) {
 	}
 }
 
-func TestAdaptersRequireSameReleaseOfLeasehold(t *testing.T) {
+func TestAllAdaptersRequireSameReleaseOfLeasehold(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
 		version, err := requiredBy("../..", adapter)

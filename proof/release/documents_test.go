@@ -111,7 +111,7 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 	}
 }
 
-func TestContainerImageIsStaticAndRunsAsNonRoot(t *testing.T) {
+func TestContainerRunsStaticBinaryAsNonRootUser(t *testing.T) {
 	text := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)
 	parsed := lab.Must(parser.Parse(bytes.NewReader(text)))(t)
 	for _, w := range parsed.Warnings {

@@ -14,14 +14,14 @@
  * Bounds: one of the two joins may arrive twice, all other requests once; each may be
  * late or lost. A lease of 3 ticks, and of 2 ticks after a hand-over, one of which is the
  * margin; observers' clocks are fast.
- * Abstracted: a grant of an entry counts as one grant until the record changes, so two
- * grants of one entry are distinct, as by their versions; all other clients that want a
- * key are one process; the caller joins either queue at any time; a holder may hand over
- * or release. An attempt without a reply is resolved when no copy of it is in flight; in
- * the code, the next attempt names it instead. Left out, because waiter.pml and queue.pml
- * have them: renewals, commits, and the position in a queue.
+ * Abstracted: a grant of an entry counts as one grant until the record changes. So two
+ * grants of one entry differ in the model, as their versions differ in the code. All other
+ * clients that want a key are one process. The caller joins either queue at any time. A
+ * holder may hand over or release. An attempt without a reply is resolved when no copy of
+ * it is in flight; in the code, the next attempt names it instead. Left out, because
+ * waiter.pml and queue.pml have them: renewals, commits, and the position in a queue.
  *
- * Rules, each with the variant that goes without it:
+ * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
  *   SECOND_GRANT: Whoever is shown grants of two keys gives one back.
  *   LEFT_GRANT: Whoever leaves a queue gives back the grant that its entry has become.
  *   ONE_UNANSWERED: Whoever waits for several keys asks for no other while a grant of its own has no answer.

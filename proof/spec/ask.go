@@ -41,8 +41,8 @@ func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
 func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
 
 // Histories runs the simulation for the given number of seeds and returns its histories. If
-// broken is not empty, it runs the variant of the code with that name, which has a
-// deliberate defect.
+// broken is not empty, it is the name of a deliberate defect, and the simulation runs code
+// with this defect.
 func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histories []History, err error) {
 	path := filepath.Join(a.dir, "written")
 	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestHistoriesOfSimulationAreWrittenToFile$", "-test.timeout=0") //nolint:gosec // this program has compiled the binary

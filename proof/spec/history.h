@@ -137,7 +137,7 @@ inline follow() {
 	queue[0] == told(queue[0]) && queue[1] == told(queue[1]) && queue[2] == told(queue[2]) && queue[3] == told(queue[3]) && \
 	queue[4] == told(queue[4]) && queue[5] == told(queue[5]) && queue[6] == told(queue[6]) && queue[7] == told(queue[7]))
 
-/* own adds to the variable set the versions of the grants in g that client c may name. */
+/* own finds the versions of the grants in g that client c may name, and adds them to its argument set. */
 inline own(g, set) {
 	i = 1;
 	do

@@ -82,10 +82,10 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// The reply to a hand-over is lost. The release after it ends the grant of the hand-over, so
-// the record shows that grant instead of #1. Then the network delivers the write of grant #1 a
-// second time. The model must allow this copy to be applied.
-func TestModelAllowsSecondCopyOfGrant(t *testing.T) {
+// A hand-over replaces grant #1 with grant #4, but its reply is lost. The next release ends
+// grant #4, so the record shows #4 and not #1. Then the network delivers the write of grant #1
+// a second time. The model must allow this copy to be applied.
+func TestModelAllowsGrantToBeDeliveredTwice(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
 meets #1 applied #1 #1 held

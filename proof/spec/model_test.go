@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestEveryRuleIsOnProtocolPageWithModel(t *testing.T) {
+func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../docs/internals/protocol.md"))(t)
 	_, section, _ := strings.Cut(string(page), "\n## Rules\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -71,7 +71,7 @@ func TestEachRuleOfModelCanBeOmitted(t *testing.T) {
 	}
 }
 
-func TestModelsSatisfyInvariantsOnlyWithEveryRule(t *testing.T) {
+func TestModelsSatisfyInvariantsOnlyIfNoRuleIsOmitted(t *testing.T) {
 	more := lab.Must(moreBounds())(t)
 	models := lab.Must(Models("."))(t)
 	checker := lab.Must(NewChecker(t.Context(), ".", more))(t)

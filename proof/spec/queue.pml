@@ -4,8 +4,8 @@
  * hands the key to the waiter that was at the head when it sent the hand-over, or it
  * releases the key. A waiter learns of its grant by a read, and may leave the queue
  * before that read. So a hand-over, or a write that removes an entry, may arrive when the
- * queue has changed. The first holder acquires the key again, and takes it over from a waiter that
- * died.
+ * queue has changed. The first holder acquires the key again, and takes it over from a
+ * waiter that died.
  *
  * Promises: no two clients believe at the same time that they hold the key; a hand-over
  * goes to the waiter that joined first among those in the queue; a waiter that has left
@@ -20,7 +20,7 @@
  * here unchanged. Left out, because waiter.pml has them: commits, renewals, a release
  * after a hand-over without a reply, and takeovers by waiters.
  *
- * Rules, each with the variant that goes without it:
+ * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
  *   IN_TURN: A hand-over names the head, and not one who stands anywhere in the queue.
  *   QUEUE_PLACE: Whoever takes its entry out of the queue names it at its place.
  */

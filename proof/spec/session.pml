@@ -14,7 +14,7 @@
  * may delete it once it is dead and no request is in flight. Abstracted: the grant of the
  * lock is one step, because grant.pml models it.
  *
- * Rules, each with the variant that goes without it:
+ * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
  *   MARK_FIRST: No lock is taken over before its session is marked dead.
  *   MARK_VERSION: The mark names the version that stood still.
  *   DEAD_FINAL: No renewal brings a dead session back.

@@ -10,7 +10,7 @@
  * client and 6 attempts; the holder sends one of them, and the client stops waiting for
  * the reply to one. Abstracted: as in grant.pml.
  *
- * Rules, each with the variant that goes without it:
+ * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
  *   FIRST_SIGHT: A version's age begins with the reply that first showed it.
  *   RESTART: The age of a changed version begins anew.
  *   STOOD_STILL: A takeover names the version that stood still.

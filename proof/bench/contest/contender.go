@@ -20,7 +20,7 @@ type Contender struct {
 	// the clients do not slow each other down.
 	perProcess int
 	// reuses means that a client acquires the same key again with the same lock object of
-	// the library. Otherwise it makes a new object for each acquire.
+	// the library. If reuses is false, the client makes a new object for each acquire.
 	reuses bool
 	// split is the largest number of locks that one client holds. Zero means no limit.
 	split int
@@ -118,7 +118,7 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 
 // tuned returns settings that suit a scenario. The argument share is the average time between
 // two polls of all waiters together, so each waiter pauses for share multiplied by the number
-// of clients. More polls would keep two processors busy.
+// of clients. If the waiters polled more often, the polls alone would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {

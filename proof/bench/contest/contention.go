@@ -234,8 +234,8 @@ type played struct {
 }
 
 // contention runs a contention scenario for the duration window, and returns its measurements.
-// It calls the function come, which runs the clients until the time end. The function come
-// calls note after each critical section.
+// The function come must run the clients until the time end, and must call note after each
+// critical section.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}

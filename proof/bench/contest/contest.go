@@ -178,7 +178,7 @@ func names(batch []Contender) (text string) {
 	return text
 }
 
-// simple replaces spaces and commas in a name by underscores, because DynamoDB allows neither
+// simple replaces spaces and commas in a name with underscores, because DynamoDB allows neither
 // spaces nor commas in a table name.
 func simple(name string) string {
 	b := []byte(name)

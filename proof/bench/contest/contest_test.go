@@ -65,7 +65,7 @@ func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {
 	}
 }
 
-func TestBatchesContainLibrariesThatMayRunTogether(t *testing.T) {
+func TestLibrariesShareBatchOnlyIfTheyMayRunTogether(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -112,7 +112,7 @@ func TestBenchmarkMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	}
 }
 
-func TestBenchmarkMeasuresOpenAndClosedLoops(t *testing.T) {
+func TestContentionIsMeasuredInOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // only two of these three run, because "ours, tuned" has nothing to tune in this scenario
 	r := lab.Must(c.Play(t.Context()))(t)

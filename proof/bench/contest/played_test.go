@@ -77,7 +77,7 @@ func TestBenchmarkDetectsTwoSimultaneousHolders(t *testing.T) {
 	}
 }
 
-func TestLibrariesGetSameArrivalTimesInSameRound(t *testing.T) {
+func TestArrivalTimesInRoundAreEqualForAllLibraries(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

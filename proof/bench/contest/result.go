@@ -29,7 +29,7 @@ type Run struct {
 	Round     int                `json:"round"`
 	Scenario  string             `json:"scenario"`
 	Contender string             `json:"contender"`
-	RoundTrip float64            `json:"roundTrip"` // median duration of a plain PutItem in ms, measured in this run
+	RoundTrip float64            `json:"roundTrip"` // median duration of a plain PutItem request during this run, in ms
 	Others    float64            `json:"others"`    // share of the machine's processors that other programs used before the run
 	Busy      float64            `json:"busy"`      // share of the machine's processors that was used during the run
 	Tables    map[string]Figures `json:"tables"`

@@ -14,7 +14,7 @@ type Scenario struct {
 	Tables []Table
 
 	clients int           // number of clients, callers or locks in the scenario; the tuned settings depend on it
-	kind    kind          // what the scenario measures; a contender that lacks this feature takes part in no scenario of this kind
+	kind    kind          // what the scenario measures; only contenders that support this kind of scenario take part
 	takes   time.Duration // estimated duration of a run, including the start of processes
 	// together means that all contenders run at the same time. It is set for scenarios in
 	// which clients do almost nothing but wait.
@@ -45,7 +45,7 @@ type Table struct {
 	limit func(roundTrip float64) Figures
 }
 
-// Column describes a column of a table, which shows the same figure for each contender.
+// Column describes a column of a table. A column shows one figure of every contender.
 type Column struct {
 	Figure, Heading string
 	Digits          int // number of digits after the decimal point

@@ -24,7 +24,7 @@ type Picture struct {
 	Missing     []string // lines that name the libraries that were not measured, with the reasons
 }
 
-// Series is the name and the colour of the bars that show the same figure for each
+// Series is a set of bars in one colour. The bars show the same figure, one bar for each
 // contender.
 type Series struct{ Name, Colour string }
 
@@ -54,8 +54,8 @@ type source struct {
 	table string
 }
 
-// contending returns one series for each contention scenario with a closed loop. The
-// colours of the series also differ in a grey print.
+// contending returns one series for each contention scenario with a closed loop. Readers can
+// tell the colours of the series apart even in a print without colours.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},

@@ -51,9 +51,9 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns one cell of the summary. For each number of clients, it adds the figures
-// with the given names in each run, and the cell shows the median of these sums. medians
-// returns "" if nothing was measured.
+// medians returns one cell of the summary: for each number of clients, a median over the runs.
+// The argument of contains names of figures. The value of a run is the sum of these figures.
+// medians returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

@@ -88,7 +88,7 @@ func TestCertmagicServersObtainOneCertificate(t *testing.T) {
 	})
 }
 
-func TestCertmagicDoesNotRetryWithLostLock(t *testing.T) {
+func TestCertmagicDoesNotRetryAfterLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)
@@ -112,7 +112,7 @@ func TestCertmagicDoesNotRetryWithLostLock(t *testing.T) {
 	})
 }
 
-func TestCertmagicCleanUpReleasesHeldLock(t *testing.T) {
+func TestCertmagicCleanUpOwnLocksReleasesHeldLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

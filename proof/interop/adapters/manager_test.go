@@ -114,7 +114,7 @@ func (j *journal) Info(msg string, _ ...any) {
 
 func (j *journal) Error(err error, _ string, _ ...any) { j.failed.Store(&err) }
 
-func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
+func TestCronJobRunsInOneProcessAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, inside atomic.Int32
 		var said journal

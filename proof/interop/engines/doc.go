@@ -6,8 +6,8 @@
 //	server := engines.Run(t, engines.Dynoxide) // stopped when the test ends
 //	client := server.Client()
 //
-// Each engine is installed once, in a pinned version. The folder of all engines is .engines
-// at the root of the repository, or the folder in LEASEHOLD_ENGINES. A server listens only
+// Each engine is installed once, in a pinned version. All engines are installed in .engines
+// at the root of the repository, or in the folder in LEASEHOLD_ENGINES. A server listens only
 // on a free port of 127.0.0.1. When the process that started a server ends or is killed,
 // the server ends, too.
 //

@@ -55,7 +55,7 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 }
 
 // Start starts the engine, and installs it first if necessary. The server's tables are in
-// the folder given to [Engine.In] or, without a folder, in memory. Start returns when the
+// memory, or in the folder given to [Engine.In] if it was called. Start returns when the
 // server answers requests. ctx limits the installation and the wait for the server, but the
 // server continues after ctx ends. The server ends when [Server.Stop] is called or when
 // this process ends.

@@ -30,7 +30,7 @@ const (
 	// namespaceName is the value of argv[0] with which this program runs as the process in
 	// the namespace.
 	namespaceName = "leasehold-engine-namespace"
-	// namespacePort is the server's port. It can be fixed, because no other program uses
+	// namespacePort is the server's port. It is always free, because no other program uses
 	// ports in the namespace.
 	namespacePort = "8000"
 	// listenerFD is the file descriptor of the inherited listener, which is the first file

@@ -49,7 +49,7 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 // S3 computes an ETag from the content alone. If the content did not include the token, a
 // later holder could write equal content with an equal ETag. Then S3 would accept the stale
 // holder's conditional write.
-func TestS3RejectsStaleWriteBasedOnOldRead(t *testing.T) {
+func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
 		newer  string // page that the later holder writes
@@ -144,8 +144,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// between is an HTTP transport that calls the function next once: after the answer to the read,
-// immediately before it sends the first write.
+// between is an HTTP transport that calls the function next once, immediately before it sends
+// the first write. The caller has then already read the object.
 type between struct {
 	next func()
 	once sync.Once
@@ -158,7 +158,7 @@ func (b *between) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestPostgresRejectsStaleToken(t *testing.T) {
+func TestPostgresUpdateRejectsStaleToken(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100)) // the database accepts this stale write, because the later holder has not written yet
@@ -170,7 +170,7 @@ func TestPostgresRejectsStaleToken(t *testing.T) {
 	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // the row for item 2 does not exist yet
 }
 
-func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
+func TestPostgresUpsertRejectsStaleToken(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	lab.OK(t, PutPrice(t.Context(), pool, stale, 2, 100))
@@ -215,8 +215,8 @@ func TestPostgresChecksTokenAfterWaitForRowLock(t *testing.T) {
 	isPriced(t, pool, 1, 200, current)
 }
 
-// prices returns a database with one row. Its price is 10, and no lock holder has written
-// it.
+// prices returns a database with one row. The price in the row is 10, and no lock holder has
+// written the row.
 func prices(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := postgres.Run(t)

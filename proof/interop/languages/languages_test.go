@@ -148,7 +148,7 @@ func TestLockOfKilledPythonOrNodeProgramIsReleased(t *testing.T) {
 	})
 }
 
-func TestPythonAndNodeReportHeldKeyWithoutWaiting(t *testing.T) {
+func TestPythonAndNodeReportHeldKeyIfToldNotToWait(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		first := m.start(language, "done", "report")
 		first.said(`granted \d+`)

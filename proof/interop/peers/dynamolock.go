@@ -62,7 +62,7 @@ func checkedOut() string {
 var dynamolockSource embed.FS
 
 // imported is the import path of dynamolock in the driver's source. dynamolockDriver
-// replaces it by the module path of the checkout.
+// replaces it with the module path of the checkout.
 const imported = `"cirello.io/dynamolock/v5"`
 
 // dynamolockSDK lists the AWS SDK modules with which the driver is built, in the versions

@@ -28,7 +28,7 @@ type Settings struct {
 	Lease     time.Duration `json:"-"`
 	Heartbeat time.Duration `json:"-"` // interval of background renewals; 0 turns them off
 	Poll      time.Duration `json:"-"` // pause of a waiter between two polls (in leasehold, the longest pause); 0 for the library's default
-	Safe      time.Duration `json:"-"` // for python-dynamodb-lock: time without a successful renewal after which the library reports a lock as in danger
+	Safe      time.Duration `json:"-"` // for python-dynamodb-lock: time since the last successful renewal after which the library reports a lock as in danger
 	Expiry    time.Duration `json:"-"` // for python-dynamodb-lock: time after which DynamoDB's TTL may delete the record
 }
 

@@ -101,8 +101,8 @@ func equal(a, b types.AttributeValue) bool { return a != nil && reflect.DeepEqua
 type contest struct {
 	each  int   // number of clients of each library
 	slots int   // number of permits if the key is a semaphore; zero for a lock
-	turns int   // minimum number of grants of each client; no client stops earlier
-	total int64 // minimum number of grants of all clients together; no client stops earlier
+	turns int   // the contest continues until each client has been granted the key this many times
+	total int64 // the contest continues until all clients together have this many grants
 }
 
 // run runs the contest until the numbers of grants have reached their minimums. The clients

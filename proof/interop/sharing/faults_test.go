@@ -35,7 +35,7 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 // caller may then work at the same time as the real holder. The record still names the real
 // holder. If the real holder is a leasehold client, the commits of that client are still
 // applied.
-func TestDyndbMutexClaimsLockDespiteDeniedWrite(t *testing.T) {
+func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -56,7 +56,7 @@ func TestDyndbMutexClaimsLockDespiteDeniedWrite(t *testing.T) {
 
 // The Python statement "with lock:" of python_dynamodb_lock swallows exceptions that are
 // raised inside its block.
-func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
+func TestPythonDynamoDBLockSwallowsExceptionsOfCaller(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := peer.Acquire(t, "k")
@@ -69,7 +69,7 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 
 // If a dynamo-dlm lock object finds its key held and does not wait, it can never acquire this
 // key again.
-func TestDynamoDLMCannotReuseRefusedLockObject(t *testing.T) {
+func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -133,8 +133,8 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 }
 
 // A release by leasehold must delete the record. If the record remained with its lease,
-// python_dynamodb_lock would wait for this lease. If the record remained without one of
-// its attributes, such as its lease, python_dynamodb_lock would return an error.
+// python_dynamodb_lock would wait until this lease ends. If the record remained without one
+// of its attributes, such as its lease, python_dynamodb_lock would return an error.
 func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -168,7 +168,7 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 // If the Java client acquires a key with an update, leasehold's attributes remain in the
 // record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
 // token must be higher than all earlier tokens.
-func TestGetIgnoresOldTokenInRecordOfJavaClient(t *testing.T) {
+func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

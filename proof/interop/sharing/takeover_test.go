@@ -97,7 +97,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 
 // Leases last an hour in this test, so none expires: only the holder's release can end the
 // wait.
-func TestWaiterAcquiresOnFirstPollAfterRelease(t *testing.T) {
+func TestWaiterAcquiresLockOnFirstPollAfterRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder := m.run(t, first)
@@ -144,7 +144,7 @@ func TestWaitingLibraryDoesNotTakeOverRenewedLock(t *testing.T) {
 	})
 }
 
-func TestPausedHolderCannotChangeNextGrant(t *testing.T) {
+func TestResumedHolderCannotChangeGrantOfNextHolder(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		const key = "paused"
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

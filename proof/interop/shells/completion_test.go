@@ -120,10 +120,10 @@ func (s *scene) populate(t *testing.T) {
 	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // leaves this key held, because "leasehold break" completes only held keys
 }
 
-// TestTabCompletionExecutesNoKeysOrFileNames types command lines into each shell. Pressing
+// TestTabCompletionDoesNotExecuteKeysOrFileNames types command lines into each shell. Pressing
 // TAB, TAB again, and Enter must execute no text of a key, an owner or a file name. TAB
 // must still complete plain names.
-func TestTabCompletionExecutesNoKeysOrFileNames(t *testing.T) {
+func TestTabCompletionDoesNotExecuteKeysOrFileNames(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {
@@ -211,7 +211,8 @@ func (s *scene) tab(t *testing.T, term *terminal) string {
 	return line
 }
 
-// enter presses Enter and waits until the shell has run the line.
+// enter presses Enter and waits until the shell has run the line. It fails the test if the
+// shell has run text that another user wrote.
 func (s *scene) enter(t *testing.T, term *terminal) {
 	t.Helper()
 	line := term.line()

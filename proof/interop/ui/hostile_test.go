@@ -25,7 +25,7 @@ type attacker struct {
 	servers []*http.Server
 	port    string
 	pages   map[string]string // answers by path; the attacker's own page answers every other path
-	proofs  http.Handler      // handler for /who, the path at which leasehold ui proves that it knows the secret; nil if there is none
+	proofs  http.Handler      // handler for /who, the path at which leasehold ui proves that it knows the secret; nil for no handler
 
 	mu      sync.Mutex
 	heard   []string      // requests, with their headers and bodies

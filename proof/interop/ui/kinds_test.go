@@ -37,7 +37,7 @@ func TestPageShowsTermsAndLeadersOfElection(t *testing.T) {
 	p.Wait(inLock("node-a:8080", "node-b:8080", term, next, "took over from "+term))
 }
 
-func TestPageShowsLocksOfSharedLease(t *testing.T) {
+func TestPageShowsWhichLocksShareOneLease(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
@@ -97,7 +97,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 
 // An owner may choose a whole sentence as a name or as a reason. The page shows both in
 // quotes, so that they do not look like messages of leasehold.
-func TestPageShowsOwnerNamesAndReasonsInQuotes(t *testing.T) {
+func TestPageShowsOwnerNamesAndBreakReasonsInQuotes(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t)
 	p := s.ui("--every", every)

@@ -147,7 +147,7 @@ func TestCallsSucceedDespiteWrongSystemClock(t *testing.T) {
 	}
 }
 
-func TestFirstAcquireSucceedsDespiteWrongClock(t *testing.T) {
+func TestFirstAcquireOfClientSucceedsDespiteWrongClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		server := &clocked{wire: w.Wire()}
 		server.ahead.Store(int64(time.Hour))

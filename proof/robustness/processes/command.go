@@ -48,8 +48,9 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. A CMD cannot check the lock. So run only records, for some time,
-// that it believes that it holds the lock. A signal ends CMD immediately.
+// run does the work of CMD. A CMD cannot check the lock. So run believes that it holds the lock
+// until CMD ends, and records this in the journal. It also writes to a counter that compares
+// tokens. A signal ends CMD immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

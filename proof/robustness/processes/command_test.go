@@ -120,7 +120,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 
 func says(e Event, words string) bool { return strings.Contains(e.Text, words) }
 
-func TestLocksInFileStayExclusiveDespiteFullDisk(t *testing.T) {
+func TestLocksStayExclusiveDespiteFullDisk(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6
 	d := mountDisk(t)

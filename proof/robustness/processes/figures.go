@@ -14,7 +14,7 @@ type figures struct {
 	heads                 int // number of queue heads that were killed or suspended
 	grants, takeovers     int
 	beliefs, losses       int
-	landed, refused       int // numbers of commits that were applied and rejected; unanswered counts the commits without a reply
+	landed, refused       int // numbers of applied and of rejected commits; unanswered counts the commits without a reply
 	unanswered            int
 	added, stale, unheard int // numbers of writes whose target compares tokens: applied, rejected, and without a reply
 	denied, broken        int

@@ -72,8 +72,8 @@ func (n *network) up() {
 	}
 }
 
-// lead makes the network forward to the server at endpoint from now on. It closes the
-// connections to the previous server.
+// lead makes the network forward all requests to the server at endpoint from now on. It closes
+// the connections to the previous server.
 func (n *network) lead(endpoint string) {
 	n.t.Helper()
 	at := strings.TrimPrefix(endpoint, "http://")

@@ -26,11 +26,12 @@ var regionNames = []string{"us-east-1", "us-east-2", "us-west-2"}
 // write or on a strongly consistent read.
 const agreement = 15 * time.Millisecond
 
-// way is a way in which a Region fails. A Region that fails is called dark.
+// way is how a Region treats requests: it serves them, or fails in a certain way. A Region that
+// fails is called dark.
 type way string
 
-// Ways in which a Region fails. In some ways, the Region drops requests and never applies them.
-// In other ways, it delays requests and applies them later.
+// Values of way. In some ways, a dark Region drops requests and never applies them. In other
+// ways, it delays requests and applies them later.
 const (
 	serves      way = ""
 	refused     way = "connections refused"

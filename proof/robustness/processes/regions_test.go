@@ -18,8 +18,8 @@ import (
 // which Regions fail in turn.
 const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 
-// longestRelease is the maximum duration of a release while one Region is down: one second
-// without a reply, and an attempt in another Region.
+// longestRelease is the maximum duration of a release while one Region is down: the client
+// waits one second for a reply, and then sends the release to another Region.
 const longestRelease = 1500 * time.Millisecond
 
 func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
@@ -72,9 +72,9 @@ func TestMultiRegionLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	t.Run("all Regions are slow", regionsThatAreAllSlowAreLeftOnce)
 }
 
-// The host name of the home Region does not resolve for longer than a lease. Processes that
-// know another Region must keep their locks. Processes that know only the home Region lose
-// their locks.
+// dayWithoutHomeLosesLocksOfOneRegion removes the address of the home Region for longer than a
+// lease. Processes that know another Region must keep their locks. Processes that know only
+// the home Region must lose their locks.
 func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
 	t.Parallel()
@@ -133,9 +133,9 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 	}
 }
 
-// The home Region fails and recovers several times. Each process must move away from the home
-// Region only once: requests return to the home Region only after it has served for thirty
-// seconds.
+// regionThatFlapsIsLeftOnce makes the home Region fail and recover several times. Each process
+// must move away from the home Region only once, and return only after the home Region has
+// served requests for thirty seconds.
 func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -166,9 +166,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// All Regions become slow. A client moves to another Region if an answer takes longer than one
-// second, and here every answer takes longer. But every answer takes less than 1.5 seconds, the
-// limit for a first renewal after a hand-over.
+// regionsThatAreAllSlowAreLeftOnce makes every answer of every Region take 1.2 seconds. This is
+// longer than one second, so each client may leave its Region, but only once. It is less than
+// 1.5 seconds, the limit for a first renewal after a hand-over.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

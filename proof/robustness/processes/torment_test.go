@@ -20,8 +20,8 @@ func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g",
 func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
 
 // The test kills and pauses waiters too. Some of them are at the head of a queue. So a holder
-// hands the key to a process that is paused, or that is about to die.
-func TestLocksStayExclusiveDespiteFaultsOfWaiters(t *testing.T) {
+// may hand the key to a process that is paused, or that is about to die.
+func TestLocksStayExclusiveIfWaitersAreKilledOrPaused(t *testing.T) {
 	t.Parallel()
 	// As in TestLocksStayExclusiveDespiteKillsAndPauses, each scene gets a fifth of the
 	// configured numbers of kills and pauses.

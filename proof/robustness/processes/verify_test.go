@@ -13,7 +13,7 @@ import (
 const ms = time.Millisecond
 
 // good returns a journal that violates no rule. One holder is killed, a second is paused past
-// its lease, and a third ends its grant itself. Each holder has written before its grant ends.
+// its lease, and a third ends its grant itself. Each holder writes before its grant ends.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {
@@ -56,10 +56,10 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// Worker a was handed the key with a longer lease than the worker's own. The worker's first
-// renewal sets the worker's own lease. Even if the worker was killed before it recorded that
-// renewal, Verify must allow the next grant once the own lease has passed.
-func TestVerifyAcceptsHandOverWithLongerLease(t *testing.T) {
+// The previous holder hands the key to worker a with a longer lease than worker a uses. The
+// first renewal by worker a shortens the lease. If worker a is killed, it may have renewed
+// without recording this. So Verify must allow the next grant after the shorter lease.
+func TestVerifyAcceptsLongerLeaseFromPreviousHolder(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

@@ -189,7 +189,7 @@ type held struct {
 
 // believes checks whether the lock is held, and records an event of the given kind or, if the
 // lock is lost, of kind Lost. Successive calls use the lock's methods Err, Context and Bind in
-// turn. Each must report a loss even just after the process was suspended.
+// turn. Each method must report a loss even just after the process was suspended.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error

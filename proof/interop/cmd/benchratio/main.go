@@ -1,6 +1,6 @@
-// Command benchratio copies the output of go test -bench to its own output. It adds a
-// comparison of localdynamo with dynoxide: the median of each benchmark's runs, and their
-// ratio.
+// Command benchratio reads the output of go test -bench, and prints it unchanged. Then it prints
+// a comparison of localdynamo with dynoxide: for each number of workers, the median speeds of
+// both, and their ratio.
 package main
 
 import (

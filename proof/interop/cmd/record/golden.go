@@ -43,7 +43,7 @@ type kase struct {
 	settings peers.Settings
 	state    string
 
-	ours      []peers.Request // requests that leasehold executes before the peer, in the native layout
+	ours      []peers.Request // requests that leasehold executes in the native layout, before the peer starts
 	steps     []peers.Request // requests to the peer; a request other than acquire concerns the lock that was acquired last
 	heartbeat bool            // true to wait, after the steps, until the peer has renewed the lock in the background
 }

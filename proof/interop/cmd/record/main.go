@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command record runs other lock libraries against a new server. It writes the items that
-// they store in their tables to internal/records/testdata/golden, one file for each case.
+// Command record runs other lock libraries against a new server. The libraries store items in
+// their tables. The command writes these items to internal/records/testdata/golden, one file
+// for each case.
 // Run it in proof/interop:
 //
 //	go run ./cmd/record

@@ -2,7 +2,7 @@
 
 // Command dynamolock is the driver for dynamolock's lock client: it speaks the line
 // protocol of proof/interop/README.md. The build replaces the import path of dynamolock
-// below by the module path of a checkout.
+// below with the module path of a checkout.
 package main
 
 import (

@@ -192,7 +192,7 @@ func TestLockWithExpiredRecordIsHeldWhileSessionIsRenewed(t *testing.T) {
 				return group.Locks()[0], nil
 			},
 		} {
-			if testing.Short() && name != "AcquireAny" { // each wait of 70 minutes takes seconds
+			if lab.IsQuick() && name != "AcquireAny" { // each wait of 70 minutes takes seconds
 				continue
 			}
 			waiter, _ := w.Client(patient(lab.Config()))

@@ -28,7 +28,7 @@ const (
 // kindNames contains the names of the kinds in requests and replies.
 var kindNames = [...]string{"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}
 
-// longNames contains the names of the kinds in some error texts.
+// longNames contains the names that some error texts use for the kinds of values.
 var longNames = [...]string{
 	"", "STRING", "NUMBER", "BINARY", "BOOLEAN", "NULL",
 	"STRING_SET", "NUMBER_SET", "BINARY_SET", "LIST", "MAP",

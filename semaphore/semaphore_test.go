@@ -36,7 +36,7 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestSemaphoresOfDifferentSizesSharePermits(t *testing.T) {
+func TestDifferentlySizedSemaphoresOfKeySharePermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -124,7 +124,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestMetricOfRegionMovesHasEmptyGroupLabel(t *testing.T) {
+func TestRegionSwitchMetricHasEmptyGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	for range 2 {

@@ -414,7 +414,7 @@ func TestShortThrottlingIsNotReportedAsWaitError(t *testing.T) {
 	})
 }
 
-func TestReadsOfWaiterAreStronglyConsistent(t *testing.T) {
+func TestWaiterUsesStronglyConsistentReads(t *testing.T) {
 	lab.Each(t, map[string][]string{"GetItem": {"a"}, "BatchGetItem": {"a", "b"}}, func(t *testing.T, w *lab.World, keys []string) {
 		other, _ := w.Client(lab.Config())
 		held := w.AcquireAll(other, leasehold.Keys(keys...))

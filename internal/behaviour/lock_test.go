@@ -77,7 +77,7 @@ func TestDoRenewsLeaseUntilFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilOfEndedLockIsNotInFuture(t *testing.T) {
+func TestTrustedUntilIsNotInFutureAfterLockEnds(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },

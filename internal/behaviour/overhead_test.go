@@ -37,8 +37,8 @@ type beside struct {
 	writes []*dynamodb.UpdateItemInput // inputs of the two writes
 }
 
-// recorder is a DB that records the client's writes. It also records each reply as a server
-// would send it.
+// recorder is a DB that records the client's writes. It also records each reply, encoded as a
+// server sends it.
 type recorder struct {
 	*dynamodb.Client
 	engine  *localdynamo.Engine

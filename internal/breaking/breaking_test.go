@@ -219,7 +219,7 @@ func TestThrottledBreakNoticeEmitsThrottledEvent(t *testing.T) {
 
 // While the clients of a table migrate from one layout to another, both layouts are in use.
 // A client of one layout may then break a lock that a client of the other layout holds.
-func TestClientOfOtherLayoutCanBreakLock(t *testing.T) {
+func TestClientUsingOtherLayoutCanBreakLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

@@ -98,7 +98,7 @@ func TestStillToNameOmitsOldestVersionsAboveLimit(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontOfQueueIsMedianOfWaitersStartTimes(t *testing.T) {
+func TestFrontReturnsMedianStartTimeOfWaiters(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {

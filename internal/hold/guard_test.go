@@ -200,7 +200,7 @@ func TestErrorOfGuardedReadContainsItemLimit(t *testing.T) {
 	})
 }
 
-func TestInvalidCommitFailsWithoutRequest(t *testing.T) {
+func TestInvalidCommitFailsBeforeAnyRequest(t *testing.T) {
 	put := func(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
 	}

@@ -78,17 +78,16 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked records the result of a check of the lock that a notice names. The parameter word is the
-// id of the notice. If the check had no answer, the lock is checked again after the next renewal of
-// the session.
-func (s *session) checked(word string, answered bool) {
+// checked is called after the check of the lock that a notice names; id is the id of the notice. If
+// the check had no answer, the lock is checked again after the next renewal of the session.
+func (s *session) checked(id string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch _, told := s.heard[word]; {
+	switch _, told := s.heard[id]; {
 	case !answered:
-		delete(s.heard, word)
+		delete(s.heard, id)
 	case told:
-		s.heard[word] = true
+		s.heard[id] = true
 	}
 }
 

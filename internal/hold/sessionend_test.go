@@ -225,7 +225,7 @@ func TestLateGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestHundredUnansweredGrantsOfKeyCauseFewReads(t *testing.T) {
+func TestHundredGrantsWithLostRepliesCauseFewReads(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")

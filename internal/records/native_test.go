@@ -215,7 +215,7 @@ func TestMethodReservedReportsEveryForbiddenName(t *testing.T) {
 	}
 }
 
-func TestMigrationPageListsLeaseholdsAttributes(t *testing.T) {
+func TestMigrationPageListsAttributesOfLeasehold(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating/README.md")
 	if err != nil {
 		t.Fatal(err)

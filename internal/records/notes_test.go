@@ -73,7 +73,7 @@ func TestUnreadableTakeoverNoteCountsAsAbsent(t *testing.T) {
 	}
 }
 
-func TestMethodForeignDescribesUnreadableAttribute(t *testing.T) {
+func TestForeignDescribesUnreadableAttribute(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

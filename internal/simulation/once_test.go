@@ -17,7 +17,7 @@ import (
 
 // Clients do work once for each label, or once in each period. Some of the work fails, and
 // some processes die during their work.
-func TestSimulationOfWorkDoneOnceFindsNoViolation(t *testing.T) {
+func TestSimulationOfOnceOnlyWorkFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(once))
 }
 
@@ -39,7 +39,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 // Clients are closed while their other goroutines do work with the options Once and Every.
 // Close releases the locks of these goroutines. If a goroutine then calls Release, the result
 // says whether the done mark is stored.
-func TestSimulationOfCloseDuringWorkDoneOnceFindsNoViolation(t *testing.T) {
+func TestSimulationOfCloseDuringOnceOnlyWorkFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 

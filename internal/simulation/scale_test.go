@@ -31,7 +31,7 @@ var worlds = []struct {
 	{"TestSimulationOfSharedLeasesFindsNoViolation", 1, likewise(sharedLeases)},
 	{"TestSimulationOfQueuesFindsNoViolation", 3, likewise(lines)},
 	{"TestSimulationOfWrongQueueHintsInRecordFindsNoViolation", 1, likewise(wrongAdvice)},
-	{"TestSimulationOfWorkDoneOnceFindsNoViolation", 2, likewise(once)},
+	{"TestSimulationOfOnceOnlyWorkFindsNoViolation", 2, likewise(once)},
 	{"TestDiningPhilosophersNeverStarve", 1, simulatePhilosophers},
 	{"TestSimulationOfElectionsFindsNoViolation", 2, simulateEveryElection},
 	{"TestSimulationOfSemaphoresFindsNoViolation", 2, simulateSemaphores},
@@ -52,8 +52,8 @@ var worlds = []struct {
 	{"TestSimulationOfWallClockChangesFindsNoViolation", 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfBoundedClocksFindsNoViolation", 2, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocksFindsNoViolation", 1, likewise(boundedClockQueues)},
-	{"TestSimulationOfCloseDuringWorkDoneOnceFindsNoViolation", 1, likewise(onceBeforeClose)},
-	{"TestSimulationOfBoundedClocksAndWorkDoneOnceFindsNoViolation", 1, likewise(boundedClockOnce)},
+	{"TestSimulationOfCloseDuringOnceOnlyWorkFindsNoViolation", 1, likewise(onceBeforeClose)},
+	{"TestSimulationOfOnceOnlyWorkByBoundedClocksFindsNoViolation", 1, likewise(boundedClockOnce)},
 	{"TestSimulationOfRefusedRequestsFindsNoViolation", 1, simulateRefusals},
 }
 

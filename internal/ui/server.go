@@ -191,8 +191,7 @@ type shownRecord struct {
 	Record   leasehold.Record `json:"record"`
 	Released bool             `json:"released,omitempty"`
 	Session  string           `json:"session,omitempty"`
-	// Time of the first read that showed the grant; zero if no read of the scanner has shown
-	// it.
+	// Time when the scanner first read the record with this grant; zero if it has not done so.
 	Seen int64 `json:"seen,omitempty"`
 	beatView
 }

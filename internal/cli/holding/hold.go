@@ -167,8 +167,8 @@ func late(keys, why string) error {
 // and the key becomes free when its lease expires.
 const (
 	// ReleaseLimit is how long leasehold tries to release the lock if a signal has arrived
-	// or leasehold has stopped CMD. It also limits TakeBack, and a renewal by "leasehold
-	// renew" that a signal interrupted.
+	// or leasehold has stopped CMD. It also limits TakeBack, and the time for which
+	// "leasehold renew" goes on after a signal.
 	ReleaseLimit = 5 * time.Second
 
 	// lostReleaseLimit is the limit for a lock that was lost. Releasing a lost lock is not

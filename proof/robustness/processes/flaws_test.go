@@ -101,7 +101,7 @@ func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestVerifyDetectsBeliefInLockLostDuringPause(t *testing.T) {
+func TestVerifyDetectsWorkerUnawareOfLockLostInPause(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, DeafToLoss: {Outlived}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease = time.Second
 		at := place{File: t.TempDir() + "/locks.db"}

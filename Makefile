@@ -33,16 +33,17 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # go test reports packages in the order given, so the four slow ones come last. They
-# are named by their import paths, as a directory may have a space in its name.
+# are named by their import paths, as a directory may have a space in its name. The tests
+# of the command mostly wait, for leases: eight at once, however few processors there are.
 ROOT = github.com/leasehold-go/leasehold
 SLOW = $(ROOT)/internal/cli $(ROOT)/internal/behaviour $(ROOT)/internal/hold $(ROOT)/internal/simulation
 
 test: ## Test the library, the engine and the command; needs Go alone
 	@echo "Builds and tests for about six minutes on two cores, saying each package as it is done; the four longest come last."
-	@go test -short -timeout 30m $$(go list ./... | grep -vxF "$$(printf '%s\n' $(SLOW))") $(SLOW)
+	@go test -short -parallel 8 -timeout 30m $$(go list ./... | grep -vxF "$$(printf '%s\n' $(SLOW))") $(SLOW)
 
 check: lint govulncheck ## Lint and test every module, what is released with the race detector, and the real servers
-	go test -race -timeout 30m ./...
+	go test -race -parallel 8 -timeout 30m ./...
 	@# In make test and under the race detector, these packages try fewer cases.
 	go test -timeout 30m ./internal/ambiguity ./internal/behaviour ./internal/hold ./internal/lease ./internal/renewals ./internal/simulation
 	@# In its own directory go test shows what it prints: how much was done.
@@ -51,7 +52,7 @@ check: lint govulncheck ## Lint and test every module, what is released with the
 	$(MAKE) fuzz
 	@# Interop mostly waits, for leases and browsers: two packages at once. The others
 	@# have the machine to themselves, as their clocks are real.
-	cd proof && go test -p 2 -timeout 50m $$(go list ./interop/... | grep -v /adapters)
+	cd proof && go test -p 2 -parallel 4 -timeout 50m $$(go list ./interop/... | grep -v /adapters)
 	cd proof && go test -p 1 -timeout 50m ./bench/... ./interop/adapters ./release/... ./spec/...
 	cd proof/robustness && go test -race -p 1 -timeout 50m ./...
 	@for m in $(filter-out proof,$(OTHERS)); do echo "== $$m"; (cd $$m && go test -race ./...) || exit 1; done

@@ -39,7 +39,7 @@ ROOT = github.com/leasehold-go/leasehold
 SLOW = $(ROOT)/internal/cli $(ROOT)/internal/behaviour $(ROOT)/internal/hold $(ROOT)/internal/simulation
 
 test: ## Test the library, the engine and the command; needs Go alone
-	@echo "Builds and tests for about six minutes on two cores, saying each package as it is done; the four longest come last."
+	@echo "Builds and tests for about four minutes on two cores, saying each package as it is done; the four longest come last."
 	@go test -short -parallel 8 -timeout 30m $$(go list ./... | grep -vxF "$$(printf '%s\n' $(SLOW))") $(SLOW)
 
 check: lint govulncheck ## Lint and test every module, what is released with the race detector, and the real servers

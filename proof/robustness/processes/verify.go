@@ -15,7 +15,7 @@ type Rule string
 // Values of Rule.
 const (
 	TwoBelieve      Rule = "two workers believe that they hold one key"
-	TokenBack       Rule = "a token is not higher than the previous one"
+	TokenBack       Rule = "a token is not above the one before"
 	Outlived        Rule = "a belief outlives the lease of a suspended or dead process"
 	WriteLost       Rule = "an acknowledged write is lost"
 	RefusedLanded   Rule = "a refused write was applied"

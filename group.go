@@ -32,7 +32,7 @@ func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}}
 // Locks returns the locks in the order in which their keys were first given.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 
-// Context returns a context that ends when one lock ends, with the same cause.
+// Context returns a context that ends when any lock ends, with its cause.
 func (g *Group) Context() context.Context { return g.g.Context() }
 
 // Err returns the first error of the locks, or nil while all are trusted.

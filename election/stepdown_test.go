@@ -348,7 +348,7 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 // The leader learns of queued candidates from replies to its renewals. So it releases the
 // term without knowing of a candidate that queues after its last renewal. Such a candidate
 // reads the record four times a second, even if other waiters poll more often.
-func TestStepDownElectsCandidateThatQueuesAfterRequest(t *testing.T) {
+func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	// Each round releases the term at a different time between two reads of the waiter.

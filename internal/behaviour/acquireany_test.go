@@ -54,7 +54,7 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyStartsTrustAtLastReadBeforeHandOver(t *testing.T) {
+func TestAcquireAnyCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)

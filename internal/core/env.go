@@ -56,7 +56,7 @@ type Errors interface {
 	// Missing returns the error of a call that needs a record of key, if the table has none.
 	Missing(key protocol.Key) error
 
-	// Changed returns the error of a call that expects a certain grant, if the record now
+	// Changed returns the error for a call that expected a particular grant. The record, now,
 	// shows another grant or a free key.
 	Changed(now protocol.Record) error
 

@@ -200,12 +200,12 @@ func TestCommitIsNotRepeatedIfLockIsLost(t *testing.T) {
 	})
 }
 
-// appliedUnheard makes the simulated network deliver the next commit and drop the reply. Between
-// the two, it calls the function in the parameter then.
-func appliedUnheard(wire *lab.Wire, then func()) {
+// appliedUnheard makes the simulated network deliver the next commit, call between, and then drop
+// the reply.
+func appliedUnheard(wire *lab.Wire, between func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
-		then()
+		between()
 		return lab.Cut(r)
 	}))
 }

@@ -104,7 +104,7 @@ func TestCommitAndReleaseOfGroupFreesKeysEvenIfItFails(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupWritesNothingIfLockIsLost(t *testing.T) {
+func TestCommitAndReleaseOfGroupWritesNothingIfOneLockIsLost(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"one lock": leasehold.Keys("x"), "two locks": leasehold.Keys("x", "y"),
 	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {

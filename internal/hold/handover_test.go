@@ -327,7 +327,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestConditionOfHandOverListsAtMost100Versions(t *testing.T) {
+func TestConditionOfHandOverListsAtMost100RecordVersions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour

@@ -53,8 +53,8 @@ var (
 )
 
 // endIfShared ends this handle if other handles share its grant, or if this handle has ended
-// before. It sends nothing. If terms change the record, endIfShared returns an error, and
-// the changes are not made.
+// before. It sends nothing, so it returns an error if the given terms would have changed the
+// record.
 func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	left, before := l.leave()
 	if !left && !before || left && l.drop() {

@@ -141,10 +141,10 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether the lease is due and waits for a slot or the pace, or whether the
-// lease's attempt in flight has waited for these. An attempt that was sent as soon as the
-// Scheduler found the lease due has not waited, even if it was late: the process may have been
-// paused.
+// Waited reports whether a due lease must wait for a slot or for the rate limit, or whether
+// its attempt in flight had to wait for one of them. An attempt that was sent as soon as the
+// Scheduler found the lease due has not waited, even if it was late: the process may have
+// been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false

@@ -92,8 +92,8 @@ func skewedBy(skew time.Duration) simulation {
 // field wall is nil. For layouts with an expiry time, the world's field skew is the limit.
 const mostSkew = 100 * time.Millisecond
 
-// rightWall returns a random time by which a wall clock is ahead. This time is within the skew
-// of the world.
+// rightWall returns a random difference of a wall clock from the true time. It is within the
+// skew of the world.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	if c.plan.wall != nil {
 		return c.plan.wall(c, rng).Truncate(time.Millisecond)

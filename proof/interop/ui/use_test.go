@@ -152,7 +152,7 @@ func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 // screenshots is the folder to which "make screenshots" writes an image of each view.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
-func TestPageCutsOffNoTextInLeaseColumn(t *testing.T) {
+func TestPageDoesNotTruncateLeaseColumn(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("living")

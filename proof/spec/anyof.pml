@@ -21,7 +21,7 @@
  * it is in flight; in the code, the next attempt names it instead. Left out, because
  * waiter.pml and queue.pml have them: renewals, commits, and the position in a queue.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   SECOND_GRANT: Whoever is shown grants of two keys gives one back.
  *   LEFT_GRANT: Whoever leaves a queue gives back the grant that its entry has become.
  *   ONE_UNANSWERED: Whoever waits for several keys asks for no other while a grant of its own has no answer.

@@ -12,7 +12,7 @@
  * client's clock is wrong by at most one tick; the client reads it twice, and the clock is
  * set in between. Abstracted: as in grant.pml. An end in the past counts as an end now.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   END_OF_VERSION: An end counts only for the version that it names.
  *   READ_AFTER: The wall clock is read after the attempt has begun.
  *   OWN_SKEW: A holder stops trusting its MaxSkew earlier.

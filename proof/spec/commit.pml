@@ -19,7 +19,7 @@
  * docs/internals/protocol.md says: that one copy of a request is rejected and the other
  * copy is applied.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   GUARD: A commit lands only where its guard holds.
  *   GUARD_BY_GRANT: A guard names the grant, and not its owner alone.
  *   GUARD_TOKEN: A guard names the fencing token.

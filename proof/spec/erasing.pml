@@ -19,7 +19,7 @@
  * and may have any value. So a holder may always release instead of handing over, and a
  * waiter may always choose not to join. The same holds in waiter.pml and queue.pml.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   TAKEOVER_ERASES: A takeover erases the queue.
  *   BREAK_ERASES: A break erases the queue.
  *   MARK_ERASES: A release that stores a mark erases the queue.

@@ -9,7 +9,7 @@
  * the margin. Abstracted: data, other rows, and throttled or refused requests. The model
  * treats such a request as lost, except that its sender knows that it was not applied.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   NEW_VERSION: Each attempt writes a version that was never used before.
  *   STAMP: Trust counts from before the call is sent.
  *   MARGIN: Trust ends a margin before the lease does.

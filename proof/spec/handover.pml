@@ -12,7 +12,7 @@
  * ticks, one of which is the margin. Abstracted: as in grant.pml; one goroutine waits in
  * the client's queue, and does not leave it.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   PREDECESSOR: A hand-over names the grant that it ends.
  *   TRIED_GRANTS: A hand-over or release names every grant that a hand-over before it may have made.
  *   NEW_GRANT: A hand-over makes a grant of its own.

@@ -20,7 +20,7 @@
  * here unchanged. Left out, because waiter.pml has them: commits, renewals, a release
  * after a hand-over without a reply, and takeovers by waiters.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   IN_TURN: A hand-over names the head, and not one who stands anywhere in the queue.
  *   QUEUE_PLACE: Whoever takes its entry out of the queue names it at its place.
  */

@@ -9,7 +9,7 @@
  * Bounds: 5 attempts, including the grant, none of which arrives twice; a lease of 3
  * ticks, one of which is the margin, or of 2 ticks. Abstracted: as in grant.pml.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   NAMED_ATTEMPTS: A condition names every earlier attempt without an answer.
  *   OWN_START: An attempt that is found to have landed counts from its own start.
  *   SHORTER: A shorter lease that is in flight shortens trust at once.

@@ -14,7 +14,7 @@
  * may delete it once it is dead and no request is in flight. Abstracted: the grant of the
  * lock is one step, because grant.pml models it.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   MARK_FIRST: No lock is taken over before its session is marked dead.
  *   MARK_VERSION: The mark names the version that stood still.
  *   DEAD_FINAL: No renewal brings a dead session back.

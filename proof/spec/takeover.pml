@@ -10,7 +10,7 @@
  * client and 6 attempts; the holder sends one of them, and the client stops waiting for
  * the reply to one. Abstracted: as in grant.pml.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   FIRST_SIGHT: A version's age begins with the reply that first showed it.
  *   RESTART: The age of a changed version begins anew.
  *   STOOD_STILL: A takeover names the version that stood still.

@@ -22,7 +22,7 @@
  * queue has the same effect as a lost join or hand-over. Left out: repeated hand-overs; how
  * long a dead head of the queue blocks the key, because the lease in the record limits it.
  *
- * Rules. The macro WITHOUT_NAME compiles the model without the rule NAME:
+ * Rules. A macro, WITHOUT_ and the name of a rule, compiles the model without the rule:
  *   QUEUE_VERSION: A hand-over to the head writes a version of its own, and not the entry's.
  *   QUEUE_STAMP: Trust in a grant from the queue counts from before the last look that did not show it.
  *   SHORT_LEASE: A grant from the queue is trusted for the lease of the hand-over, until a renewal has landed.

@@ -14,7 +14,6 @@ SOAKCHECKS ?= 20000
 SOAKSEEDS  ?= 100000
 SOAKFOR    ?= 8760h
 FAULTED    ?= 100000
-CYCLES     ?= 50000
 SAMPLE     ?= 300
 SEED       ?= 1
 REGIONSFOR ?= 10m
@@ -48,7 +47,7 @@ check: lint govulncheck ## Lint and test every module, what is released with the
 	go test -timeout 30m ./internal/ambiguity ./internal/behaviour ./internal/hold ./internal/lease ./internal/renewals ./internal/simulation
 	@# In its own directory go test shows what it prints: how much was done.
 	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
-	cd proof/robustness && LEASEHOLD_CYCLES=$(CYCLES) go test -timeout 30m ./aws ./histories ./load
+	cd proof/robustness && go test -timeout 30m ./aws ./histories ./load
 	$(MAKE) fuzz
 	@# Interop mostly waits, for leases and browsers: two packages at once. The others
 	@# have the machine to themselves, as their clocks are real.

@@ -75,9 +75,7 @@ func TestAcquireAnyCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 // reads these two keys often, and the other keys rarely. If a client read all keys equally often, a
 // grant would cost 144 read units.
 func TestAcquireAnyCostsFewCapacityUnitsUnderContention(t *testing.T) {
-	if lab.Race {
-		t.Skip("counts capacity units, not races: runs without the race detector")
-	}
+	lab.SkipUnderRace(t, "counts capacity units")
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))

@@ -148,9 +148,7 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 // values, because results vary by chance. With fewer clients the test runs more sections, so that
 // the means vary less. A result exceeds its bound by chance only once in many million runs.
 func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
-	if lab.Race {
-		t.Skip("measures waits and costs, not races: runs without the race detector")
-	}
+	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, recorded := range []struct {
 		clients, sections       int
 		requests, writes, reads float64
@@ -252,9 +250,7 @@ func TestKeyStaysInUseWhileQueuedWaitersDie(t *testing.T) {
 // queued waiters read it once a second. The queue has no room for most waiters. Each of these
 // waiters reads once in twelve seconds.
 func TestThousandWaitersSendFewReads(t *testing.T) {
-	if lab.Race {
-		t.Skip("measures waits and costs, not races: runs without the race detector")
-	}
+	lab.SkipUnderRace(t, "measures waits and costs")
 	waiters, most := lab.Cases(1000, 100), lab.Cases(120, 36)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")

@@ -32,9 +32,7 @@ func heapOf(n int, fn func()) int {
 }
 
 func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
-	if lab.Race {
-		t.Skip("the race detector uses additional memory")
-	}
+	lab.SkipUnderRace(t, "the race detector uses additional memory")
 	const most = 3000
 	// The runtime may keep a stopped timer, and the context of its attempt, in memory until the
 	// timer would have fired. Up to a quarter of all timers may be stopped ones. So the test waits
@@ -68,9 +66,7 @@ func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 }
 
 func TestWaiterUsesUnderTwoKilobytesOfHeap(t *testing.T) {
-	if lab.Race {
-		t.Skip("the race detector uses additional memory")
-	}
+	lab.SkipUnderRace(t, "the race detector uses additional memory")
 	const most = 2000
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := lab.Crowd()

@@ -41,9 +41,7 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. A quick test does one run
 // with limits that are an eighth higher.
 func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
-	if lab.Race {
-		t.Skip("measures waits and costs, not races: runs without the race detector")
-	}
+	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, tc := range []struct {
 		clients int
 		takes   func(*rand.Rand) time.Duration
@@ -425,9 +423,7 @@ func TestQueueHeadWithOwnDataOrLeaseSendsOwnGrant(t *testing.T) {
 // DynamoDB limits the size of an item. If a waiter's entry did not fit into the record,
 // DynamoDB would refuse it, and the waiter's call would fail.
 func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
-	if lab.Race {
-		t.Skip("counts bytes, not races: runs without the race detector")
-	}
+	lab.SkipUnderRace(t, "counts bytes")
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Owner = strings.Repeat("n", 255)

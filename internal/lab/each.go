@@ -42,6 +42,15 @@ func Cases[T any](all, quick T) T {
 	return all
 }
 
+// SkipUnderRace skips a test under the race detector. The reason says why the detector finds
+// nothing there, or spoils the test.
+func SkipUnderRace(t *testing.T, reason string) {
+	t.Helper()
+	if Race {
+		t.Skipf("%s: runs only without the race detector", reason)
+	}
+}
+
 // Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has ended. It
 // returns a channel that receives the error that fn returns.
 func Go(fn func() error) <-chan error {

@@ -47,14 +47,12 @@ var rare = []string{
 // of a variant shows one of the violations in the variant's field finds.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
+	lab.SkipUnderRace(t, "looks for a broken rule, not for a race")
 	page := lab.Must(os.ReadFile("doc.go"))(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			if testing.Short() && slices.Contains(rare, v.name) {
 				t.Skip("takes seconds: runs only without -short")
-			}
-			if lab.Race {
-				t.Skip("looks for a broken rule, not for a race: runs without the race detector")
 			}
 			if !strings.Contains(string(page), "//	"+v.name+"  ") {
 				t.Errorf("doc.go does not list %q", v.name)

@@ -119,9 +119,7 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 // such as a guard that checks the owner alone. The checker cannot find these faults, but the
 // simulation can.
 func TestCheckerRejectsHistoriesOfBrokenLock(t *testing.T) {
-	if lab.Race {
-		t.Skip("the race detector makes this test five times as slow; make check runs it without the race detector")
-	}
+	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
 	for name, v := range map[string]struct {
 		how   sharing
 		model porcupine.Model

@@ -70,7 +70,7 @@ func TestAllContextsEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestMethodErrDoesNotWaitForReportsOfLosses(t *testing.T) {
+func TestErrDoesNotWaitForReportsOfLosses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()

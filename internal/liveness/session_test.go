@@ -247,7 +247,7 @@ func TestObserverForgetsSessionsUnusedForOneHour(t *testing.T) {
 	lab.Want(t, "sessions remembered", o.Sessions(), 1)
 }
 
-func TestMethodSessionOfReturnsNilIfThereIsNoSession(t *testing.T) {
+func TestSessionOfReturnsNilIfThereIsNoSession(t *testing.T) {
 	lab.Want(t, "session of a record without one", newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}), nil)
 	lab.Want(t, "session in a layout without sessions", newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")), nil)
 }

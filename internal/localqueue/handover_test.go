@@ -198,7 +198,7 @@ func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestMethodPassAfterDelaysNextWaiter(t *testing.T) {
+func TestPassAfterDelaysNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

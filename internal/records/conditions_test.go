@@ -255,7 +255,7 @@ func TestGrantAndDecoderAgreeOnDamagedDoneMark(t *testing.T) {
 	}
 }
 
-func TestMethodUnmarkRemovesOnlyGivenDoneMark(t *testing.T) {
+func TestUnmarkRemovesOnlyGivenDoneMark(t *testing.T) {
 	b := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

@@ -203,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestMethodReservedReportsEveryForbiddenName(t *testing.T) {
+func TestReservedReportsEveryForbiddenName(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -286,7 +286,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestFunctionLockButOmitsUnreadableAttributes(t *testing.T) {
+func TestLockButOmitsUnreadableAttributes(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -309,7 +309,7 @@ func TestFunctionLockButOmitsUnreadableAttributes(t *testing.T) {
 	}
 }
 
-func TestFunctionLockButRejectsItemWithDamagedData(t *testing.T) {
+func TestLockButRejectsItemWithDamagedData(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

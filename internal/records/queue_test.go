@@ -114,7 +114,7 @@ func TestGrantRemovesOnlyQueueEntryOfGrantedWaiter(t *testing.T) {
 	}
 }
 
-func TestMethodLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
+func TestLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
 	b, p, _ := lining(t, 3)
 	leave := func(index, of int) bool {
 		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))

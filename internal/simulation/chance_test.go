@@ -9,7 +9,10 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/aws/smithy-go/middleware"
 )
 
 // Every random decision in a run comes from its seed, and never depends on an order that Go's
@@ -105,15 +108,27 @@ func (c *process) staggerWakeups(why string) (who string) {
 	return who
 }
 
-// asksFor records a request as the last request of this goroutine, and as the last request of
-// the goroutine that started this goroutine.
-func (c *process) asksFor(asks string) {
-	self, parent := goroutine()
+// asksFor records a request as the last request of the goroutine that sends it, and as the last
+// request of the goroutine that started that goroutine. The context is the request's.
+func (c *process) asksFor(ctx context.Context, asks string) {
+	who, _ := ctx.Value(goroutinesKey{}).([2]string)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, who := range []string{self, parent} {
-		c.lastAsked[who] = c.lastAsked[who].and(asks, time.Now())
+	for _, id := range who {
+		c.lastAsked[id] = c.lastAsked[id].and(asks, time.Now())
 	}
+}
+
+type goroutinesKey struct{}
+
+// namesGoroutine adds the results of the function goroutine to the context of each request. It
+// calls that function before the SDK handles the request. Afterwards the stack is so deep that
+// printing it would take a third of the time of the simulation.
+func namesGoroutine(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("names the goroutine", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		self, parent := goroutine()
+		return next.HandleInitialize(context.WithValue(ctx, goroutinesKey{}, [2]string{self, parent}), in)
+	}), middleware.Before)
 }
 
 // asking contains the last requests of a goroutine and of the goroutines that it has
@@ -151,13 +166,17 @@ func (c *process) goesAbout(who string) {
 	c.workers[self] = who
 }
 
+// stacks keeps buffers: a new one for each stack would cost more time than the stack.
+var stacks = sync.Pool{New: func() any { return new([1 << 16]byte) }}
+
 var goroutineNumber = regexp.MustCompile(`goroutine \d+`)
 
 // goroutine returns the id of the current goroutine and the id of the goroutine
 // that started it.
 func goroutine() (self, parent string) {
-	stack := make([]byte, 1<<16)
-	found := goroutineNumber.FindAll(stack[:runtime.Stack(stack, false)], -1)
+	stack := stacks.Get().(*[1 << 16]byte)
+	defer stacks.Put(stack)
+	found := goroutineNumber.FindAll(stack[:runtime.Stack(stack[:], false)], -1)
 	return string(found[0]), string(found[len(found)-1])
 }
 

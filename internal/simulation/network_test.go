@@ -47,7 +47,7 @@ type fate struct {
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
 	asks := sent.asks()
-	c.asksFor(asks)
+	c.asksFor(ctx, asks)
 	if who, ok := ctx.Value(workerKey{}).(string); ok {
 		asks += " for " + who
 	}

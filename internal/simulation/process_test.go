@@ -94,6 +94,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	}
 	c.client = s.w.ClientOf(s.w.Connect(on, func(o *dynamodb.Options) {
 		o.HTTPClient = c
+		o.APIOptions = append(o.APIOptions, namesGoroutine)
 		if s.plan.net.credentials {
 			o.Credentials = (*wallet)(c)
 		}

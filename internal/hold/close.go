@@ -123,9 +123,14 @@ func (cl *closer) free(h *Lock, ok bool) {
 		cl.failed(cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit))))
 		return
 	}
-	r, leave := h.newRelease(), sync.OnceFunc(cl.slots.Unlock)
-	defer leave()
-	r.slots, r.leave = cl.slots, leave
+	r := h.newRelease()
+	r.slots = cl.slots
+	r.admitted.Store(true)
+	defer func() {
+		if r.admitted.Swap(false) { // the release has sent no request
+			cl.slots.Unlock()
+		}
+	}()
 	r.begin(cl.limit, core.ErrClosed)
 	cl.failed(r.finish(cl.limit))
 }

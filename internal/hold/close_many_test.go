@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -174,5 +175,25 @@ func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
 		lab.Want(t, "locks held", len(c.Held()), 0)
+	})
+}
+
+// Close waits until the functions return, and then finds their locks released. It sends nothing for
+// them, and must not keep the only slot for a request.
+func TestCloseReturnsIfFunctionsReleaseTheirLocks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config(), lab.Renewals(1))
+		for _, key := range []string{"a", "b"} {
+			go func() {
+				_ = c.Do(t.Context(), key, func(ctx context.Context, lock *leasehold.Lock) error {
+					<-ctx.Done()
+					return lock.Release(t.Context())
+				})
+			}()
+		}
+		synctest.Wait()
+		began := time.Now()
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
+		lab.WantTook(t, "closed after", began, 0, time.Second)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -112,9 +113,10 @@ type release struct {
 	h      *Lock
 	terms  Terms
 	slots  ctxmutex.Mutex // limits how many requests a closing client has in flight; nil for no limit
-	leave  func()         // frees the slot that the next request already has; nil if it has none
 	again  bool           // a timer has begun this release: the release has no caller, and sends a single attempt; only for a lock without a session
 	handle *Handle        // the handle to end if other handles share the grant; nil if the grant is to end
+
+	admitted atomic.Bool // the next request already has a slot
 
 	// The method open sets these fields, when the release begins:
 	limit context.Context    // context of the call; the release sends no retry after limit has ended
@@ -130,14 +132,10 @@ type release struct {
 
 // enter waits for a slot for the next request. It returns false if limit ends first.
 func (r *release) enter() (leave func(), ok bool) {
-	switch given := r.leave; {
-	case given != nil:
-		r.leave = nil
-		return given, true
-	case r.slots == nil:
+	if r.slots == nil {
 		return func() {}, true
 	}
-	return r.slots.Unlock, r.slots.Lock(r.limit)
+	return r.slots.Unlock, r.admitted.Swap(false) || r.slots.Lock(r.limit)
 }
 
 // newRelease returns a release with the terms of the lock's last release. If the lock has no

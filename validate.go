@@ -192,10 +192,10 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	return nil
 }
 
-// recordOverhead returns the largest size in bytes of a record of this client, apart from
-// key, data and attributes. It counts names, ids and numbers, all rounded up, and a done
-// mark. In the native layout it also counts a full queue, and the attributes "handed" and
-// "noQueueUntil".
+// recordOverhead returns the largest size in bytes of a record of this client, without the
+// key and without the caller's data and attributes. It counts the record's own names, ids and
+// numbers, each with its largest size, and the done mark of Once and Every. In the native
+// layout it also counts a full queue, and the fields "handed" and "noQueueUntil".
 func (c *Client) recordOverhead() int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(c.env.Owner)

@@ -167,7 +167,7 @@ func TestClientReadsRecordIfReplyLacksItem(t *testing.T) {
 	})
 }
 
-func TestTimedOutCallReturnsErrorOfEarlierRequest(t *testing.T) {
+func TestTimedOutCallReturnsErrorOfItsEarlierAttempt(t *testing.T) {
 	type op = func(context.Context, *leasehold.Client, *leasehold.Lock) error
 	closing := func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }
 	type row struct {

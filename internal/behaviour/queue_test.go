@@ -206,7 +206,7 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestSixteenDeadWaitersCostOneHandOverLease(t *testing.T) {
+func TestSixteenDeadWaitersDelayHandOverByOneLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 17, lab.Config())
 		for i := range 16 {

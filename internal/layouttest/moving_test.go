@@ -77,8 +77,8 @@ const (
 	perHalf = 2 // number of processes of each stage that keep their network
 )
 
-// sideBySide runs processes of all given stages at the same time, and returns the section
-// that they entered. One process of each stage loses its network while it works.
+// sideBySide runs processes of all given stages at the same time, and returns the critical
+// section that they all enter. One process of each stage loses its network during its work.
 func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}

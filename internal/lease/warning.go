@@ -81,7 +81,7 @@ func (l *Lease) Rearm() {
 	}
 }
 
-// rearm is Rearm for a caller that holds l.mu. The trust must not have ended.
+// rearm is Rearm for a caller that holds l.mu. The holder must still trust the lease.
 func (l *Lease) rearm() {
 	remaining := l.remaining()
 	for _, w := range l.warnings {

@@ -341,7 +341,7 @@ func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestIsKnownReturnsTrueOnceHolderOrGrantIsReported(t *testing.T) {
+func TestIsKnownReturnsTrueAfterHolderOrGrantIsReported(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

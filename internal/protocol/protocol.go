@@ -167,9 +167,10 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the
-// holder. If the network delivers a second copy of a request late, these values make the copy
-// harmless. Only the late copy of a grant can bring an earlier version back. Such a copy also
-// raises the fencing token, so the record no longer matches these values.
+// holder. The network may deliver a second copy of a request late. The copy of a write of the
+// holder then does nothing, because the record has another version by then. A late copy of a
+// grant may give the record back its earlier version. But that copy also raises the fencing
+// token, so the record still does not match.
 type Hold struct {
 	Key      Key
 	Owner    string

@@ -172,8 +172,8 @@ sends 2 r2 release - - - g2
 meets r2 applied r2 g2 free`
 
 // inherited is another history that the model must accept. Client 2 takes the key over from
-// client 0, and hands it to client 1. Meanwhile, client 1 has read a record that shows that
-// client 1 was not yet the holder.
+// client 0, and hands it to client 1. Between the two, client 1 reads the record, which does
+// not show client 1 as the holder yet.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

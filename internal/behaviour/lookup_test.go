@@ -114,9 +114,10 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 	go func() {
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
+			if s.err != nil {
+				w.T.Errorf("Watch has a result after its error: %v", s.err)
+			}
 			if s.err = err; err != nil {
-				// An error must be the last result of Watch. If another result follows, s.err is nil
-				// again, and a test that expects the error fails.
 				continue
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {

@@ -227,6 +227,19 @@ func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	}
 }
 
+func TestSignalReachesProcessesThatCMDHasStartedOnAnyBackend(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p := start(t, dir, env, "run", "k", "--", "sh", "-c", `
+		sh -c 'trap "echo 1 >got; exit" USR1; echo 1 >ready; while :; do sleep 0.01; done' &
+		trap 'wait $!; exit 40' USR1
+		wait`)
+	fileNumber(t, filepath.Join(dir, "ready"))
+	p.signal(syscall.SIGUSR1)
+	p.ends(40)
+	fileNumber(t, filepath.Join(dir, "got"))
+}
+
 func TestRunDoesNotWaitForLockedMetricsFileOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -455,6 +468,7 @@ func TestLossOfLockStopsCMDEvenIfWatchdogDied(t *testing.T) {
 	hangs.Store(true)
 	p.ends(123)
 	p.said("the watchdog process has died")
+	dead(t, cmd, "CMD still runs")
 }
 
 // If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new watchdog. When

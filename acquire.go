@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Acquire waits until the key is granted or ctx ends. If ctx ends, the error is a *HeldError
-// with the holder. ctx bounds only the wait: the lock is held until it is released or lost.
-// If ctx belongs to a lock of the same key, the error is ErrDeadlock, unless Reentrant is
-// given.
+// Acquire waits until the key is granted or ctx ends. If ctx ends first, the error is a
+// *HeldError with the holder. ctx bounds only the wait: the lock is held until it is released
+// or lost. If ctx derives from the context of a lock of the same key, the error is
+// ErrDeadlock, unless Reentrant is given.
 //
 // In the native layout all waiting calls are in one queue, in the key's record. The write
-// that releases the key grants it to the first of them, so TryAcquire fails while other
-// calls wait. Until its first renewal, such a grant has half of the former holder's lease,
-// at least 3 s and at most 10 s: call Lock.Renew before work that relies on
-// Lock.TrustedUntil. In other layouts waiters poll the record (Config.PollMax).
+// that releases the key grants it to the first call, so TryAcquire fails while other calls
+// wait. Until its first renewal, a lock from the queue has half of the former holder's lease,
+// at least 3 s and at most 10 s: renew it before work that relies on Lock.TrustedUntil. In
+// other layouts waiters poll the record (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
 // Refused credentials are retried only if DynamoDB has accepted this client before. Denied
-// requests are retried only if DynamoDB has answered a request of this call before. Any
-// other refusal is an *OpError.
+// requests are retried only if DynamoDB has answered a request of this call before. Other
+// refusals end the call: see OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(ctx, key, opts)
 	if err != nil {
@@ -59,8 +59,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched calls the function search and emits the events of its outcome. Close waits until
-// searched returns. On a closed client, searched does not call the function; the error then
-// contains first, the first key of the call.
+// searched returns. On a closed client, searched does not call the function, and returns an
+// error that names first, the first key of the call.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -96,8 +96,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 }
 
 // granted emits an event for each lock that a search has acquired, and returns the locks. If
-// the client is closing, or OnEvent panics, granted releases the locks instead: the caller
-// never receives them, and Close may have begun before they existed.
+// the client is closing, or OnEvent panics, the caller does not receive the locks. granted then
+// releases them, because Close may have begun too early to find them.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -140,11 +140,11 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 	return err
 }
 
-// AcquireAny acquires the first of keys that is free, in the order given. While no key is
-// free, one request reads up to 100 of them. Options apply to every key. With NoWait it
-// takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
-// first held key. If ctx belongs to a lock of a key, that key is left out or, with Reentrant,
-// shared. The error is ErrDeadlock if no key is left, or if every wait could deadlock.
+// AcquireAny acquires the first of keys that is free, in the order given. While no key is free,
+// one request reads up to 100 keys. Options apply to every key. With NoWait it takes over the
+// first key whose holder turns out to be dead, or returns a *HeldError of the first held key. If
+// ctx belongs to a lock of a key, that key is left out; Reentrant shares its grant. The error is
+// ErrDeadlock if no key is left, or if every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {
@@ -170,10 +170,11 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return firstOf(c.searched(ctx, wants[0].Key, func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
 }
 
-// within returns the grant of the wanted key that ctx belongs to, or nil if there is none.
-// It returns an error if the request may not share that grant. If there is no such grant, but
-// ctx belongs to a Group with a key that sorts above the wanted key, it returns ErrDeadlock,
-// except with NoWait: the wanted key's holder may itself be waiting for a key of the Group.
+// within returns the grant of the wanted key if ctx belongs to a lock of that key, and nil
+// otherwise. It returns an error if the request may not share the grant. If there is no grant
+// to share, but ctx belongs to a Group with a key that sorts above the wanted key, a wait could
+// deadlock: the holder of the wanted key may itself be waiting for that higher key. within then
+// returns ErrDeadlock, except with NoWait.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)

@@ -89,8 +89,9 @@ func TestCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends in two steps: first its lease ends, and then the contexts of its handles end. On a
-// busy machine, another goroutine may read the lock between the two steps.
+// A lock is lost in two steps: first its lease ends, and then the contexts of its handles end. On a
+// busy machine, another goroutine may use the lock between the two steps. It must already find the
+// lock lost.
 func TestLockReportsLossAsSoonAsLeaseEnds(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

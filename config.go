@@ -34,7 +34,7 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Forever is the Config.Retention of released records that TTL never deletes.
+// Forever is a Config.Retention: TTL then never deletes released records.
 const Forever time.Duration = -1
 
 // Config configures a Client. Zero means the default in every field but Table.
@@ -54,22 +54,22 @@ type Config struct {
 	Lease time.Duration
 
 	// RenewEvery is the time between renewals, at most a third of Lease - Margin - MaxSkew.
-	// Default Lease/4 (5 s), or that third if it is less. A failed renewal is retried until
-	// trust ends. Up to 128 renewals are in flight: with hundreds of locks, set
+	// Default Lease/4 (5 s), or that third if it is less. A failed renewal is retried while
+	// the lock is trusted. Up to 128 renewals are in flight: with hundreds of locks, set
 	// MaxIdleConnsPerHost of the SDK's HTTP client (default 10) to 128.
 	RenewEvery time.Duration
 
-	// Margin is the time from the end of a holder's trust to the expiry of its lease. It
+	// Margin is how long before its lease expires a holder stops trusting its lock. It
 	// covers the drift of two clocks within a lease, and the time that work needs to stop.
 	// Default Lease/10 (2 s).
 	Margin time.Duration
 
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong; "leasehold
-	// doctor" measures its error. If holder and waiter set MaxSkew, the waiter need not observe
-	// a lease: it takes over once its clock is MaxSkew past the lease's end. The holder's trust
-	// ends MaxSkew earlier. If a clock is wrong by more, two clients may hold one lock: fence
-	// writes that must not happen twice. Native layout only; layouts with an expiry time have
-	// a MaxSkew of their own. Default 0: waiters ignore wall clocks.
+	// doctor" measures its error. If holder and waiter set it, the waiter need not observe
+	// the holder: it takes over once its clock is MaxSkew past the lease's end. The holder
+	// stops trusting its lock MaxSkew earlier. If a clock is wrong by more, two clients may
+	// hold one lock: fence writes that must not happen twice. Native layout only; layouts
+	// with an expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a
@@ -78,9 +78,9 @@ type Config struct {
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
-	// released, if the layout can: data stays, and tokens continue to grow. A lock acquired
-	// with Once or Every always keeps its record, with the done mark; a lock of the same key
-	// without Once or Every deletes record and mark.
+	// released, if the layout can: its data stays, and tokens continue to grow. A lock from
+	// Once or Every keeps its record in any case, because of the done mark. The release
+	// of a lock of the same key without Once or Every deletes the record and the mark.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
@@ -96,10 +96,10 @@ type Config struct {
 	// one record per lock: meant for thousands of locks. Set it on every client of a table
 	// or on none. Native layout only. It excludes WithLease, WithoutRenewal and Detach.
 	//
-	// Each lock's own record has a lease of an hour, for libraries that do not know
-	// sessions, and is renewed every twenty minutes. Close frees all locks by one write to
-	// the session. If a request of a cancelled Acquire reaches DynamoDB late, it may block
-	// the key, for two minutes at most.
+	// Libraries that do not know sessions see only each lock's own record. So this record has
+	// a lease too, of an hour, and is renewed every twenty minutes. Close frees all locks by
+	// one write to the session. If a request of a cancelled Acquire reaches DynamoDB late, it
+	// may block the key, for two minutes at most.
 	SharedLease bool
 
 	// Logger receives lost locks and failing renewals as Warn, renewals that succeed again
@@ -224,8 +224,9 @@ func withUnit(d time.Duration) string {
 	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
 }
 
-// checkDB returns an error if db can never answer a request. It also returns an error if
-// two clients that use db could hold the same lock at the same time.
+// checkDB returns an error if db can never answer a request. It also returns an error if db
+// uses several Regions and the layout lets holders keep locks through an outage: while one
+// Region fails, another Region could grant a lock that is still held.
 func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")
@@ -236,9 +237,9 @@ func checkDB(db DB, l layout.Layout) error {
 	return nil
 }
 
-// connections is the pool of idle connections of the SDK's HTTP client. If a connection
-// does not fit into the pool, it is closed after its request. Renewals then wait for new
-// connections.
+// connections is the pool of idle connections of the SDK's HTTP client. A connection that does
+// not fit into the pool is closed after its request. The next renewal must then open a new
+// connection, and waits for it.
 type connections struct {
 	idle int // number of idle connections that the pool keeps; math.MaxInt if unknown
 	said sync.Once

@@ -11,22 +11,22 @@
 //
 // # Which context ends when
 //
-//	passed to Acquire   bounds the wait; ending it later does nothing to the lock
+//	passed to Acquire   bounds the wait; if it ends after the grant, the lock is still held
 //	lock.Context()      ends with the lock; has the values of Acquire's context, not its cancellation
 //	lock.Bind(ctx)      ends with the lock or with ctx, whichever is first
 //	inside Do           Bind(ctx)
-//	passed to Release   bounds the wait for the reply, never below Config.ReleaseGrace
+//	passed to Release   bounds the wait for the reply, but allows at least Config.ReleaseGrace
 //
 // # What is promised
 //
 //  1. Fenced work is safe, always. A write made through [Lock.Commit], or in a
-//     transaction with [Lock.Guards], never lands after its grant ended: whatever
-//     pauses, delays, repeated requests, lost replies and jumping clocks. It rests
+//     transaction with [Lock.Guards], never lands after its grant ended: despite
+//     pauses, delays, repeated requests, lost replies and jumping clocks. This rests
 //     on DynamoDB's conditional writes, not on time.
 //  2. The holder stops first. [Lock.Err] is set and [Lock.Context] ends before any other
 //     client can be granted the lock, if two clocks drift apart by less than
-//     Config.Margin within a lease. After a pause the first read of either shows
-//     the truth.
+//     Config.Margin within a lease. After a pause of the process, the first
+//     call of Err or Context already shows a loss.
 //  3. A dead holder blocks nobody for long. A waiter takes over one lease after
 //     the first reply that showed it the last renewal, plus one round trip.
 //  4. One lost reply loses nothing. A write that was applied, but whose reply never
@@ -37,7 +37,7 @@
 //   - A lock without fencing cannot guarantee exclusion in an asynchronous network: a write
 //     of a holder may still be on its way when its lease expires. Write through Commit or
 //     Guards, or have the target compare [Lock.Token].
-//   - Two Regions of an eventually consistent global table can both grant.
+//   - Two Regions of an eventually consistent global table can both grant one key.
 //   - With Config.MaxSkew, a wall clock that is wrong by more lets two clients hold one
 //     lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2.
 //     Commits stay safe.
@@ -47,7 +47,7 @@
 //
 // [ErrHeld]: another client holds the key. [ErrLost]: the lock is gone, and the writes of a
 // Commit have not been applied. [ErrUnknownOutcome]: no answer came in time, and a write may
-// have been applied, or may still be. If ctx ended a call, the error matches
+// have been applied, or may be applied later. If ctx ended a call, the error matches
 // context.Cause(ctx) and ctx.Err(). Lost replies and throttling are retried within the
 // bounds of the call; the SDK's own retries are off, as a repeated write must carry a new
 // version.

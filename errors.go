@@ -188,8 +188,8 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError is returned by Break if the record shows another grant. It matches
-// ErrChanged. Nothing was freed, unless ErrUnknownOutcome matches too.
+// ChangedError is returned by Break if the record shows another grant. It matches ErrChanged.
+// Nothing was freed, unless ErrUnknownOutcome matches too.
 type ChangedError struct {
 	Table string
 	Now   Record // the record that Break has read

@@ -120,13 +120,13 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 //
 // It acquires one key after the other in sorted order, and renews the locks that it has
 // while it waits for the next key. If it loses one, it releases all and begins again. With
-// NoWait the error is a *HeldError of the first key in that order with a live holder. After
+// NoWait the error is a *HeldError of the first key, in sorted order, with a live holder. After
 // an error no key is held: AcquireAll releases them before it returns, within
 // Config.ReleaseGrace.
 //
 // Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys.
 // Without NoWait, it also returns ErrDeadlock if ctx belongs to a Group with a key that sorts
-// above one of them: acquire all these keys in one call.
+// above one of keys: acquire all these keys in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

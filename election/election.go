@@ -24,16 +24,17 @@
 // These are the effects of failures:
 //
 //	the request is lost         StepDown repeats it until ctx ends; its outcome is then unknown
-//	it arrives after the        the request names the grant that it is for, so no later
-//	leader has changed          leader obeys it
+//	the request arrives after   the request names the grant that is to end, so no later
+//	the leader has changed      leader obeys it
 //	the leader has replaced     StepDown asks again: a leader replaces a grant whose write got
 //	its own grant               no reply, or that was handed over without the leader's value
 //	the request is sent twice   the second request writes the same as the first
 //	the leader is dead          ErrLeaderDead; no request is sent if the leader appears dead
 //	the leader dies later       a candidate takes over one lease later, as without a request
 //	the work does not end       the leader continues to lead, and its term is renewed
-//	the layout cannot store     errors.ErrUnsupported: break the term instead
-//	it, or a lease is shared
+//	the layout cannot store a   errors.ErrUnsupported: break the term instead
+//	request, or the leader's
+//	lease is shared
 package election
 
 import (

@@ -209,8 +209,8 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// Functions that have begun: one for each call of Lead, and one more for the first
-		// call, because its term was broken.
+		// The first call of Lead has begun two functions, because its first term was broken.
+		// The second call has begun one.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }
@@ -249,8 +249,8 @@ func TestLeadSkipsFunctionIfClientClosesUponGrant(t *testing.T) {
 	})
 }
 
-// After an outage, the record still contains the leader's earlier grant. The leader has
-// lost this grant, and may replace it without a wait.
+// After an outage, the record still contains a grant that the leader itself has lost. No other
+// client holds the key by that grant, so the leader may replace it without waiting for a lease.
 func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)

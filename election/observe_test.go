@@ -58,8 +58,8 @@ func TestObserveYieldsLeaderAndEachChangeOfLeader(t *testing.T) {
 	})
 }
 
-// Some other lock libraries grant terms without a token. So a leader can have the same token
-// in two terms.
+// Some other lock libraries grant terms without a token. Two terms of one leader then have the same
+// token, and differ only in the id of the grant.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

@@ -114,7 +114,8 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 	})
 }
 
-// A late reply shows the record as it was when the request was sent.
+// A late reply shows the record as it was when the request was sent. In this test, the leader
+// renews after that request, so the reply does not prove that the leader is dead.
 func TestLateReplyDoesNotMakeObserveReportDeath(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

@@ -25,20 +25,20 @@ var (
 )
 
 // StepDown asks the leader to resign, and returns nil once that leader no longer leads. The
-// leader reads the request at its next renewal. It then ends its work, and resigns after
-// that. StepDown waits until the leader has resigned or ctx ends. A leader does not resign
-// if it uses neither Lead nor OnStepDown, if its version of leasehold has no StepDown, or
-// if its function does not return. leasehold.Client.Break ends the term of such a leader
+// leader reads the request at its next renewal, ends its work, and then resigns. StepDown
+// waits until the leader has resigned or ctx ends. A leader does not resign if it uses
+// neither Lead nor OnStepDown, if its version of leasehold has no StepDown, or if its
+// function does not return. leasehold.Client.Break ends the term of such a leader
 // immediately.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
 // leader. If the leader appears dead by the time in its record, StepDown returns
-// ErrLeaderDead without a wait. If the record is too recent to show that, StepDown observes
-// it, and returns ErrLeaderDead if the leader does not renew for the length of one lease.
-// Layouts other than layout.Native, and leaders under a shared lease, do not support
-// requests: the error matches errors.ErrUnsupported. StepDown returns
-// leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
+// ErrLeaderDead without a wait. Otherwise it observes the record, and returns ErrLeaderDead
+// if the leader does not renew for the length of one lease. Layouts other than layout.Native,
+// and leaders under a shared lease, do not support requests: the error matches
+// errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
+// request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	env := e.in.Env()
 	if env.Native == nil {
@@ -70,8 +70,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 }
 
 // ask sends the request to step down, again and again until DynamoDB replies. It returns nil if
-// the request was applied. It also returns nil if the condition of the request failed. The
-// record then seems to contain another grant, and awaitEnd finds out whether it does.
+// the request was applied. It also returns nil if DynamoDB rejected the request: the record then
+// probably contains another grant, and awaitEnd finds out whether it does.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -89,16 +89,16 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the leader has ended the grant of r. A leader may replace its grant
-// before its first renewal: if the write of that grant got no reply, or if the leader must
-// store a value after a hand-over. Such a leader has not read the request to step down yet. So
-// awaitEnd returns the record with the new grant, and the caller asks again. A new grant after
-// a renewal means that the leader has resigned and was elected again.
+// awaitEnd waits until the leader has ended the grant of r. A leader may replace its grant before
+// its first renewal: if the write of that grant got no reply, or if a hand-over did not store the
+// leader's value. The leader has then not read the request to step down. So awaitEnd returns the
+// record with the new grant, and the caller asks again. If the leader has renewed before it gets a
+// new grant, it has resigned and was elected again: awaitEnd returns nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	// renewed is true if the record was written again after its grant. It is not enough to
-	// compare the version with the grant: a hand-over also writes a version that differs
-	// from the grant. But in a record that was handed over, the time of the grant equals
-	// the time of the write, as both come from one clock.
+	// renewed is true if the record was written again after its grant. In a record that was
+	// handed over, the version differs from the grant even if nothing was written since. But
+	// the time of that grant equals the time of the write, as both come from one clock. So
+	// compare the times, too.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {

@@ -19,8 +19,8 @@ import (
 )
 
 // works returns a function for Lead. The function waits until its context ends, and then sleeps
-// for the given time, as work that takes that long to stop. Before it returns, it sends the
-// cause of its context, joined with the error of its term, to the channel why.
+// for the time stopping, which stands for work that cannot stop at once. Before it returns, it
+// sends the cause of its context, joined with the error of its term, to the channel why.
 func works(stopping time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -112,8 +112,8 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 		for range 2 { // the second call of StepDown ends the second term
 			lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
 			lab.WantErr(t, "cause of the function's end", <-why, election.ErrAsked)
-			// After stepping down, the former leader leaves the key to other candidates for
-			// this long.
+			// After it has stepped down, the leader leaves the key to other candidates for a
+			// while. By the end of this pause it leads again.
 			lab.Elapse(polls + 2*decide.LongestQueuePause)
 			lab.WantErr(t, "leader after the pause", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
@@ -181,7 +181,8 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		lab.Want(t, "requests to step down", len(why), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
 		// The record still contains a request to an earlier leader to step down. An older
-		// version of leasehold leaves this request in the record when it acquires the key.
+		// version of leasehold leaves this request in the record when it acquires the key. The current leader must
+		// ignore the request.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -255,8 +256,8 @@ func hears(t *testing.T, why <-chan error) {
 	}
 }
 
-// A hand-over cannot store the candidate's value. So the candidate replaces the grant of the
-// hand-over by a grant of its own. StepDown must reach the new grant.
+// A hand-over cannot store the candidate's value. So the new leader replaces the grant of the
+// hand-over by a grant with its value. StepDown must find the new grant, and ask again.
 func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -271,8 +272,8 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	})
 }
 
-// A client that has waited long for a leader to step down polls rarely. Such a client may not
-// notice that the key was free between two terms of the same leader.
+// If StepDown waits long for the leader to resign, it polls rarely. It may then not notice that
+// the key was free between two terms of the same leader. It must not end the second term.
 func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -345,9 +346,10 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 	})
 }
 
-// The leader learns of queued candidates from replies to its renewals. So it releases the
-// term without knowing of a candidate that queues after its last renewal. Such a candidate
-// reads the record four times a second, even if other waiters poll more often.
+// The leader learns of queued candidates from replies to its renewals. This candidate queues
+// after the leader's last renewal, so the release does not hand the key to it. The candidate
+// reads the record four times a second. The former leader must not campaign before such a read,
+// even if PollMax is shorter than the time between two reads.
 func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond

@@ -44,8 +44,8 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
 	}
-	// The call of Acquire below only checks whether the client can acquire such a key. The
-	// context of the call has already ended, so Acquire sends no request.
+	// This call of Acquire only checks whether the client can acquire keys with this prefix.
+	// The context of the call has already ended, so Acquire sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {

@@ -147,7 +147,8 @@ func TestNewLockerRejectsNilClientAndInvalidPrefix(t *testing.T) {
 }
 
 // The processes start the job one to three seconds apart, as if their clocks differed. The job
-// takes no time. So its lock is free again when the next process tries to acquire it.
+// takes no time, so its lock is free again when the next process starts the job. Every must
+// prevent a second run.
 func TestJobRunsOncePerPeriodDespiteClockSkew(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32

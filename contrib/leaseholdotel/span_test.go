@@ -113,8 +113,8 @@ func TestSpanTimesAreStartAndEndOfOperation(t *testing.T) {
 		began := time.Now()
 		start := func(name string) (context.Context, func(string)) {
 			ctx, span := rig.tracer.Tracer("test").Start(t.Context(), name)
-			// The caller's span ends first, because a caller may return while its lock is still held.
-			// The spans of the lock's operations are children of this ended span.
+			// End the caller's span at once, as a caller may return while its lock is still held. Even
+			// so, the spans of the lock's operations must be children of the caller's span.
 			span.End()
 			return ctx, func(what string) {
 				t.Helper()

@@ -162,8 +162,8 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 			s.adders[adderKey{of, value}] = m.adder(of, labels, value)
 		}
 	}
-	// If another goroutine has just stored a series for the same group, both series add to
-	// the same counters.
+	// Another goroutine may just have stored a series for the same group. It is safe to replace
+	// that series: both series add to the same counters.
 	m.groups.Store(group, s)
 	return s
 }

@@ -63,10 +63,10 @@ func (w *call) acquireAll() error {
 }
 
 // acquireNext acquires the key of left[0], the first of the keys that the call does not hold yet.
-// It waits until the call is first in the local queue of left[0]. It then pauses, if
-// other processes are to have a chance to acquire the key first. As a rule, it sends the first
-// grant without reading the record. If that grant is rejected, it reads the records of all
-// keys in the slice left before it waits for left[0].
+// It waits until the call is first in the local queue of that key. If the local queue asks for a
+// pause, for the sake of other processes, it then pauses. As a rule, it sends the first grant
+// without reading the record. If DynamoDB rejects that grant, it reads the records of all keys in
+// left, and then waits for the key of left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.at.Store(of)
@@ -84,8 +84,8 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has stopped waiting
 	}
-	// Renew the key while the call waits for other keys, even if the caller wants no renewal.
-	// That wait may be longer than the lease.
+	// Renew the key while the call waits for other keys, even if the caller wants no renewal: the
+	// wait for the other keys may be longer than the lease.
 	of.want.Manual = false
 	defer func() { of.want.Manual = of.manual }()
 	if err := of.recall(); err != nil {
@@ -109,9 +109,9 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys that the call does not hold yet. Once it has succeeded in
-// a call, it does nothing more. From then on, the call observes all holders that appear dead at the
-// same time, so the call waits one lease in total. If one of the holders is live, readAhead makes a
+// readAhead reads the records of the keys that the call does not hold yet. It does so successfully
+// only once in a call. From then on, the call observes all holders that appear dead at the same
+// time, so the call waits one lease in total. If one of the holders is live, readAhead makes a
 // call with NoWait fail at once, before the call waits for another holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {

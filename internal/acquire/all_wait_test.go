@@ -55,7 +55,8 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
 		// busy acquires and releases the key again and again. Several goroutines call busy for each
-		// key, so the key is held nearly always. Most of these goroutines wait in its local queue.
+		// key. So the key is nearly always held, and most of these goroutines wait in the local queue
+		// of the key.
 		busy := func(key string) {
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)

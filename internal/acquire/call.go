@@ -151,11 +151,10 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns what an error is to name if the wait ends now: the waiter of a key, and the
-// record of the key's holder. In a call of All, the key is the one that the call waits for now, and
-// the record is nil if the holder is not known. In a call of One or First, the key is the first
-// that another process or goroutine is known to hold. If no key is known to be held, waitsFor
-// returns the waiter of the first key and a nil record.
+// waitsFor returns the waiter of the key that an error is to name if the wait ends now, and the
+// record of that key's holder. The record is nil if no holder is known. In a call of All, the key
+// is the one that the call waits for now. In a call of One or First, it is the first key that
+// another process or goroutine is known to hold or, if there is none, the first key of the call.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -186,8 +185,9 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 // does not wait for a request of the call that is in flight: if that request acquires a key, the
 // goroutine of the call releases the key. After a call of All, cleanUp waits until all writes of
 // the call are undone, but no longer than the client's ReleaseGrace. After a call of One or First,
-// it waits only if the lock is not renewed. A process that uses such locks, such as an AWS Lambda
-// function, may be frozen as soon as the call returns. Nothing can be undone after that.
+// it waits only for locks that are not renewed, because they are used in processes that may be
+// frozen as soon as the call returns, such as AWS Lambda functions. Nothing can be undone after
+// that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:

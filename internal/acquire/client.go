@@ -124,9 +124,9 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// Within returns how long to wait for the reply to an attempt under session s. s is nil if
-// the grant has a lease of its own. A later reply is useless, as the grant or the session
-// is no longer trusted by then.
+// Within returns how long to wait for the reply to an attempt under session s, or to an attempt
+// with a lease of its own if s is nil. A later reply is useless: by then, the grant or the
+// session is no longer trusted.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {
@@ -232,11 +232,10 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains records of keys that this client has handed to other clients. Each is the record as
-// it was right after the hand-over. If a call is to acquire such a key again, it takes the record
-// from Left, and joins the queue without a read. The call does not send a grant: DynamoDB would
-// reject the grant, as the other client holds the key. Left is safe for concurrent use. The zero
-// Left is empty.
+// Left contains records of keys that this client has handed to other clients, each as it was right
+// after the hand-over. A later call for such a key takes the record from Left, and joins the queue
+// without a read. It need not try a grant first: DynamoDB would reject the grant, as the other
+// client holds the key. Left is safe for concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left

@@ -1,5 +1,5 @@
-// Package acquire acquires keys for one call: one key, the first of several that is free,
-// or all of several. A call ends with grants or an error.
+// Package acquire acquires keys for one call: one key, the first of several that is free, or
+// all of several. A call ends with one grant or several, or with an error.
 //
 //	              has its turn             a grant may be sent
 //	local queue ───────────► looking ◄────────────────────────┐
@@ -33,9 +33,10 @@
 //
 // After a hand-over, the record is marked as handed over until the new holder renews. If
 // the new holder never renews, another client takes the key over, and suspends the queue
-// for a while: the remaining waiters in the queue may be dead, too.
+// for a while: the remaining waiters in the queue may be dead, too. A suspension whose end is
+// implausibly late comes from a wrong clock, and counts as over.
 //
-//	          takeover of a handed key               its end has passed, or lies too far ahead
+//	          takeover of a handed-over key          its end, a wall-clock time, has passed
 //	queue ─────────────────────────────► suspended ─────────────────────────────────────────────► queue
 //	                                     no client joins or hands over: the key is
 //	                                     released and polled as without a queue
@@ -47,20 +48,20 @@
 //	read              the holder may have changed        repeated after a pause that grows
 //	grant             the key is free, or its record     rejected: the reply shows the holder
 //	                  has not been read
-//	takeover          the holder is dead, and is not     rejected: the holder has renewed, or another
-//	                  this client, which may hold a      client was first.
-//	                  key through an outage.             No answer: the queue may have been erased and
-//	                  If the last read is older than a   suspended, and this client's own entry with it
-//	                  second, a read comes first
-//	read of a session the holder has a session           repeated: without an answer no holder counts as dead
+//	takeover          the holder is dead. If the last    rejected: the holder has renewed, or another
+//	                  read is older than a second, a     client was first.
+//	                  read comes first. A client never   No answer: the queue may have been suspended, and
+//	                  takes over a lock that it holds    erased with the waiter's entry
+//	                  itself, as through an outage
+//	read of a session the holder has a session           repeated: until it succeeds, the holder is not dead
 //	dead mark         before a takeover, if the holder   rejected: the session is alive
 //	                  has a session
 //	join              another client holds the key, and  rejected: the key is free, or the queue is full.
 //	                  its queue has room                 No answer: the next read shows whether the entry
 //	                                                     is in the queue. A grant before that read
 //	                                                     assumes that the entry is the head
-//	leave             the caller has stopped waiting     rejected: the record shows the entry elsewhere,
-//	                                                     or its grant.
+//	leave             the caller has stopped waiting     rejected: the record shows where the entry is
+//	                                                     now, or a grant made from the entry.
 //	                                                     No answer: repeated, for one hand-over lease
 //
 //	throttled         the request is repeated, and each throttled request is reported
@@ -69,8 +70,8 @@
 //	                  The request is repeated if DynamoDB has accepted this client before.
 //	                  If not, the call ends
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
-//	                  this call, in a call that it continues, or in a call that was ahead in the
-//	                  local queue. If not, the call ends: the policy may never allow the key
+//	                  this call, in an earlier call that it continues, or in a call that was ahead
+//	                  in the local queue. If not, the call ends: the policy may never allow the key
 //	no answer         the grant may have been applied. The next grant replaces that grant. If a reply
 //	                  shows the earlier grant with at least half of its trusted time left, the call
 //	                  has acquired the key

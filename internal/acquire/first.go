@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery limits the reads of a call that waits for one of several keys. It is the shortest
-// time between two reads of the keys whose queues the call has not joined. Each such read costs a
-// read unit for each key. The few keys whose queues the call has joined may be read more often.
+// otherKeysEvery is the shortest time between two reads of the keys whose queues a call has not
+// joined. A call that waits for one of several keys joins the queues of only a few. Reading the
+// other keys costs a read unit for each key. The few may be read more often.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -153,8 +153,8 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 
 // mustReadAll reports whether the next step is to read all keys. It returns true if replies have
 // shown the records of some keys, and at least two records are unknown: one read of all keys costs
-// less than a rejected grant of each unknown key. It always returns false for a call with NoWait.
-// Such a call sends the grants instead, as one of them may be applied.
+// less than a rejected grant of each unknown key. It returns false for a call with NoWait: that
+// call sends a grant of each unknown key, as one of the keys may be free.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -193,11 +193,10 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys for which the call may send requests. For each such key, the call
-// is first in the local queue, or it does not wait in that queue. While the outcome of a grant
-// is unknown, candidates returns only the key of that grant, as otherwise the call could
-// acquire two keys. If isLate returns true, candidates leaves out the keys whose last request
-// failed.
+// candidates returns the keys for which the call may send requests. The call must be first in
+// the local queue of such a key, unless it has no entry there. While the outcome of a grant is
+// unknown, candidates returns only the key of that grant, as otherwise the call could acquire
+// two keys. If isLate returns true, candidates leaves out the keys whose last request failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter

@@ -84,8 +84,8 @@ func TestTryAcquireReturnsErrHeldEvenIfReplyIsLate(t *testing.T) {
 func TestAcquireSucceedsIfDynamoDBReceivesGrantTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		// The client receives only the reply to the second copy of the request. The condition of
-		// that copy has failed.
+		// DynamoDB applies the first copy of the request. The client receives only the reply to the
+		// second copy, whose condition has failed.
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
 			return r.Send()
@@ -287,8 +287,8 @@ func TestAcquireAnyReportsDamagedSessionRowOnce(t *testing.T) {
 		cfg := lab.Config()
 		events := lab.Events(&cfg, leasehold.EventWaitError)
 		c, _ := w.Client(cfg)
-		// The record of a does not change for a whole lease, so only the session's row shows that
-		// its holder is alive.
+		// The record of a does not change for a whole lease. Only the session's row shows that the
+		// holder of a is alive.
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(21*time.Second), "a")), context.DeadlineExceeded)
 		wire.SetFault(lab.Cut)
 		w.Update(w.Sessions()[0], item{"leaseDuration": nil})

@@ -45,9 +45,9 @@ func (w *waiter) take() (Holding, error) {
 		Within: w.want.Within(session),
 		Shows:  w.shows,
 	})
-	// The condition of a grant names at most MostUnanswered earlier attempts. The client
-	// leaves older attempts in doubt. If a record later shows such an attempt as the
-	// current grant, this client takes the key over at once.
+	// The condition of a grant names at most MostUnanswered earlier attempts. Older attempts
+	// become attempts in doubt: if a record later shows one of them as the current grant, this
+	// client takes the key over at once.
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {

@@ -154,8 +154,9 @@ func TestRecordsOfSeveralKeysAreCached(t *testing.T) {
 	}
 }
 
-// A grant that was handed over has the id of its waiter's queue entry. The client of that
-// waiter remembers the same id as the version of one of its own attempts.
+// The id of a grant that was handed over is the version of the waiter's queue entry. The waiter's
+// client remembers this version. If another process then resumes the grant, the client must not
+// take the grant for an abandoned attempt of its own, and take the key over.
 func TestHandedOverGrantIsNotMistakenForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -71,8 +71,8 @@ func (w *call) newWaiter(want *Want) *waiter {
 // is still too early for the step.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
-	// While reads fail, pretend that the record was read now. A failed read must not delay a
-	// takeover.
+	// decide.Next wants a recent read before a takeover. While reads fail, pretend that the record
+	// was read just now, so that the failed reads do not delay the takeover.
 	if w.failing == looking {
 		view.Looked = now
 	}
@@ -274,8 +274,8 @@ const (
 )
 
 // succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of the
-// last failed request, the pauses before retries become short again. A successful read of the
-// record does not shorten them while reads of the holder's session fail.
+// last failed request, the pauses before retries become short again. Otherwise they stay long: if
+// reads of the holder's session fail, a successful read of the record does not shorten them.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -284,9 +284,9 @@ func (w *waiter) succeeded(s step) {
 }
 
 // failed records that a request of kind s failed with err, and when to repeat the request. It
-// does nothing if err is nil. If the record itself is the problem and the call waits for
-// several keys, failed drops this key and the call waits for the remaining keys. A returned
-// error ends the wait.
+// does nothing if err is nil. If the record is missing or damaged, a retry does not help. failed
+// then drops this key if the call waits for several keys, and the call waits for the remaining
+// keys. A returned error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A waiter whose grant was rejected adds an entry to the queue of the record, if the layout
-// has queues. The client that releases the key may turn the entry into a grant. The version of
-// the entry then becomes the id of the grant, and the waiter finds the grant when it reads the
-// record. The release may have written the grant at any time after the waiter's last request
-// whose reply did not show the grant. So the trusted time of the grant begins when the waiter sent
-// that request. The length of the trusted time depends on the lease in the record or on the
-// waiter's own lease, whichever is shorter.
+// A waiter whose grant was rejected adds an entry to the queue of the record, if the layout has
+// queues. The client that releases the key may turn the entry into a grant, whose id is the
+// version of the entry. The waiter finds the grant when it reads the record. It knows only that
+// the reply to an earlier request did not show the grant, so the grant may have been written right
+// after that request. Therefore the trusted time of the grant begins when the waiter sent the last
+// such request. Its length depends on the lease in the record or on the waiter's own lease,
+// whichever is shorter.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -92,8 +92,8 @@ func (w *waiter) join() error {
 
 // wantsPlace reports whether the waiter is to join the queue: the waiter may join and has no entry
 // there, and at the last read another client held the key and the queue had room. The last
-// protocol.LastPlaces entries are only for waiters whose calls began before the front of the queue,
-// which frontOf returns.
+// protocol.LastPlaces entries are reserved for waiters that have waited for long: their calls
+// began before the front of the queue (see frontOf).
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -174,11 +174,10 @@ func (w *waiter) outside() *decide.Outside {
 
 // handed returns the entry of this waiter that the last release has turned into a grant,
 // according to record r. It returns false if there is no such entry. It also returns false if
-// the hand-over lacks something that a grant of this call would write, such as the caller's
-// data, or if too little trusted time is left. In the last two cases the call sends a grant that
-// replaces the hand-over. The write of a hand-over does not check whether the work is marked
-// as done. So handed checks the done mark in r. That is safe, as only the holder can change
-// the mark.
+// the grant lacks something that the call would write, such as the caller's data, or if too
+// little trusted time is left: the call then replaces the grant by a grant of its own. Finally,
+// it returns false if r marks the work as done, as the write of a hand-over does not check that
+// mark. The mark cannot change after this check, as only the holder can change it.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	// The shorter lease counts: a renewal stores the waiter's own lease, and DynamoDB may
@@ -190,8 +189,8 @@ func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 
 // isSliver reports whether so little of a hand-over's trusted time is left that the first
 // renewal could come too late. This happens, for example, if the clocks of the clients may
-// differ by most of the hand-over's lease. The limit is one second. If the waiter's own
-// grant would be trusted for less than two seconds, the limit is half of that shorter time.
+// differ by most of the hand-over's lease. Too little is less than one second or, if that is
+// shorter, less than half of the time for which a grant by the waiter itself would be trusted.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
@@ -239,9 +238,10 @@ func (w *waiter) forget(version string) {
 // Entries only move toward the head, so there are no more rejections than a full queue has
 // entries.
 //
-// If a write is throttled or has no answer, leaveQueue repeats the write: an entry without a
-// waiter would delay the waiters behind it. Close waits for leaveQueue. So leaveQueue stops
-// when the entry can no longer delay other waiters.
+// If a write is throttled or has no answer, leaveQueue repeats the write: if the key is handed
+// to the entry of a caller that has gone, the waiters behind it are delayed for one hand-over
+// lease. Close waits for leaveQueue. So leaveQueue does not repeat the write for longer than
+// that lease.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

@@ -95,9 +95,9 @@ type Trouble struct {
 func (t *Trouble) Passed() { t.since = 0 }
 
 // Report tells the listener that a request for key has failed and will be repeated. It does
-// nothing if the last report was less than ReportEvery ago. Throttled requests have an event
-// of their own, so Report does not report them until requests have failed for ReportEvery. A
-// refusal and a failed condition are answers, so Report does not report them.
+// nothing if the last report was less than ReportEvery ago. A throttled request also has an
+// event of its own, so Report reports throttling only if requests have failed for ReportEvery.
+// It never reports a refusal or a failed condition, as these are answers.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
 		return

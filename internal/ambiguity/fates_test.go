@@ -204,9 +204,9 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a function that gives the record of x.other a new version, as a renewal does.
-// If x.other no longer holds the key, the function instead makes another client hold the key,
-// as stolen does.
+// renewed returns a function that acts as the client x.other. If x.other holds the key, the
+// function gives the record a new version, as a renewal does. If not, it makes another client
+// hold the key, as stolen does.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {

@@ -413,8 +413,8 @@ func (x *trial) within(call func(ctx context.Context) error) func() error {
 	}
 }
 
-// granted is like within, for a call that acquires a lock. It also adds the lock to the locks
-// that the client may trust.
+// granted is like within, for a call that acquires a lock. It also adds the lock to x.locks, the
+// locks that the caller has received.
 func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error)) func() error {
 	return x.within(func(ctx context.Context) error {
 		lock, err := call(ctx)

@@ -92,8 +92,8 @@ func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// believes adds a lock to the locks that the client may trust, unless the lock
-// is nil.
+// believes adds a lock to x.locks, the locks that the caller has received, unless the lock is
+// nil.
 func (x *trial) believes(lock *leasehold.Lock) *leasehold.Lock {
 	if lock != nil {
 		x.locks = append(x.locks, lock)
@@ -158,8 +158,8 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	// If the fate silence has begun, a request that was sent just when the call returned must be
-	// lost, too.
+	// The fate silence must also drop a request that is sent just when the call returns. So the
+	// faults last a little longer than the call.
 	time.Sleep(10 * time.Millisecond)
 	x.mend()
 	synctest.Wait()

@@ -22,10 +22,10 @@ import (
 // reuses connections, as follows.
 //
 // The SDK closes the body of a request once the reply has arrived. From then on, the body's
-// method WriteTo returns io.EOF. If net/http reaches the end of the body only after that,
-// net/http takes io.EOF for a failure, and closes a connection that is still usable. So
-// Bounded gives net/http another body, which the SDK cannot close: an io.NopCloser around a
-// bytes.Buffer. net/http sends a body of this type in one write with the header.
+// method WriteTo returns io.EOF. If net/http is still sending the body at that time, it takes
+// io.EOF for a failure, and closes a connection that is still usable. So Bounded gives net/http
+// another body, which the SDK cannot close: an io.NopCloser around a bytes.Buffer. net/http
+// sends a body of this type in one write with the header.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false

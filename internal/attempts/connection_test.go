@@ -135,8 +135,8 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 	})
 }
 
-// AWS STS, a credential provider, sends its reply in two parts. On the network of this test,
-// each Write returns late.
+// The server plays AWS STS, which issues credentials. It sends its reply in two parts, a second
+// apart.
 func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	overPipes(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)

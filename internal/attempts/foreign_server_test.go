@@ -195,9 +195,9 @@ func TestTimedOutCallReturnsErrorOfItsEarlierAttempt(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// The client could send a background renewal in place of the request of Renew. Locks
-		// under a shared lease have no background renewals. For other locks, turn background
-		// renewals off.
+		// Turn off background renewals, as one of them could take the place of the request that Renew
+		// sends. WithoutRenewal cannot be combined with a shared lease, but locks under a shared lease
+		// are renewed only every twenty minutes.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}

@@ -213,9 +213,9 @@ func FuzzReplyIsReadCompletelyOrRejected(f *testing.F) {
 	})
 }
 
-// A reply that arrives before the client has sent its request cannot come from DynamoDB. For
-// such a reply, net/http returns an error that has no exported type, and that the client must
-// turn into a ForeignError.
+// A reply that arrives before the client has sent its request cannot come from DynamoDB.
+// net/http then returns an error without an exported type. The client must turn that error into
+// a ForeignError.
 func TestReplyBeforeRequestIsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

@@ -103,11 +103,11 @@ func Of(e leasehold.Event) []Sample {
 	return samples
 }
 
-// LossIn returns the reason why a lock was lost. It returns false if the event shows no
-// loss, or a loss that an earlier event has already reported. A released event can be the
-// first to report a loss, because the release may discover it. Only the first event about
-// the end of a grant has Held above zero. So if a released event has Held zero, an earlier
-// event has already reported the end: a lost event, or an earlier released event.
+// LossIn returns the reason why a lock was lost. It returns false if the event shows no loss,
+// or a loss that an earlier event has already reported. Only the first event about the end of
+// a grant has Held above zero. This can be a released event, because the release may discover
+// the loss. A released event with Held zero follows another lost or released event of the
+// grant.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {

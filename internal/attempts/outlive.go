@@ -10,15 +10,14 @@ import (
 // later.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// A write continues even after its caller has stopped waiting, because the next write must
-// know the outcome. So the client does not cancel a request in flight when the caller's
-// context ends, and Close waits for that request.
+// The client must learn the outcome of a write even if the caller has stopped waiting, because
+// later writes of the client depend on that outcome. So the client does not cancel a request in
+// flight when the caller's context ends, and Close waits for that request.
 
 // Sent is the state of a write in progress.
 type Sent interface {
-	// Answered reports whether every request so far has had an answer. If it returns true
-	// after the caller's context has ended, the write returns immediately, without another
-	// request.
+	// Answered reports whether every request so far has had an answer. If it returns true when the
+	// caller's context has ended, the write sends no further request and returns immediately.
 	Answered() bool
 
 	// LastErr returns the error of the last request that has ended. It returns nil if that
@@ -26,10 +25,9 @@ type Sent interface {
 	LastErr() error
 }
 
-// Outlive calls the function write on a new goroutine, which detach starts. It then waits for
-// write, as Await does. The channel done is closed once write has returned, and the error
-// unknown is the result of Await. Once the context limit has ended, write must send no new
-// request.
+// Outlive uses the function detach to run the function write on a new goroutine. It then waits as
+// Await does, and returns the result of Await as the error unknown. The channel done is closed when
+// write has returned. After the context limit has ended, write must send no new request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -61,9 +59,9 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	return Joined(Cause(limit), sent.LastErr())
 }
 
-// Latest implements Sent for a write that consists of several parts, which the client sends
-// one after the other. Before the first part begins, no request is unanswered, so Answered
-// returns true. No part may begin after the caller's context has ended.
+// Latest implements Sent for a write that consists of several parts, which the client sends one
+// after the other. Answered returns true before the first part begins, because no request is
+// unanswered then. No part may begin after the caller's context has ended.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes the given part the current part.

@@ -75,8 +75,9 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is the error of a BatchGetItem that has read none of its keys. It counts as
-// throttling, as DynamoDB would also have throttled a GetItem of one of the keys.
+// errNoneRead is the error of a BatchGetItem request to which DynamoDB has replied without reading
+// any key. The client treats it as throttling, because DynamoDB would also have throttled a GetItem
+// request for one of these keys.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
 // Batch reads items by one strongly consistent BatchGetItem request. The result left contains

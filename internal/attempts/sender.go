@@ -114,9 +114,9 @@ func Once(o *dynamodb.Options) {
 	Bounded(o)
 }
 
-// Write sends w once. The parameter within limits how long Write waits for the reply. If the
-// client must know the outcome, pass a ctx that does not end with the context of the client's
-// caller.
+// Write sends w once. The parameter within limits how long Write waits for the reply. If the client
+// must learn the outcome even after its caller has stopped waiting, pass a ctx that is not
+// cancelled with the caller's context.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -151,10 +151,10 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf returns the cause by which the client decides whether to retry after err, and the
-// error that the caller should return. If the cause is Unidentified, it returns another cause
-// instead. Which one depends on whether DynamoDB has accepted a request of this client before;
-// see decide.Cause.After.
+// CauseOf returns the cause by which the client decides whether to retry after err, and the error
+// that the caller should return. That is the given cause, unless it is Unidentified. Then
+// decide.Cause.After chooses another cause, which depends on whether DynamoDB has accepted a
+// request of this client before.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

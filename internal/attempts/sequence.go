@@ -31,7 +31,7 @@ func (v Version) ID() string { return string(v) }
 // Outcome is the outcome of an attempt, or of a whole sequence of attempts.
 type Outcome int
 
-// Values of Outcome. NotApplied ends a sequence only if Run may send no more attempts.
+// Values of Outcome. Run returns NotApplied only if it may send no more attempts.
 const (
 	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence
@@ -50,8 +50,7 @@ type Result[A Attempt] struct {
 	Err     error // error of the request of the last attempt; nil if the reply was a success
 }
 
-// Failure returns the error and the cause of r as a *Failure, for a result that is neither
-// Applied nor Rejected.
+// Failure returns the error and the cause of r as a *Failure.
 func (r Result[A]) Failure() *Failure { return &Failure{Cause: r.Cause, Err: r.Err} }
 
 // Operation is one operation on a record, which a Sequence sends as attempts.
@@ -65,15 +64,15 @@ type Operation[A Attempt] struct {
 	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt of the sequence that the record shows as applied. item is nil
-	// if no record exists. sent contains the attempts that may have been applied, oldest
-	// first. Shows returns false if the record shows no attempt, or an attempt that the caller
-	// can no longer use.
+	// Shows returns the attempt of the sequence that was applied, according to the record item.
+	// item is nil if no record exists. sent contains the attempts that may have been applied,
+	// oldest first. Shows returns false if item shows none of them, or if the caller can no longer
+	// use the attempt that item shows.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
-	// BeforeSend waits until the client may send the next attempt. It returns a function that
-	// Try calls after the attempt. If it is too late for another attempt, BeforeSend returns
-	// an error, which ends the sequence. BeforeSend may be nil.
+	// BeforeSend waits until the client may send the next attempt. Try calls the returned function
+	// leave after the attempt. If it is too late for another attempt, BeforeSend returns an error,
+	// and the sequence ends. BeforeSend may be nil.
 	BeforeSend func() (leave func(), err error)
 
 	// Try and Send call Throttled after each attempt that was throttled, or in conflict with
@@ -83,8 +82,8 @@ type Operation[A Attempt] struct {
 	// Pauses determines how long Run pauses between attempts.
 	Pauses Pauses
 
-	// RetryDenied makes Run retry after a denial by IAM, as a waiter does if DynamoDB has
-	// answered an earlier request of the same wait; see [Failure.After].
+	// RetryDenied makes Run retry after IAM has denied a request. A waiter, too, retries after a
+	// denial if DynamoDB has answered an earlier request of the same wait; see [Failure.After].
 	RetryDenied bool
 }
 
@@ -147,9 +146,9 @@ func (q *Sequence[A]) Answered() bool {
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether at least one attempt has received no reply. An attempt can be
-// unanswered although it has received a reply: its condition failed, but the client could not
-// read the record. Silent does not count such an attempt.
+// Silent reports whether at least one attempt has received no reply. If an attempt has received the
+// reply that its condition failed, but the client could not read the record, the attempt is
+// unanswered, but Silent does not count it.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,10 +221,10 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send sends the attempt a as the write w, and returns the result. Unlike Try, it does not
-// call Add, Next or BeforeSend: the caller has already added the attempt. Even if DynamoDB has
-// applied the attempt, the attempt counts as unanswered until the caller has recorded the
-// result and calls Settle.
+// Send sends the attempt a as the write w, and returns the result. Unlike Try, it does not call
+// Add, Next or BeforeSend: the caller must have called Add for a. If the attempt is applied, it
+// counts as unanswered until the caller calls Settle, so that the caller can record the result
+// first.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.mu.Lock()
@@ -254,10 +253,10 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts of op until the sequence ends, and returns the result. It does not retry
-// after the context limit has ended, or if MostUnanswered attempts of this call have had no
-// answer. It cancels a request in flight if ctx ends. ctx must not end before limit: the
-// client must know the outcome of a write even if the caller has stopped waiting.
+// Run sends attempts of op until the sequence ends, and returns the result. It sends no retry after
+// the context limit has ended, or if MostUnanswered attempts of this call have had no answer. It
+// cancels a request in flight if ctx ends. ctx must not end before limit: the client must learn the
+// outcome of a request in flight even if the caller has stopped waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())
@@ -289,8 +288,9 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	if old == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// The attempt still counts as unanswered: this may be the reply to a second copy of its
-			// request, and DynamoDB may have applied the first copy.
+			// The attempt still counts as unanswered. The network may have delivered its request
+			// twice: then this is the reply to the second copy, and DynamoDB may have applied the
+			// first.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

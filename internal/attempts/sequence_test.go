@@ -355,8 +355,8 @@ func TestSequenceReadsRecordIfReplyLacksItem(t *testing.T) {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
 			_, r := n.tries(t.Context(), t.Context(), s, doubled)
-			// The condition of the second copy fails. The record shows that the first copy was
-			// applied.
+			// The network delivers the request of the attempt twice. The condition of the second
+			// copy fails, but the record shows that the first copy was applied.
 			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads {
 				t.Errorf("blind %v: outcome %d, cause %d, %d reads", blind, r.Outcome, r.Cause, n.reads)
 			}

@@ -305,8 +305,8 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		lab.WantTook(t, "time from release to grant", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				// This is the grant after the release. Before that release, the waiter may only
-				// have polled.
+				// The waiter sent this grant after the release of the lock. Before the release, it
+				// may only have polled.
 				break
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {

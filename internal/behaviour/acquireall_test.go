@@ -184,7 +184,8 @@ func TestReentrantAcquireAllFailsIfOuterLockIsReleased(t *testing.T) {
 			w.Release(outer)
 			return res, err
 		}))
-		// ctx contains the outer lock, but is not cancelled when that lock is released.
+		// ctx carries the outer lock as a value, but is not cancelled when the outer lock is
+		// released.
 		ctx := context.WithoutCancel(outer.Context())
 		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {

@@ -273,8 +273,8 @@ func TestAcquireAnyWithNoWaitReturnsWithin30Seconds(t *testing.T) {
 					case r.Grants() && !freed:
 						freed = true
 						res, err := lab.ShowNothing(r)
-						// The other client releases the key after this grant was rejected,
-						// and before client b reads the record.
+						// Client a releases the key "a" after DynamoDB has rejected this grant of
+						// client b, and before client b reads the record.
 						w.Release(other)
 						return res, err
 					}
@@ -347,8 +347,8 @@ func TestAcquireAnyWaitsAtMostReleaseGraceForCleanup(t *testing.T) {
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		// Nothing renews the lease of key b during the cleanup of key a, so the cleanup
-		// must be short.
+		// During the cleanup of key a, nothing renews the lease of key b. So AcquireAny must not
+		// wait long for the cleanup.
 		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)

@@ -30,9 +30,9 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// The constants tries, trust, term and tokenUse are time limits of calls whose context does not
-// end. At its limit, a call cancels its request in flight. Within the next few seconds (constant
-// undoes), the call undoes the effect of that request.
+// The constants tries, trust, term and tokenUse limit how long a call takes if its context does not
+// end. When the limit has passed, the call cancels its request in flight. It then undoes the effect
+// of this request within the next few seconds (constant undoes).
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a holder trusts its lock after a renewal

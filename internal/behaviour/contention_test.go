@@ -109,8 +109,8 @@ func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential returns random lengths of sections. A client that expected equal lengths
-// would poll at the wrong times, and leave the key idle.
+// exponential returns random lengths of sections. A client that relied on sections of equal length
+// would poll at the wrong times, and the key would stay idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
@@ -172,9 +172,9 @@ func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 	}
 }
 
-// A dead waiter that becomes the queue's head blocks the key for the lease of a hand-over. If the
-// waiter sent a grant request just before it died, it blocks the key for a full lease, which is
-// longer.
+// A holder may hand the key to a waiter that has died. The key then stays blocked for the lease of
+// the hand-over. If the waiter sent a grant just before it died, the key stays blocked for a full
+// lease, which is longer.
 func TestKeyStaysInUseWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -235,8 +235,9 @@ func TestKeyStaysInUseWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the fraction of the time during which a client works under the lock. If a
-		// takeover from a dead head did not suspend the queue, share would be a quarter.
+		// share is the fraction of the time during which a client works under the lock. It would be
+		// only a quarter if the queue were not suspended after a client has taken the key over from
+		// a dead head.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}

@@ -122,8 +122,8 @@ func TestCloseDoesNotWaitForFunctionThatGroupDoNeverRan(t *testing.T) {
 		w.Delete("b")
 		_ = g.Locks()[1].Renew(t.Context())
 		lab.WantErr(t, "do", g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("the function ran"); return nil }), leasehold.ErrNotRun)
-		// The outer lock is still held. But no function runs under that lock or under the group, so
-		// Close need not wait.
+		// Close waits only for functions that Do runs. Here Do has run no function, so Close must
+		// not wait, although the outer lock is still held.
 		lab.WantErr(t, "Close", c.Close(w.Within(10*time.Second)), nil)
 	})
 }

@@ -102,8 +102,9 @@ func TestTrustOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
 
 func TestQueueHeadSendsOwnGrantIfTrustIsShort(t *testing.T) {
 	skewed := lab.Config()
-	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A client with
-	// the other configuration (short) trusts the key for 900 ms, even after a grant of its own.
+	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms, which is less
+	// than the usual limit of one second. A client with the configuration "short" has a lower
+	// limit, because it trusts the key for only 900 ms even after a grant of its own.
 	skewed.MaxSkew = 8200 * time.Millisecond
 	short := leased(time.Second)
 	type row struct {
@@ -181,7 +182,7 @@ func TestHandedOverLockIsRenewedAfterOneTenthOfLease(t *testing.T) {
 }
 
 // The lease of a hand-over is half as long as the lease of a grant. So the new holder sends its
-// first renewal early. If renewals are throttled, there is still time to repeat them.
+// first renewal early, which leaves time to repeat it if DynamoDB throttles renewals.
 func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -243,9 +244,9 @@ func TestFailedDetachAfterHandOverLeavesLockHeld(t *testing.T) {
 }
 
 // suspended makes three clients wait in the queue, and makes the first of them die. The holder
-// hands the key to the dead client. Another waiter takes the key over. This takeover suspends the
-// queue: clients poll instead of joining it. The function returns the lock of the waiter that took
-// over.
+// hands the key to this dead client, so another waiter takes the key over. The takeover suspends
+// the queue: until the suspension ends, clients poll instead of joining. The result next is the
+// lock of the waiter that took over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -307,9 +308,9 @@ func TestTakeoverFromDeadQueueHeadSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The dead holder had written the record itself, by its own grant or by a renewal after the
-// hand-over. So the holder died while it held the key, and not while it waited in the queue. The
-// clients in the queue may be live, and the takeover need not suspend the queue.
+// The record shows that the holder died while it held the key, and not while it waited in the
+// queue: the holder had written the record itself, by its own grant or by a renewal after the
+// hand-over. The clients in the queue may be live, so the takeover need not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -361,8 +362,8 @@ func TestTooLongQueueSuspensionIsIgnored(t *testing.T) {
 	})
 }
 
-// A client that has not seen the suspension may still add an entry to the suspended queue.
-// The holder's release must not hand the key to that client.
+// A client that has not read the record since the queue was suspended may still add an entry to the
+// queue. The holder's release must not hand the key to that client.
 func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -375,8 +376,9 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// A client that has handed the key over joins the queue before it sends another grant. This
-		// client has released the key instead, so it must not join.
+		// If a client has handed the key to another client, its next call joins the queue before it
+		// sends a grant. Here the client has released the key without a hand-over, so its next call
+		// must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
@@ -385,8 +387,9 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 }
 
 // While the queue is suspended, waiters of other processes poll, and the record does not show them.
-// So after sixteen hand-overs among its own goroutines, the client releases the key, and the other
-// waiters can acquire it. The client does the same in a layout without a queue.
+// So the client hands the key over between its own goroutines at most sixteen times in a row. Then
+// it releases the key, so that other processes can acquire it. In a layout without a queue it does
+// the same.
 func TestSuspendedQueueLimitsSuccessiveLocalHandOversTo16(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
@@ -448,9 +451,9 @@ func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 	})
 }
 
-// The holder hands the key to a waiter that has left the queue. The hand-over is rejected,
-// and the client cannot decode the record in the rejection. The holder's grant may still be
-// current, so the holder must release it.
+// The holder tries to hand the key to a waiter that has left the queue. DynamoDB rejects the
+// hand-over, and the client cannot decode the record in the reply. The holder's grant may still be
+// current, so the holder must release the key.
 func TestReleaseSucceedsDespiteDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

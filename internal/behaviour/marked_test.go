@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// If Release with MarkDone returns nil, the mark is stored. In most of the tests below,
-// Release cannot store the mark and must return an error.
+// A caller of Release with MarkDone may rely on the mark if Release returns nil. In most of the
+// tests below, Release cannot store the mark and must return an error.
 
 func TestReleaseWithMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
@@ -101,8 +101,9 @@ func TestReplacedDoneMarkLeavesReleaseOutcomeUnknown(t *testing.T) {
 	})
 }
 
-// An operator breaks the lock. Every write of the first client was answered, so the client
-// knows that it has stored no mark that another client could have removed.
+// An operator breaks the lock. Every write of the first client was answered, so this client knows
+// that it has stored no mark. It must return ErrLost, and not ErrUnknownOutcome, even if another
+// client has stored a mark or deleted the record since.
 func TestReleaseWithMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"no later grant": nil, "a later mark": {leasehold.Once("mon")}, "a later deletion": {leasehold.DeleteOnRelease(true)},

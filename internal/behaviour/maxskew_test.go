@@ -102,8 +102,9 @@ func TestMaxSkewOfOnlyOneClientDoesNotShortenWait(t *testing.T) {
 	}
 }
 
-// A client without MaxSkew does not write the attribute leaseEnds. So its renewals leave an
-// outdated lease end in the record, which other clients must ignore.
+// The first client writes the end of its lease to the attribute leaseEnds. A later renewal by a
+// client that does not write leaseEnds leaves the old value in the record. Other clients must
+// ignore this value.
 func TestOutdatedLeaseEndIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -195,8 +196,8 @@ func TestHolderSubtractsOwnMaxSkewFromTrust(t *testing.T) {
 }
 
 func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
-	// The holder's clock is behind by the holder's MaxSkew, and the waiter's clock is ahead by the
-	// waiter's MaxSkew.
+	// This is the worst case: the holder's clock is behind by the holder's MaxSkew, and the
+	// waiter's clock is ahead by the waiter's MaxSkew.
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
@@ -217,8 +218,8 @@ func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	})
 }
 
-// The former holder builds the hand-over request early, and DynamoDB applies it late. Between
-// these times the head of the queue reads the record, and counts its trust from that read. So
+// The former holder builds the request for the hand-over early, and DynamoDB applies it late. In
+// between, the head of the queue reads the record, and later counts its trust from this read. So
 // the head may trust the key for longer than the former holder expects.
 func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -237,8 +238,8 @@ func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				// The head's first renewal is lost. It would have replaced the end of the lease in
-				// the record.
+				// The head's first renewal is lost, so the record keeps the lease end that the
+				// former holder has written.
 				return lab.Cut(r)
 			}
 			return r.Send()
@@ -258,8 +259,8 @@ func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
 }
 
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
-// largest difference between its own clock and the former holder's clock. If the remaining time
-// would be too short, the head sends a grant of its own.
+// largest possible difference between its own clock and the former holder's clock. If too little
+// time would remain, the head sends a grant of its own.
 func TestTrustAfterHandOverLastsAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

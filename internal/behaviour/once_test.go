@@ -360,9 +360,9 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-// A client hands the key to its next goroutine without reading the done mark. So it never hands the
-// key to a goroutine that waits with Once. That goroutine sends a grant itself, and the reply shows
-// the mark.
+// When a client hands the key to its next goroutine, it does not read the done mark. So it never
+// hands the key to a goroutine that waits with Once. Instead, this goroutine sends a grant itself,
+// and the reply shows the mark.
 func TestHandOverSkipsGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
@@ -406,8 +406,8 @@ func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
 	})
 }
 
-// Three other processes try to acquire the key again immediately after each release. A waiter
-// without an entry in the queue would never be granted the key.
+// Three other clients try to acquire the key again immediately after each release. If the client
+// that waits with Once did not join the queue, it would never be granted the key.
 func TestWaiterWithOptionOnceGetsKeyInTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())

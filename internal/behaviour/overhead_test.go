@@ -27,10 +27,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside sends the same two writes in two ways. With lock, the client acquires and releases
-// a key. With twoWrites, the SDK alone sends ready-made inputs. Both use the SDK's HTTP
-// client over loopback. The server repeats recorded replies, so the difference is the
-// client's own cost.
+// beside sends the same two writes in two ways. Its method lock acquires and releases a key with a
+// leasehold client. Its method twoWrites sends ready-made inputs with the SDK alone. Both use the
+// SDK's HTTP client over loopback, and a server that repeats recorded replies. So the difference
+// between the two is the cost of leasehold.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold

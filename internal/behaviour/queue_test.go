@@ -30,16 +30,16 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // section to the start of the next is the length of the first section plus two round trips: one for
 // the release, and one for the next grant.
 //
-// In the cases with the function longTailed, one request in a hundred is slow. Then each
-// section may take a little longer, but no waiter may miss its turn.
+// In the cases with the function longTailed, one request in a hundred is slow. The limits are a
+// little higher in these cases, but a slow request must not make a waiter miss its turn.
 //
-// The queue has no room for 64 clients. The clients outside the queue join it as positions
-// become free. Clients that have waited longer are more likely to join first.
+// The queue has no room for 64 clients. The clients outside the queue join it as positions become
+// free. Clients that have waited longer are more likely to join first.
 //
-// The longest wait is counted in rounds. In a round each client has one section. The
-// test compares the median of several runs with each limit, because a run varies by chance:
-// with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. A quick test does one run
-// with limits that are an eighth higher.
+// The longest wait is counted in rounds. In a round each client has one section. The test compares
+// the median of several runs with each limit, because the results vary by chance: with 64 clients,
+// the longest of 400 waits is 1.6 to 1.9 rounds. A quick test does one run with limits that are an
+// eighth higher.
 func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, tc := range []struct {
@@ -192,9 +192,9 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// The network may deliver a second copy of the waiter's join request late. The waiter
-			// may then be handed the key again, with the same grant id. So a hand-over must not
-			// use its grant id as its version.
+			// The network may deliver a second copy of the waiter's join request late, so the
+			// waiter may be handed the key again, with the same grant id. If a hand-over used its
+			// grant id as its version, both hand-overs would then write the same version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
@@ -234,15 +234,15 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		l.wantWaiting(1)
-		// The holder last read the queue when the first client was at its head. That client
-		// has left since.
+		// The holder's last read shows the first client at the head of the queue, although this
+		// client has left the queue since.
 		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
 }
 
-// When a client leaves the queue, the clients behind it get new positions. Those clients may
-// be leaving at the same time.
+// When a client leaves the queue, the clients behind it move forward, even if they are leaving at
+// the same time.
 func TestSimultaneouslyCancelledWaitersAllLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -420,8 +420,8 @@ func TestQueueHeadWithOwnDataOrLeaseSendsOwnGrant(t *testing.T) {
 	})
 }
 
-// DynamoDB limits the size of an item. If a waiter's entry did not fit into the record,
-// DynamoDB would refuse it, and the waiter's call would fail.
+// DynamoDB limits the size of an item. If the record had no room for a waiter's entry, DynamoDB
+// would refuse the write of the entry, and the waiter's call would fail.
 func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	lab.SkipUnderRace(t, "counts bytes")
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -455,9 +455,9 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may begin to work as soon as it reads that it was handed the key. A former holder that
-// got no reply to the hand-over does not know whether the head works. So the former holder must not
-// undo the hand-over.
+// The head of the queue may begin its work as soon as it reads that the key was handed to it. If
+// the former holder gets no reply to its hand-over, it does not know whether the head has begun. So
+// the former holder must not undo the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -29,8 +29,8 @@ var refusals = map[string]refusal{
 	},
 }
 
-// blocked contains calls that wait for a key. The function "block" makes one client hold that key.
-// Another client then has to wait in the function "wait".
+// blocked contains calls that wait for a key. The function "block" makes one client hold this key.
+// The function "wait" then makes the call with another client, which has to wait.
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -51,8 +51,8 @@ func blockJob(w *lab.World, c *leasehold.Client) func() {
 	return func() { w.Release(lock) }
 }
 
-// granted fails the test unless the channel contains nil, which means that the wait has ended with
-// a grant.
+// granted fails the test unless a waiting call has been granted its key. The call sends its error,
+// or nil, to the channel ended.
 func granted(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -164,8 +164,8 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 		}
 	}
 	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
-	// Only "denied" is tested here: once DynamoDB has accepted a request of the client,
-	// refused credentials count as temporary.
+	// Only "denied" is tested here. The client retries after all other refusals, because refused
+	// credentials count as temporary once DynamoDB has accepted a request of the client.
 	t.Run("first of the call", func(t *testing.T) {
 		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})

@@ -173,8 +173,8 @@ func TestLogsOfLocksAndRecordsOmitTheirData(t *testing.T) {
 						t.Errorf("a %s as %s, without %q: %s", what, name, part, &said)
 					}
 				}
-				// Forms of the data: as text, as base64 and as bytes. The last part is the
-				// beginning of a memory address.
+				// These texts are the data as text, as base64 and as bytes, and the beginning of a
+				// memory address.
 				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} {
 					if strings.Contains(said.String(), part) {
 						t.Errorf("a %s as %s, with %q: %s", what, name, part, &said)

@@ -47,9 +47,9 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends attempts to break the grant, until an attempt is applied or none can be applied
-// any longer. If free returns an error, maybe reports whether the break may have been applied
-// nevertheless. free stores each sequence of attempts in latest.
+// free sends attempts to break the grant, until an attempt is applied or none can be applied any
+// longer. If free returns an error, maybe is true if the grant may be broken nevertheless. free
+// makes each sequence of attempts the current part of latest.
 func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -89,9 +89,9 @@ func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) 
 	}
 }
 
-// shows returns the attempt that freed the key, if item shows such an attempt. In some layouts
-// a free key has no record, or a record without a version. In these layouts any attempt
-// without an answer may have freed the key.
+// shows returns the attempt that freed the key, if item shows such an attempt. In some layouts a
+// free key has no record, or a record without a version, so item cannot show which attempt freed
+// the key. In these layouts shows assumes that an earlier attempt without an answer did.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -118,9 +118,10 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 	if now, err = c.Proto.Decode(item); err != nil {
 		return now, false, c.Errors.Unreadable(grant.Key, item, err)
 	}
-	// A grant of another library has no id. If such a grant has an owner, the owner stays the
-	// same when the grant is renewed. In layouts with an expiry time, holders of other
-	// libraries do not renew. There, a record with another version shows another grant.
+	// Without a grant id or an owner, found cannot tell whether the record still shows the same
+	// grant. Grants of other libraries have no id, but a renewal keeps their owner. In layouts with
+	// an expiry time, holders of other libraries do not renew: a changed version means another
+	// grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && c.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, c.Errors.Changed(now)

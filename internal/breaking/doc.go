@@ -19,8 +19,8 @@
 //
 //	the break has no answer     repeated until the caller's context ends: then the outcome is unknown
 //	the break is refused        an error: nothing was freed
-//	a reply was lost, and the   the outcome is unknown: the lost attempt may have freed the
-//	record shows another grant  key before that grant
+//	a reply was lost, and the   the outcome is unknown: the attempt without a reply may have
+//	record shows another grant  freed the key before the other grant
 //	the outcome is unknown      the session is still notified: its holder checks the record, and
 //	                            loses nothing if the grant is current
 //	the notice fails            the grant is broken, and the holder learns of the break when it

@@ -15,9 +15,9 @@ import (
 type Client interface {
 	Env() *core.Env
 
-	// Session returns the client's session: the lease that all its locks share. If the client
-	// has no session that it trusts, Session begins one. It returns nil if each lock has a
-	// lease of its own.
+	// Session returns the client's session: the lease that all its locks share. If the client has
+	// no session, or no longer trusts its session, Session begins one. It returns nil if each lock
+	// has a lease of its own.
 	Session(ctx context.Context) (acquire.Session, error)
 
 	// OnAsked registers fn, and returns true. The client calls fn once, when another client asks

@@ -238,9 +238,9 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 	}
 }
 
-// Many programs exit with 0 after SIGTERM. So if CMD was told to stop, its exit code 0
-// does not mean that the work is done. The signal may also stop processes that CMD has
-// left running, and their work is then not done either.
+// Many programs exit with 0 after SIGTERM. So if leasehold has forwarded a stop signal to CMD, exit
+// code 0 does not mean that CMD's work is done. The signal may also stop processes that CMD has
+// left running before their work is done.
 func TestTerminatedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -61,9 +61,9 @@ func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
 	}
 }
 
-// throughProxy returns the environment of a command that reaches the server through an
-// HTTP proxy. The command needs no credentials for a server on a loopback address. So the
-// URL in the environment names another host.
+// throughProxy returns the environment of a command that reaches the server through an HTTP proxy.
+// The URL in the environment does not name a loopback address, because the command would then need
+// no credentials.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)
@@ -144,9 +144,9 @@ func TestRunReportsUnreachableCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
-	// The SDK requests credentials up to three times, with random pauses. So leasehold may
-	// report the trouble during the first of these requests or later, and may end before or
-	// after the last request. The patterns accept all of these cases.
+	// The SDK requests credentials up to three times, with random pauses. So leasehold may print
+	// the first message during any of these requests, and may exit before or after the last
+	// request. The patterns accept all of these cases.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

@@ -23,8 +23,8 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			// The layouts that are not skipped cover the three kinds of table keys: no sort
-			// key, a string as sort key, and a number as sort key.
+			// Skip this layout. The other layouts cover the three kinds of table keys: no sort key,
+			// a string as sort key, and a number as sort key.
 			continue
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestSuggestedBreakCommandContainsTableAndLayout(t *testing.T) {
 	}
 }
 
-// troubled starts a server, and returns the path of a file that does not exist yet. The
-// test's CMD creates the file just before CMD ends. For the time d after that, the server
+// troubled starts a server, and returns it with the path of a file that does not exist yet. The
+// test's CMD creates this file just before CMD ends. For the time d after the creation, the server
 // answers every request with the given error code.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()

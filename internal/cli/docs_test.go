@@ -89,7 +89,8 @@ type exception struct {
 	then    string   // shell lines that the test adds after the block
 }
 
-// ofProof is the reason to skip the blocks that run tests of the module proof.
+// ofProof is the reason why the test skips blocks that run tests of the module in the directory
+// proof.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
 // exceptions contains the rules for the shell blocks that cannot run as printed. The test
@@ -129,9 +130,8 @@ var exceptions = []exception{
 	{path: "proof/interop/README.md", has: "LEASEHOLD_DYNAMOLOCK=", why: "it builds a program with a checkout of dynamolock"},
 }
 
-// theStore is a script that names the directory ./store in TEST_MACHINE_DIR. The script
-// checks that leasehold then creates the store for all users of the machine in that
-// directory.
+// theStore is a script that runs leasehold on a machine whose users share the store in the
+// directory ./store. It checks that leasehold has created the store file in this directory.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
 // treated returns the exception for the block f, and the script that the test runs for the

@@ -42,7 +42,7 @@ func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 	}
 }
 
-// A signal has told elect to end. From then on, elect must not start CMD again, even if CMD
+// The test sends elect a signal to end. From then on, elect must not start CMD again, even if CMD
 // ignores the signal and elect then loses the lock.
 func TestElectDoesNotRestartCMDAfterSIGTERMOnAnyBackend(t *testing.T) {
 	t.Parallel()
@@ -177,9 +177,9 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	first.ends(7)
 }
 
-// CMD has ended, but leasehold holds the key until the processes that CMD left running
-// have ended. A request to step down then stops only these processes, so leasehold must
-// still exit with the exit code of CMD.
+// CMD has ended by itself, but leasehold holds the key until the processes that CMD left running
+// have ended. A request to step down now stops these processes. leasehold must then exit with the
+// exit code of CMD, and must not campaign again.
 func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -109,8 +109,8 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// faultIf returns a fault that applies f to each request that meets the condition. The
-// engine answers all other requests.
+// faultIf returns a fault that applies f to each request for which the function condition returns
+// true. The engine answers all other requests.
 func faultIf(condition func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if condition(op, r) {
@@ -135,9 +135,9 @@ func refusing(code string) fault {
 	}
 }
 
-// denies returns a fault that answers the given operations with the AccessDeniedException
-// of IAM. The type of that error begins with com.amazon.coral.service. The function
-// refuse imitates errors of DynamoDB itself, and their types have another prefix.
+// denies returns a fault that answers the given operations with the AccessDeniedException of IAM.
+// IAM's error types begin with com.amazon.coral.service. The types of DynamoDB's own errors, which
+// the function refuse imitates, have another prefix.
 func denies(denied ...string) fault {
 	return faultIf(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -194,9 +194,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies after which a client does not retry its request. Each
-// part of an error reply that can contain free text contains the given text in at least
-// one of these replies.
+// refusals returns error replies after which a client does not retry its request. For each part of
+// an error reply that can contain free text, at least one of the replies has the given text in this
+// part.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)

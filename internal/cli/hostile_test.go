@@ -109,9 +109,9 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a copy of v that contains the hostile text. If everywhere is false, only
-// the strings and binary values that contained freeText get the text. If everywhere is
-// true, all strings, binary values, numbers and maps get the text.
+// spoilt returns a copy of v that contains the hostile text. If everywhere is true, the text is in
+// all strings, binary values, numbers and maps of the copy. If everywhere is false, the text is
+// only in the strings and binary values that contained freeText.
 func spoilt(v types.AttributeValue, everywhere bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

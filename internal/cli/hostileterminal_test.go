@@ -210,10 +210,10 @@ func TestCommandExitsDespiteHostileServerReply(t *testing.T) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
 		for n, m := range hostileRuns(h.dir, (layout.Native{}).Name(), "k") {
-			// A trickle is a reply that the server sends so slowly that a command waits
-			// long and then retries. To save time, only three commands get a trickle here.
-			// TestCallsReturnWithinTimeLimitsUnderEveryFault tests trickles for every call of
-			// the library, in virtual time.
+			// A trickle is a reply that the server sends so slowly that a command stops waiting for
+			// it and retries. To save time, only three commands get a trickle here.
+			// TestCallsReturnWithinTimeLimitsUnderEveryFault tests trickles for every call of the
+			// library, in virtual time.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue
 			}

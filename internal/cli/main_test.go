@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// main never runs the command on the first thread of the process. So no test relies on a
-// property of that thread.
+// main runs the command on another thread than the first thread of the process, so that no test
+// relies on a property of the first thread.
 func main(env invocation.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
@@ -250,10 +250,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// The script command "table NAME" selects another table in the same store. For a local
-	// store, "table" also sets LEASEHOLD_HELD, as leasehold run does. Without
-	// LEASEHOLD_HELD, every command would fail, because both LEASEHOLD_TABLE and
-	// LEASEHOLD_FILE are set.
+	// The script command "table NAME" selects another table in the same store. For a local store,
+	// "table" also sets LEASEHOLD_HELD, as leasehold run does for CMD. Otherwise every command
+	// would fail, because a command rejects LEASEHOLD_TABLE together with LEASEHOLD_FILE.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {

@@ -183,8 +183,8 @@ func inDir(dir string, args []string) []string {
 func TestRootCanWriteToFilesNamedOnCommandLine(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	// Even in another user's home directory, root may write to files given on the command
-	// line, because that user may run leasehold with sudo.
+	// Root may write to a file that the command line names, even if the file is in another user's
+	// home directory: this other user may have started leasehold with sudo.
 	home := filepath.Join(filepath.Dir(p.home), "theirs")
 	lab.OK(t, errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)))
 	group := filepath.Join(filepath.Dir(p.home), "group")
@@ -241,8 +241,8 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 		}
 	}
 
-	// Now only the owner may write to the store file. For other users the command must
-	// report that, and must not silently use another store.
+	// Now only the owner may write to the store file. If another user runs the command, it must
+	// report the missing permission, and must not silently use another store.
 	lab.OK(t, os.Chmod(filepath.Join(machine, "locks.db"), 0o644))
 	said, code := as(nobody+1, "acquire", "-n", "k")
 	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {

@@ -71,8 +71,9 @@ func TestLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	// Renewals are overdue two seconds before trust ends. With this grace, CMD is stopped only
-	// half a second before, so a probe can find it running.
+	// A renewal is overdue from two seconds before trust ends. The probe /live fails while a
+	// renewal is overdue and CMD runs. With this grace (-g), leasehold stops CMD only half a second
+	// before trust ends, so the test has time to see that the probe fails.
 	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "6s", "-g", "0.5s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)

@@ -399,9 +399,9 @@ func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// leasehold trusts the lock for 3.6 s after it has sent the last request that the
-	// server answers. It sends CMD the stop signal 1 s (-g) before this trust ends. The
-	// last answered request was sent between the times sought and hung.
+	// leasehold trusts the lock for 3.6 s from the time when it sent the last request that the
+	// server answered. This time lies between sought and hung. leasehold sends CMD the stop signal
+	// 1 s (-g) before trust ends.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -471,8 +471,8 @@ func TestLossOfLockStopsCMDEvenIfWatchdogDied(t *testing.T) {
 	dead(t, cmd, "CMD still runs")
 }
 
-// If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new watchdog. When
-// leasehold is then killed, the new watchdog kills CMD and the children of CMD.
+// If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new watchdog. If leasehold
+// is then killed too, the new watchdog kills CMD and the children of CMD.
 func TestDeadOrPausedWatchdogIsReplacedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {

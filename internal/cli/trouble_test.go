@@ -89,8 +89,9 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 	<-r.Context().Done()
 }
 
-// If leasehold run treated the timeout as a held key, it would exit with the code given by
-// -E. A cron job with -E 0 would then look as if another host had run the job.
+// The server never answers, so the wait of leasehold run (-w) times out. If leasehold run took this
+// for a held key, it would exit with the code given by -E. A cron job with -E 0 would then look as
+// if another host had run the job.
 func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -127,8 +128,8 @@ func TestCommandFailsIfServerNeverAnswers(t *testing.T) {
 	}
 }
 
-// Standard output is /dev/full, so the command cannot write the grant. The server hangs, so
-// the command cannot release the key either.
+// Standard output is /dev/full, so the command cannot write the grant that it has acquired. The
+// server hangs after the grant, so the command cannot release the key either.
 func TestAcquireReportsThatOutputAndReleaseFailed(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -209,8 +210,8 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// Every second, the command checks how long ago the last useful reply came. It reports the
-// trouble if that was three seconds ago or more. On a busy machine, the report may come
+// Every second, the command checks how long ago it received the last useful reply. If that was
+// three seconds ago or more, it prints why requests fail. On a busy machine, it may print this
 // later.
 func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 	t.Parallel()
@@ -262,9 +263,9 @@ func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 	}
 }
 
-// leasehold sends the stop signal shortly before it stops trusting the lock. CMD ends at
-// the signal, while leasehold still trusts the lock. The error must say why the lock was
-// not renewed.
+// leasehold sends CMD the stop signal shortly before trust in the lock ends. CMD ends because of
+// the signal, while leasehold still trusts the lock. The error of leasehold must say why the lock
+// was not renewed.
 func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	t.Parallel()
 	// Use the program without the race detector. With the race detector, the watchdog would
@@ -273,8 +274,8 @@ func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
-	// A busy machine may delay the server by half a second. With a shorter lease, the reply
-	// would then come too late, and the command could not learn that the server throttles
+	// A busy machine may delay a reply by half a second. With a shorter lease, leasehold would stop
+	// waiting for the reply before it comes, and could not report that the server throttles
 	// requests.
 	for _, args := range [][]string{
 		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},

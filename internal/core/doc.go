@@ -1,10 +1,10 @@
 // Package core contains the parts of a client that many internal packages use. [Env]
 // contains the table, the settings, the clocks and the sender of requests. [Running] counts
 // the calls for which Close waits. The package also defines the errors of locks that have
-// ended. The root package creates one Env for each client, and passes it to these types, in
-// this order:
+// ended. For each client, the root package creates one Env. It then creates one value of each
+// type to the right of it, in this order, and passes the Env to each of them:
 //
-//	core.Env → liveness.Observer → lease.Leases → acquire.Keys → hold.Holds → acquire.Acquirer
+//	core.Env → lease.Leases → acquire.Keys → hold.Holds → liveness.Observer → acquire.Acquirer
 //
 // These types call the root package through two interfaces. [Listener] receives events.
 // [Errors] makes the errors whose types are public. The function that finds out why an

@@ -46,7 +46,7 @@ type Errors interface {
 	Lost(l Loss) error
 
 	// Held returns the error of a call that did not acquire the key because holder holds it. The
-	// parameter "why" is the cause of the end of the wait, or nil if the call did not wait.
+	// parameter "why" is the reason why the call stopped waiting, or nil if it did not wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
 	// Done returns the error of a call whose work a client has already marked as done. The
@@ -148,11 +148,11 @@ func (e *Env) Expires(data, mark bool) time.Time {
 // caller, if Retention is zero.
 const defaultRetention = 7 * 24 * time.Hour
 
-// keepDead is the time before TTL may delete the row of a dead session. Retention does not
-// change it, since the row contains no data of the caller. DynamoDB needs the row to reject
-// requests of the session that the network delivers late, by minutes at most. But if the
-// client's wall clock is days slow, TTL deletes the row days too early. A week is long
-// enough even then.
+// keepDead is the time before TTL may delete the row of a dead session. It does not depend on
+// Retention, since the row contains no data of the caller. Until TTL deletes the row, DynamoDB
+// rejects requests of the session that the network delivers late. Such a request is late by minutes
+// at most. But if the client's wall clock is days slow, TTL deletes the row days too early, so
+// keepDead is a whole week.
 const keepDead = 7 * 24 * time.Hour
 
 // DeadExpires returns the time from which TTL may delete the row of a session that the

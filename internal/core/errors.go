@@ -82,10 +82,10 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records in l that the client has read record r, which no longer shows the lost grant. ours
-// contains the id of that grant, and the ids of grants that the lock's own hand-overs may have
-// made. If r is held, or shows a released grant that is not in ours, Seen sets the reason for the
-// loss to Replaced.
+// Seen records in l that the client has read record r, which no longer shows the lost grant. The
+// parameter ours contains the id of the lost grant, and the ids of grants that the lock's own
+// hand-overs may have made. If r is held, or shows a released grant that is not in ours, another
+// grant has replaced the lost grant, and Seen sets the reason for the loss to Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -93,8 +93,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the client learned of the loss from a record that no longer showed the
-// grant. It returns false if the client's trust in the lock ended for another reason.
+// SeenGone reports whether the client learned of the loss by reading a record that no longer showed
+// the grant. It returns false for any other reason, for example if the lease expired.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf returns the error of a call that the client refuses before it sends a request. op

@@ -177,9 +177,9 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 	return fn(ctx)
 }
 
-// AtLeastGrace returns a context with the values of ctx but without its cancellation. The
-// new context ends when the context "end" has ended, but no earlier than ReleaseGrace after the
-// call of AtLeastGrace.
+// AtLeastGrace returns a context with the values of ctx that is not cancelled when ctx is. The new
+// context is cancelled when the context "end" has ended and at least ReleaseGrace has passed since
+// the call of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -206,9 +206,9 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 // goesOn is the type of the context key under which GoesOn stores a value.
 type goesOn struct{}
 
-// GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call.
-// DynamoDB has answered requests of the earlier call, so the IAM policy has allowed access
-// to the key before. If AWS now denies access, the denial may be temporary.
+// GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call. DynamoDB
+// has answered requests of the earlier call, so the IAM policy allowed access to the key then. If
+// AWS denies access to the marked call, the call retries, as the denial may be temporary.
 func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
 
 // IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn.

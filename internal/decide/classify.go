@@ -13,8 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Effect is the effect of a write on the table, as far as the answer to its request proves
-// it.
+// Effect says whether a write has changed the table, as far as the answer to its request proves it.
 type Effect int
 
 // Values of Effect.
@@ -57,8 +56,8 @@ func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	// Check this first: the error of a credential provider may contain an answer from a server
-	// other than DynamoDB.
+	// Check this first: the error of a credential provider may contain an answer from another
+	// server, which the code below would take for an answer from DynamoDB.
 	if NotSigned(err) {
 		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
@@ -113,9 +112,10 @@ func CredentialsRefused(err error) bool {
 // transaction, because there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether DynamoDB has refused a request with an error code whose meaning is
-// m. It also returns true if DynamoDB has cancelled a transaction, and the cancellation reason
-// of at least one item has the same cause as m. The cause of m must not be None.
+// refusedAs reports whether err means that DynamoDB has refused a request with an error code whose
+// meaning is m. If err means that DynamoDB has cancelled a transaction, refusedAs reports whether
+// the cancellation reason of at least one item has the same cause as m. The cause of m must not be
+// None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {

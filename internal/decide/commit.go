@@ -116,7 +116,7 @@ const (
 //   - A token that one transaction has used cannot be used by another transaction.
 //   - If the guard of a lock has failed once, that guard fails forever.
 //
-// The DynamoDB API reference states the first two, under ClientRequestToken.
+// The DynamoDB API reference states the first two facts, under ClientRequestToken.
 func NextCommit(t CommitReply, c Course) Step {
 	switch t.Cause {
 	case None:
@@ -187,8 +187,8 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// No other transaction has the idempotency token of this request. So DynamoDB is still
-		// processing an earlier copy of the same request.
+		// DynamoDB is still processing a transaction with this idempotency token. Only copies of
+		// this request have the token, so an earlier copy is in progress.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)

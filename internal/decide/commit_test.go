@@ -319,8 +319,8 @@ func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		// The clocks of the two processes differ in rate. Therefore the new holder trusts the
-		// lease for this short time only.
+		// The wall clocks of the old and the new holder may differ by most of the lease (MaxSkew).
+		// So the new holder trusts the lease for this short time only.
 		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond},
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},

@@ -42,10 +42,9 @@ func (i Instant) Earlier(o Instant) Instant {
 	return Instant{Mono: min(i.Mono, o.Mono), Boot: min(i.Boot, o.Boot)}
 }
 
-// TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent +
-// lease − margin. The parameter sent is a time that the client read before it sent the
-// request, so DynamoDB wrote the record later. Therefore the holder begins to count the lease
-// earlier than every other client does.
+// TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent + lease −
+// margin. The client reads the time sent before it sends the request. Other clients begin to count
+// the lease later than that, after DynamoDB has written the record.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(durations.Less(lease, margin))
 }
@@ -74,22 +73,21 @@ func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(period, max(left, 0)/3), 0.5+0.5*u)
 }
 
-// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed
-// over with the given lease. The parameter left is the time for which the lock is still
-// trusted. The pause begins with the read that shows the hand-over. It is a tenth of the
-// lease, and at most a third of the trusted time. A client that releases the key during the
-// pause needs no renewal. The pause is short, so that almost the whole lease is left if the
-// renewal is throttled.
+// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over
+// with the given lease. The pause begins with the read that shows the hand-over. It is a tenth of
+// the lease, and at most a third of left, the time for which the lock is still trusted. A client
+// that releases the key during the pause needs no renewal. The pause is short, so that almost the
+// whole lease is left for retries if the renewal is throttled.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
 
-// NextRenewal returns the pause between the answer to a renewal and the next renewal. The
-// parameter took is the time from the request of the renewal to the answer. The period begins
-// with the request, so that slow answers do not delay the next renewal. If displaced is true,
-// the renewal was not sent at its regular time. In that case the pause is a random part of the
-// period, so that renewals that were sent together are spread out again. The parameter left is
-// the time for which the lock is still trusted.
+// NextRenewal returns the pause between the answer to a renewal and the next renewal. The parameter
+// took is the time from the request to the answer. The pause is the period less took, so that slow
+// answers do not delay the next renewal. If took is more than half the period, the pause is a
+// random part of the period. The same holds if displaced is true, which means that the renewal was
+// not sent at its regular time: random pauses spread out renewals that were sent together. The
+// pause is at most a third of left, the time for which the lock is still trusted.
 func NextRenewal(period, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(period, took)
 	if displaced || pause < period/2 {
@@ -140,11 +138,11 @@ type Pace struct {
 	raised    time.Duration // monotonic time when Succeeded last raised the pace, or Throttled lowered it
 }
 
-// Constants that determine how a Pace changes. A throttled renewal lowers the pace only if it
-// was sent at least paceHolds after the pace was last lowered, because a table throttles all
-// requests that arrive at the same time. The pace is at least paceLeast renewals per second,
-// and at least paceReserve times the rate that keeps every lease trusted. paceReserve is above
-// one because some of the renewals are throttled.
+// Constants that determine how a Pace changes. A table throttles all requests that arrive at the
+// same time. So a throttled renewal lowers the pace only if it was sent at least paceHolds after
+// the pace was last lowered. The pace never falls below paceLeast renewals per second, nor below
+// the rate that keeps every lease trusted, multiplied by paceReserve. paceReserve is above one
+// because some of the renewals are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond

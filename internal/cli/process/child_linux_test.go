@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as leasehold run does, but there is no watchdog. It prints the
-// order that would send CMD's process group to the watchdog. Then it waits until the test
-// kills it.
+// standAtGate starts CMD as leasehold run does, but without a watchdog. The order that names CMD's
+// process group goes to stdout instead of a watchdog. Then standAtGate waits until the test kills
+// it.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

@@ -93,8 +93,8 @@ func TestGateReturnsErrorIfCMDCannotRun(t *testing.T) {
 	}
 }
 
-// orderTaker replaces the pipe to a watchdog. It is a function, and is called when the
-// supervisor writes the order that contains CMD's process group.
+// orderTaker takes the place of the pipe to a watchdog. It is a function, which Write calls when
+// the supervisor writes the order that contains CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {
@@ -127,8 +127,8 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 	}
 }
 
-// A signal may be sent to CMD and to leasehold at the same time. On a busy machine,
-// leasehold may receive the signal only after the signal has ended CMD.
+// A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may end
+// because of the signal before leasehold receives it. The method end must still notice the signal.
 func TestEndNoticesSignalSentJustBeforeCall(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

@@ -26,7 +26,8 @@ func TestSignalAtMomentOfGrantIsPutBackForCMD(t *testing.T) {
 	lab.Want(t, "signal left", <-s.C, os.Signal(syscall.SIGTERM))
 }
 
-// A service manager may send a signal to CMD and to leasehold at the same moment.
+// A service manager may send a signal to CMD and to leasehold at the same moment. The method end is
+// called after CMD has ended. It must leave the signal in the channel C for the next wait.
 func TestEndReportsTerminationSignalWithoutConsumingIt(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
@@ -60,8 +61,8 @@ func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 	}
 }
 
-// Orphans may end one after another without a pause. Their exits must not postpone the next
-// read of the process list, at which leasehold reaps them.
+// Orphans may exit one after another without a pause. leasehold reaps them when it next reads the
+// process list. Their exits must not postpone this read again and again.
 func TestProcessListIsReadDespiteFrequentOrphanExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -81,9 +81,9 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 }
 
 func TestDescendantsOmitChildrenOfProcessWithReusedPID(t *testing.T) {
-	// The process another stands for a process that has got the id of a dead supervisor.
+	// The process "another" represents a process that has got the id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
-	// If the process answers, it has started its child, which is in another process group.
+	// The answer comes from the child that the process has started in another process group.
 	if !another.lives() {
 		t.Fatal("the process does not answer")
 	}

@@ -59,8 +59,9 @@ func reservedNames(e *env) {
 }
 
 // ownNames checks the attribute expiresAt, which is the TTL attribute of layout native. Layouts
-// awslabs and dynamolock read records of layout native, so a grant in these layouts removes the
-// attribute. Any other layout must keep a caller's attribute with that name.
+// awslabs and dynamolock share tables with layout native, so their grants remove the attribute. In
+// these three layouts, callers must not use the name expiresAt. Any other layout must keep a
+// caller's attribute with that name.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
 		return // skipped, because this layout does not store attributes of callers
@@ -113,8 +114,9 @@ func errorsAreNoGrants(e *env) {
 	e.release(lock)
 }
 
-// passThrough checks that leasehold lacks a fault of python_dynamodb_lock: a lock that is used
-// in a "with" statement swallows the exceptions of the statement's body.
+// passThrough checks that Do returns the error of its function, and does not swallow a panic. The
+// library python_dynamodb_lock has a fault: a lock that is used in a "with" statement swallows the
+// exceptions of the statement's body.
 func passThrough(e *env) {
 	c, _ := e.client()
 	mine := errors.New("mine")
@@ -179,8 +181,8 @@ func identity(e *env) {
 	}
 }
 
-// onlyTheRecord checks that leasehold lacks a fault of dyndb-mutex, which sends DescribeTable
-// before every call.
+// onlyTheRecord checks that calls send only requests for single items. The library dyndb-mutex has
+// a fault: it sends DescribeTable before every call.
 func onlyTheRecord(e *env) {
 	a, _ := e.client()
 	c, w := e.client()

@@ -20,12 +20,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// These tests follow the procedures of docs/migrating for moving a fleet of processes to another
+// These tests follow the procedures of docs/migrating, which move a fleet of processes to another
 // layout in stages. During a rollout, processes of two successive stages run at the same time. So
-// processes of different stages must exclude each other, too.
+// the locks must also prevent two processes of different stages from working at the same time.
 
-// stage contains the configurations of the locks that a process holds while it works in one
-// stage of the move. The process acquires the locks in the order of the configurations.
+// stage is one stage of a move to another layout: the configurations of the locks that a process
+// holds while it works. The process acquires the locks in the order of the configurations.
 type stage []leasehold.Config
 
 // section is work that only one process may do at a time.
@@ -170,9 +170,9 @@ func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
-// threeStages returns the three stages of a move to another table. In the first stage,
-// processes lock only in the old table, and in the second stage in both tables. In the third
-// stage, they lock only in the new table, which has layout native.
+// threeStages returns the three stages of a move to another table. Processes of the first stage
+// acquire a lock only in the old table, and processes of the second stage acquire one in both
+// tables. Processes of the third stage acquire one only in the new table, which has layout native.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))
@@ -236,8 +236,9 @@ func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 	}
 }
 
-// A fleet must not use shared leases or done marks until all its processes use layout native:
-// the clients of the other layouts on the same table ignore both.
+// Clients with layout awslabs ignore sessions: to them, the keys of a closed session still appear
+// held. So a fleet must not use shared leases until all its processes use layout native. Done marks
+// have the same restriction, as the next test shows.
 func TestClosedSessionBlocksAWSLabsClientForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

@@ -102,12 +102,12 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 	})
 }
 
-// A release or a break in layout native adds an expiry time to the record. dynamolock does not know
-// this attribute, and keeps it when it acquires the key. TTL then deletes the record while the key
-// is held. dynamolock cannot read a record that a native client has written as a grant. So this
-// happens only after a native client has broken a lock of dynamolock. The Java client keeps the
-// attribute, too, if it acquires by an update in place. TTL must therefore stay off until no record
-// with an expiry time is left.
+// This test shows why TTL must stay off until no record with an expiry time is left. A break in
+// layout native adds an expiry time to the record of a dynamolock client. dynamolock does not know
+// this attribute, and keeps it when it acquires the key again. TTL then deletes the record while
+// the key is held. A release in layout native adds an expiry time, too. But dynamolock cannot read
+// the record of a native grant, so dynamolock cannot acquire that key. The Java client can: it also
+// keeps the attribute if it acquires by an update in place.
 func TestTTLDeletesHeldDynamolockRecordAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -153,7 +153,8 @@ func oddIsHeld(e *env) {
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
-			// The holder's short lease expired before the call read the record a second time.
+			// TryAcquire was granted the key, because the peer's short lease had expired when
+			// TryAcquire read the record a second time.
 			r, _ := lock.TookOver()
 			e.isPeers(r, item)
 			e.release(lock)
@@ -217,9 +218,9 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns the record of a peer's grant with an empty owner. A peer is a client of
-// another lock library. nameless returns false in layouts with an expiry time: there the
-// records have no owner, or the peer never renews.
+// nameless returns the record of a peer's grant with an empty owner. A peer is a client of another
+// lock library. nameless returns false in layouts with an expiry time, to skip the check: the peer
+// stores no owner (dynamo-dlm), or never renews (dyndb-mutex).
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()

@@ -120,8 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free makes the key free without its holder's knowledge. An operator might do so by hand, and
-// so might a client that mistakes the lock for its own.
+// free frees the key without the knowledge of its holder. An operator can do so by hand, and so can
+// a client that mistakes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

@@ -166,7 +166,7 @@ func inDoubt(e *env) {
 	if _, err := c.Acquire(e.within(time.Second), e.key); err == nil {
 		e.Fatal("granted without a reply")
 	}
-	// The client would now undo the grant, but the wire drops that write as well.
+	// The client now tries to undo the grant, but the wire drops these writes, too.
 	time.Sleep(10 * time.Second)
 	if item := e.item(); e.isFree(item) {
 		e.Fatal("the record does not show the unanswered grant")
@@ -195,8 +195,9 @@ func resumeInDoubt(e *env) {
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that c acquires the key within a second. The record still shows c as the
-// holder, because of an earlier call of c. TookOver must not report c itself as a dead holder.
+// takesAtOnce checks that c acquires the key within a second, although the record still shows c as
+// the holder: an earlier request of c, to acquire or to release the key, had no reply. TookOver
+// must not report c itself as a dead holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

@@ -87,8 +87,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a short lease. The lease is longer than the layout's allowance for clock skew, so
-// the holder trusts its lock for a while.
+// short returns a short lease. The lease is longer than the layout's MaxSkew, because the holder
+// stops trusting its lock more than MaxSkew before the end of the lease.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second

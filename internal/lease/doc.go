@@ -4,10 +4,10 @@
 //	trustedUntil = attemptStarted + lease − margin
 //
 // attemptStarted is the time when the client sent the last attempt that is known to have been
-// applied. No other client can have read the record of this attempt earlier, so none can take
-// the key over before attemptStarted + lease. The lease reads two clocks that no user can set:
-// the monotonic clock, and a clock that also runs while the machine is suspended. The trust
-// ends when the first of these clocks reaches trustedUntil.
+// applied. No other client can have read the record of this attempt earlier, so none can take the
+// key over before attemptStarted + lease. The lease reads two clocks that no user can set: the
+// monotonic clock, and a clock that also runs while the machine is suspended. The trust ends as
+// soon as one of these clocks reaches trustedUntil.
 //
 //	              a renewal was applied
 //	               ┌──────────┐
@@ -29,16 +29,16 @@
 //	unreadable     the record that a renewal wrote cannot be decoded
 //	with parent    the lease has a parent, which has ended
 //
-// A timer fires at trustedUntil, but no promise relies on it: timers stop while the machine
-// is suspended, and fire late if the process was suspended (SIGSTOP). So Ended reads the
-// clocks first.
+// A timer fires at trustedUntil, but mutual exclusion does not depend on the timer: it stops while
+// the machine is suspended, and fires late if the process was suspended (SIGSTOP). So Ended reads
+// the clocks before it returns.
 //
 // # What each answer to a renewal does
 //
-// Renewals are one sequence of attempts (package attempts), one at a time.
+// A lease sends its renewals one after another, as one sequence of attempts (package attempts).
 //
 //	applied                 trust counts from when this attempt was sent or, if the
-//	                        record shows an earlier attempt, from when that was sent
+//	                        record shows an earlier attempt, from when that attempt was sent
 //	rejected                gone: the lease is lost
 //	no answer               trust is unchanged. The conditions of the next attempt
 //	                        and of a release also accept the version of this attempt
@@ -46,11 +46,11 @@
 //	refused                 trust is unchanged, and renewals continue: permissions
 //	                        may be restored
 //
-// An attempt may write a shorter lease than the record has. Once the attempt is sent, it may
-// be applied although no answer says so. So trust is shortened when the attempt is sent,
-// until a renewal is applied. An answer that refuses or throttles the attempt does not
-// restore the trust: the network may have delivered the request twice. DynamoDB may then
-// have refused the second copy after it applied the first.
+// A renewal may write a shorter lease than the record has. DynamoDB may apply this renewal even if
+// the client never receives an answer. So the trust is shortened as soon as the renewal is sent,
+// until a renewal is applied. An answer that refuses or throttles the renewal does not restore the
+// trust: the network may have delivered the request twice. DynamoDB may then have refused the
+// second copy after it applied the first.
 //
 // An attempt waits for its answer for at most a quarter of the remaining trust, which
 // leaves time for further attempts. Package renewals decides when the next attempt is sent:

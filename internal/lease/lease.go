@@ -62,8 +62,9 @@ type Holder interface {
 	// Extended is called after a renewal was applied, before another renewal can begin.
 	Extended()
 
-	// After an attempt to renew that did not end the lease, Renewed is called if the attempt
-	// was applied, and Failed otherwise. The next renewal may begin before that call.
+	// Renewed is called after an attempt to renew that was applied. Failed is called after an
+	// attempt that was not applied and did not end the lease. The next attempt may begin before
+	// that call.
 	Renewed(r Report)
 	Failed(r Report)
 }
@@ -187,8 +188,8 @@ func (l *Lease) trustEnds() decide.Instant {
 	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // cannot deadlock: a parent never locks the mutex of a child
 }
 
-// TrustedUntil returns when the trust ends if no further renewal is applied. If the lease
-// was ended before that time, TrustedUntil still returns that time.
+// TrustedUntil returns when the trust ends if no further renewal is applied. It still returns this
+// time if the lease was ended earlier, for example by a release.
 func (l *Lease) TrustedUntil() decide.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,18 +228,18 @@ func (l *Lease) Look() {
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
 	if !l.manual && !l.begun && !l.c.Scheduler.Waited(l.renewal) {
-		// The lease left time for several renewals. If no renewal has begun, this process
-		// did not run.
+		// The next renewal was due long before the trust ended, and was not delayed by other
+		// renewals. If it has not begun, this process did not run.
 		loss.Reason = Paused
 	}
 	l.mu.Unlock()
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted after it has expired, because
-// DynamoDB answers that it is unavailable. The option ThroughOutage assumes that DynamoDB is
-// then unavailable to all clients, so that no other client can acquire the key. The trust ends
-// one lease after the last of these answers. The caller must hold l.mu.
+// throughOutage reports whether the lease stays trusted after it has expired, because DynamoDB
+// answers that it is unavailable. The option ThroughOutage assumes that DynamoDB is then
+// unavailable to all clients, so that no other client can acquire the key. The trust ends one lease
+// after the last answer of this kind. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
@@ -291,9 +292,9 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 // Orphaned reports whether the lease has a parent that is no longer trusted.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived is called after this client itself has ended the lease, for example for a
-// release. If the lease would otherwise have been lost by now, Outlived returns that loss, and
-// true. If the lease would still be trusted, Outlived returns false.
+// Outlived is called after this client has ended the lease itself, for example by a release. It
+// returns true, and the loss, if the lease would have been lost by now even without that end. It
+// returns false if the lease would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

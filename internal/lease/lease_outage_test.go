@@ -281,7 +281,8 @@ func TestExpiryWarningCallbackMayUseLock(t *testing.T) {
 			return c, g.Locks()[0]
 		},
 	}, func(t *testing.T, w *lab.World, acquire func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock)) {
-		// With so many warnings, some are given while others are still being set.
+		// With so many warnings, the functions of the first warnings run while the last warnings
+		// are still being set.
 		const many = 100
 		var given atomic.Int64
 		var opts []leasehold.AcquireOption

@@ -340,7 +340,7 @@ func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 				time.Sleep(4 * time.Second) // the lease was renewed a moment ago, at 3.75 s
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					// The context of Renew ends here, so Renew sends no second attempt. All
+					// This call cancels the context of Renew, so Renew sends no second attempt. All
 					// later renewals are sent in the background.
 					leave()
 					w.will(nil)

@@ -29,11 +29,11 @@ type Changes struct {
 	Record protocol.Changes
 }
 
-// Renew sends renewals until one is applied, rejected or refused, or until ctx or the trust
-// ends. Background renewals may be sent between the attempts of Renew. If a renewal was applied,
-// Renew returns nil. If the lease has ended, Renew returns the error that ended the lease.
-// Otherwise Renew returns the *attempts.Failure of its last attempt or, if it sent no attempt,
-// the cause of ctx. unknown reports whether an attempt had no answer.
+// Renew sends renewals until one is applied, rejected or refused, until ctx is done, or until the
+// trust ends. Background renewals may be sent between the attempts of Renew. If a renewal was
+// applied, Renew returns nil. If the lease has ended, Renew returns the error that ended the lease.
+// Otherwise Renew returns the *attempts.Failure of its last attempt or, if it sent no attempt, the
+// cause of ctx. unknown reports whether an attempt had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -76,8 +76,8 @@ func (l *Lease) ByHand() {
 	l.c.Scheduler.Remove(l.renewal)
 }
 
-// enter locks l.renews, so that no other renewal begins until l.renews is unlocked. It returns
-// false, and has locked nothing, if ctx or the trust ends first.
+// enter locks l.renews, so that no other renewal begins until l.renews is unlocked. If ctx is done
+// or the trust ends first, enter locks nothing, and returns false.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil || l.IsOver() {
 		return false
@@ -159,9 +159,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 
 // try sends one renewal. If the renewal is applied, the trust counts from when the renewal was
 // sent. If the renewal is rejected, the lease has ended, and the result's error says why. The
-// caller must have locked l.renews. The caller may also have locked terms.Writes, which the
-// function "leave" unlocks. try unlocks both before it calls Lost, Renewed or Failed of the
-// Holder: these methods may end the lease.
+// caller must have locked l.renews. The function "leave" unlocks terms.Writes if the caller has
+// locked it. Before try calls Lost, Renewed or Failed of the Holder, it unlocks both, because these
+// methods may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {
 		leave()

@@ -16,8 +16,8 @@ type Timing struct {
 	Skew   time.Duration // largest error of a wall clock; 0 if clients do not rely on wall clocks
 }
 
-// ShortestTrust is the shortest time for which a grant must be trusted. In less time
-// renewals could come too late.
+// ShortestTrust is the shortest time for which a grant must be trusted. A grant that is trusted for
+// less time could be lost before its first renewal is applied.
 const ShortestTrust = 500 * time.Millisecond
 
 // Usual returns the timing of a lease whose user has set neither Margin nor RenewEvery.
@@ -39,8 +39,9 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// Scaled returns the timing for another lease. Margin and Every change in proportion to the
-// lease, and Skew stays the same. If Skew is not 0, Every is at most a third of the trust.
+// Scaled returns the timing for another lease. Margin and Every change in proportion to the lease,
+// and Skew stays the same. So Skew takes a larger part of a shorter lease. If Skew is not 0, Every
+// is therefore limited to a third of the trust.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

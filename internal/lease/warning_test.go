@@ -65,7 +65,8 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 func TestTimedOutRenewReturnsErrorOfLastAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
-		// Before Renew sends its second attempt, this call of enter locks out all renewals.
+		// This call of enter keeps l.renews locked, so Renew waits for it until the context
+		// expires, and sends no second attempt.
 		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

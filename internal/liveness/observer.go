@@ -41,11 +41,11 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 	return dead
 }
 
-// GrantOf returns a string that differs between the grants of a key. It is the id of the
-// grant, if the grant has one. Grants of other libraries have no id. For such a grant, GrantOf
-// returns the owner, which stays the same while the holder renews, and may be empty. In
-// layouts with an expiry time, GrantOf returns the version instead of the owner: holders of
-// those libraries never renew, so the version stays the same.
+// GrantOf returns a string by which observers distinguish the grants of a key. It is the id of the
+// grant, if the grant has one. Grants of other libraries have no id. For them, GrantOf returns the
+// owner, which stays the same while the holder renews, and may be empty. In layouts with an expiry
+// time, GrantOf returns the version instead of the owner: the libraries of these layouts never
+// renew a grant, so the version stays the same.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -53,8 +53,8 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow decodes item as the row of a session. If item is nil, the table contains no
-// such row, and SessionRow returns protocol.NoRow(missing).
+// SessionRow decodes item as the row of a session. If the table contains no such row, item is nil,
+// and SessionRow returns protocol.NoRow(missing): missing is the lease to assume in this case.
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil
@@ -140,17 +140,17 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 
 // DeadAt returns the monotonic time when the holder of r is dead if it does not renew. now and wall
 // are the readings of the clocks when a reply showed r. The version v of r was first observed at
-// v.Since. The caller must read wall before now: the time between the two clock readings can then
-// only make a takeover later, and never too early.
+// v.Since. The caller must read wall before now: time that passes between the two readings can then
+// only delay a takeover.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
-// LooksDead reports whether the holder of r, or the session with the row r, appears dead
-// when the wall clock shows wall: see decide.LooksDead. It relies on the version of the
-// record, which contains the time when the record was written. In layouts with an expiry time,
-// LooksDead returns false, because there only the expiry time shows that a holder is dead. For a
-// missing session row, LooksDead returns true, because such a row is never renewed.
+// LooksDead reports whether the holder of r, or the session with the row r, appears dead when the
+// wall clock shows wall: see decide.LooksDead. The version of r contains the time when r was
+// written. In layouts with an expiry time, LooksDead returns false, because there only the expiry
+// time shows that a holder is dead. For a missing session row, LooksDead returns true, because such
+// a row is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

@@ -276,7 +276,7 @@ func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 		w.Acquire(holder, "job")
 		row := w.Sessions()[0]
 		holderWire.SetFault(lab.Cut)
-		// The waiter has no session of its own: it must read the session of the holder.
+		// The waiter has no session of its own: it must read the row of the holder's session.
 		waiter, wire := w.Client(lab.Config())
 		var marked bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -315,7 +315,7 @@ func TestSessionOfFormerOwnerDoesNotPreventTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
-		// The Java client does not know sessions. Its grant keeps the attribute with the
+		// The Java client acquires the key. It does not know sessions, so it leaves the id of the
 		// former holder's session in the record.
 		w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("java"), "recordVersionNumber": lab.Str("j1"), "leaseDuration": lab.Str("20000")})
 		began := time.Now()

@@ -69,8 +69,8 @@ func (o *Observer) dropUnused(before time.Duration) {
 	o.many = 2 * len(o.sessions)
 }
 
-// enter locks s.busy, so that no other goroutine reads or writes the row. It returns an
-// error if ctx ends first.
+// enter locks s.busy, so that no other goroutine reads or writes the row. If ctx is done first,
+// enter returns an error.
 func (s *Session) enter(ctx context.Context) error {
 	if s.busy.Lock(ctx) {
 		return nil
@@ -118,8 +118,8 @@ func (s *Session) observe(item protocol.Item) error {
 	}
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
-		// Keep deadAt. A newly computed time could be too late: Records may have forgotten
-		// the version to make room for other keys.
+		// Keep deadAt. A newly computed time could be too late: to make room for other keys,
+		// Records may have forgotten the version, and would then count the lease from this reading.
 		return nil
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)

@@ -39,8 +39,9 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns local queues in which one key is held, the grant of that key, and the waiters
-// for the key. The grant has the given age.
+// holding returns local queues that allow the given number of hand-overs in a row. One key is held
+// by a grant of the given age. holding also returns this grant, and the given number of waiters for
+// the key.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)
@@ -62,8 +63,8 @@ func TestWaiterIsDelayedAfterHandOverLimit(t *testing.T) {
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
 	// The longest of these grants lasted 200 ms. Between two polls, a waiter of another process
-	// pauses for at most one and a half times that duration. So it polls at least once during a
-	// delay of 300 ms.
+	// pauses for at most one and a half times the age of the grant. So the waiter polls at least
+	// once during a delay of 300 ms.
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)

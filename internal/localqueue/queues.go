@@ -215,8 +215,9 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 // other grant, Pass does nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// PassQueued does the same as Pass, for a key whose record has a queue. Waiters of other
-// processes wait in that queue, so the next waiter gets its turn without a delay.
+// PassQueued does the same as Pass, for a key whose record has a queue. Waiters of other processes
+// wait in that queue, and need no delay to notice a free key. So the next waiter gets its turn
+// without a delay.
 func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,10 +276,10 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	}
 }
 
-// pass gives the turn to the next waiter. A waiter with NoHandOver then acquires the key by a
-// grant of its own. If this client has just released the key, such a waiter usually acquires
-// the key before another process reads the record. So pass counts the turn of such a waiter as
-// a hand-over. The caller must hold l.mu.
+// pass gives the turn to the next waiter. A waiter with NoHandOver then acquires the key by a grant
+// of its own. If this client has just released the key, the waiter usually acquires the key before
+// another process can see that it is free. The waiter's turn keeps other processes out as a
+// hand-over does, so pass counts the turn as a hand-over. The caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].NoHandOver
@@ -310,12 +311,12 @@ func (q *queue[C, G]) next() *Waiter[C, G] {
 	return w
 }
 
-// Successor removes the first waiter from the queue of a key and returns it, so that the
-// holder can hand the key to that waiter. grant is the holder's grant. Successor returns nil
-// if the holder must release the key instead: no waiter can accept the key, or other
-// processes must get a chance to acquire the key. The holder's goroutine keeps the turn until
-// HandOver is called. queued means that the record has a queue, and that this queue is empty.
-// In this case no other process waits for the key, and Successor does not count hand-overs.
+// Successor removes the first waiter from the queue of a key and returns it, so that the holder can
+// hand the key to that waiter. grant is the holder's grant. Successor returns nil if the holder
+// must release the key instead: no waiter can accept the key, or other processes must get a chance
+// to acquire the key. The holder's goroutine keeps the turn until HandOver is called. queued means
+// that waiters of other processes would wait in the record's queue, which is empty. So no other
+// process waits for the key, and Successor does not limit the number of hand-overs.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()

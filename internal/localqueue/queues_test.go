@@ -324,7 +324,7 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 	}
 }
 
-// When the contexts of several callers end at the same time, perhaps only one of the callers has
+// When the contexts of several callers expire at the same time, perhaps only one of the callers has
 // read the record. The errors of the other callers must name the holder, too.
 func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
 	l := newQueues(3)
@@ -332,8 +332,8 @@ func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
 	l.ReportHolder(at("key"), by("elsewhere"))
 	_, _ = come(first)
 	l.Pass(at("key"), nil)
-	// The holder is unknown again, because it may have released the key since it was
-	// reported.
+	// Holder returns nil again, because the reported holder may have released the key since the
+	// report.
 	isHeldBy(t, l.Holder(at("key")), "")
 	isHeldBy(t, l.LastHolder(at("key")), "elsewhere")
 	hasTurn(t, second)

@@ -61,9 +61,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// If another process replaces a file during the resolution of the file's path, the function
-// "again" repeats the resolution. tries is the largest number of resolutions, and pause is the
-// time between two of them.
+// If another process replaces a file during the resolution of the file's path, the function "again"
+// repeats the resolution. tries is the largest number of resolutions, and pause is the time between
+// two resolutions.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -289,8 +289,8 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	// Nobody can plant the kernel's own links (proc_pid_root(5)), and their text is not the
-	// path of their target.
+	// No user can plant the links that the kernel itself makes under /proc (proc_pid_root(5)). The
+	// text of such a link is not the path of its target.
 	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil
 	}

@@ -42,12 +42,12 @@ type Native interface {
 	// condition that this entry still has the index w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead returns the write that hands the key to the head of the queue, which is its
-	// first waiter. The write does the same as HandOver, and also removes the head's entry. g
-	// contains the head's owner and grant id, and a new version. The version must differ from
-	// the grant id, because a record must never show the same version twice. The grant id may
-	// appear again: if the network delivers a copy of the head's join late, that copy adds the
-	// id to the queue again.
+	// HandToHead returns the write that hands the key to the head of the queue, which is its first
+	// waiter. The write does the same as HandOver, and also removes the head's entry. g contains
+	// the head's owner and grant id, and a new version. The version must differ from the grant id:
+	// a record must never show the same version twice, but it may show the same grant id twice. The
+	// reason is that the network may deliver a copy of the head's join late. The copy then adds the
+	// grant id to the queue again.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -172,9 +172,9 @@ type QueueEntry struct {
 // such a record costs one write unit (AWS, "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces is the number of entries that a queue reserves for waiters that have waited
-// longer than most waiters in the queue. Without these entries, a client that has just held
-// the key could join again immediately, and could keep such waiters out.
+// LastPlaces is the number of entries that a queue keeps free for waiters that have waited longer
+// than most waiters in the queue. Without these entries, clients that have just held the key could
+// immediately fill the queue again, and a waiter that has waited longer could not join.
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An

@@ -21,8 +21,8 @@ const clientIDLen = 26
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
-// clients with the same name. The id also helps to recognize grants by another library that
-// keeps leasehold's attributes in the record.
+// clients with the same name. It also helps to detect that another library has acquired the key,
+// but has kept leasehold's attributes in the record: the owner then usually has no client id.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }

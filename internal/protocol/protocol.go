@@ -166,11 +166,10 @@ const MaxToken = 1<<53 - 2
 // be granted again.
 var ErrLastToken = errors.New("the fencing token is the last")
 
-// Hold contains the values that a record must have so that DynamoDB applies a write of the
-// holder. The network may deliver a second copy of a request late. The copy of a write of the
-// holder then does nothing, because the record has another version by then. A late copy of a
-// grant may give the record back its earlier version. But that copy also raises the fencing
-// token, so the record still does not match.
+// Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
+// If the network delivers a second copy of this write late, DynamoDB rejects the copy, because the
+// record has another version by then. A late copy of a grant may give the record an earlier version
+// again. But that copy also raises the fencing token, so the record still does not match the Hold.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -238,8 +237,8 @@ type Protocol interface {
 	// Delete returns the write that frees the key by deleting the record.
 	Delete(h Hold) *Write
 
-	// Guard returns the condition check that the grant of h has not ended, at any version. The
-	// check is part of a transaction, and changes nothing.
+	// Guard returns the condition check that the grant of h has not ended, whatever version the
+	// record has. The check is part of a transaction, and changes nothing.
 	Guard(h Hold) *Write
 
 	// Break returns the write that frees the key, whatever client holds it. Its condition is

@@ -253,9 +253,9 @@ func (d *decoder) hasGrant() bool {
 	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
 }
 
-// leastLease is the lease that leasehold assumes if another library has stored a lease of zero
-// or less. A client of that library takes over a key with such a lease as soon as two reads of
-// the client show the same record.
+// leastLease is the lease that leasehold assumes if another library has stored a lease of zero or
+// less. That library's own clients take over a key with such a lease as soon as they have read the
+// same record twice.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or a

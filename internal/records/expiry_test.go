@@ -35,10 +35,11 @@ func TestTakeoverIsRejectedUntilMaxSkewAfterExpiry(t *testing.T) {
 			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
 			lab.Want(t, fmt.Sprintf("%v after its expiry: taken over", tc.after), b.lands(b.Grant(g)), tc.lands)
 		}
-		// The clocks of the holder and of the waiter agree, or differ by the skew. No takeover
-		// may succeed before the lease has expired by both clocks.
+		// The waiter's clock is behind the holder's clock by the skew, agrees with it, or is ahead
+		// by the skew. In no case may the takeover succeed when the lease ends by the holder's
+		// clock.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // by the holder's clock, the writes are sent at the time in the variable granted
+			b.hold() // sends its writes at the time granted, by the holder's clock
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {

@@ -324,13 +324,13 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// DynamoDB may accept this grant although the decoder finds the item damaged: no
-			// condition can detect that a token is a fraction. After the grant the token is
-			// still a fraction. The client checks the token before it trusts its grant.
+			// The decoder finds the item damaged, because its token is a fraction. DynamoDB may
+			// accept the grant, because no condition can detect a fraction. After the grant the
+			// token is still a fraction. The client checks the token before it trusts its grant.
 		case lands && !free:
 			b.Errorf("granted, although Decode returned released %v, error %v", r.Released, err)
-		// An item with the grant id g9 may have been written by an earlier copy of this grant.
-		// So the grant must be rejected.
+		// If the item already has the grant id g9, an earlier copy of this grant may have written
+		// it. DynamoDB must then reject the grant.
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9:
 			b.Error("the grant of a free record was rejected")
 		case lands:

@@ -188,10 +188,10 @@ func spell(item protocol.Item) written {
 	return all
 }
 
-// finds fails the test unless the item has all attributes that the peer needs, in the
-// form in which the peer writes them. In an item that leasehold wrote, the version may
-// have any form. The exception is the release code of dynamo-dlm: people read it, so it
-// must have the peer's form.
+// finds fails the test unless the item has all attributes that the peer needs, in the form in which
+// the peer writes them. In an item that leasehold wrote, a version that is a string may have any
+// form. The exception is the release code of dynamo-dlm: people read this version, so it must have
+// the peer's form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -317,8 +317,8 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			// At this time the record has expired, but the grants plain and existing do not
-			// name the holder as dead.
+			// By this time the record has expired. DynamoDB must still reject the grants plain and
+			// existing, because neither of them names a dead holder.
 			plain.Now = r.clocked().Add(time.Hour)
 		}
 		existing := plain

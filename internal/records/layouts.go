@@ -219,11 +219,11 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 	return peers{lock{p}, p, isDuration}, errors.Join(names.errs...)
 }
 
-// pythonCollect is the time between the end of a lease and the TTL value of its record, after
-// which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a holder's
-// clock is slow by more than this time, DynamoDB may delete a record that the holder still
-// renews. So leasehold uses a week instead. (A renewal cannot keep the later of the old and
-// the new TTL value, as an update expression cannot compute a maximum.)
+// pythonCollect is the time from the end of a lease to the TTL value of its record. DynamoDB may
+// delete the record after its TTL value. python_dynamodb_lock uses one hour. If a holder's clock is
+// slow by more than this time, DynamoDB may delete a record that the holder still renews. So
+// leasehold uses a week instead. (A renewal cannot keep the later of the old and the new TTL value,
+// as an update expression cannot compute a maximum.)
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

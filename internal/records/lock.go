@@ -23,7 +23,7 @@ import (
 //	Renew     sets a version and the lease  the record shows the grant and a version of the Hold
 //	Release   marks it free, or deletes it  the record shows the grant and a version of the Hold
 //	Delete    deletes it                    the record shows the grant and a version of the Hold
-//	Guard     changes nothing               the record shows the grant of the Hold, at any version
+//	Guard     changes nothing               the record shows the grant of the Hold, whatever its version
 //	Break     marks it free, or deletes it  the record has not changed since it was read
 type lock struct{ spelling }
 
@@ -46,8 +46,8 @@ type spelling interface {
 	// grant g. The caller ignores empty strings in the result.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
-	// held returns the condition that the record shows the grant of h at one of the versions
-	// in h. isCurrent returns the condition that the grant of h has not ended, at any version.
+	// held returns the condition that the record shows the grant of h, and one of the versions in
+	// h. isCurrent returns the condition that the grant of h has not ended, whatever the version.
 	held(w *protocol.Write, h protocol.Hold) string
 	isCurrent(w *protocol.Write, h protocol.Hold) string
 
@@ -125,9 +125,8 @@ const (
 	attrGrantedAt = "grantedAt"
 )
 
-// attrKind marks rows that are not plain locks, such as session rows. A later version of
-// leasehold may add more kinds. attrSession contains the id of the session that shares its
-// lease with a lock's grant.
+// attrKind marks rows that are not plain locks, such as session rows. A later version of leasehold
+// may add more kinds. attrSession contains the id of the session whose lease the grant shares.
 const (
 	attrKind    = "kind"
 	attrSession = "session"

@@ -27,10 +27,10 @@ const (
 	mutexFree    = "__empty__"
 )
 
-// mutexCollect is the time between the expiry of a record and its TTL value, after which
-// DynamoDB may delete the record. This time is two days, as in the library dyndb-mutex. That
-// library writes the value in milliseconds, which DynamoDB reads as a time far in the future.
-// Leasehold writes seconds.
+// mutexCollect is the time from the expiry of a record to its TTL value. DynamoDB may delete the
+// record after its TTL value. mutexCollect is two days, as in the library dyndb-mutex. That library
+// writes the value in milliseconds, which DynamoDB reads as a time far in the future. Leasehold
+// writes seconds.
 const mutexCollect = 48 * time.Hour
 
 type mutex struct{ clocked }

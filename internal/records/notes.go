@@ -60,9 +60,9 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 	w.AndWhere("NOT " + w.Path(attrLastDone, name) + is + w.Value(value))
 }
 
-// doneOf returns the mark in an item, or nil if the item has no mark. A lastDone map that
-// names work is a mark even if it has no owner: such a map also makes the condition of
-// whereUndone fail.
+// doneOf returns the mark in an item, or nil if the item has no mark. A lastDone map that names
+// work is a mark even if it has no owner, because the condition of whereUndone counts such a map as
+// a mark, too.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)
 	if d == nil {

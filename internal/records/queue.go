@@ -119,10 +119,10 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	return w
 }
 
-// HandToHead returns the write by which the holder of h hands the key to the head of the
-// queue. The write removes the head's entry, and marks the grant as handed over. The write
-// does not store when the lease ends, because only the head can know that. The head trusts the
-// lease from the time of one of its own reads, which may be later than the time g.Now.
+// HandToHead returns the write by which the holder of h hands the key to the head of the queue. The
+// write removes the head's entry, and marks the grant as handed over. The write does not store when
+// the lease ends, because the holder of h does not know it: the head trusts the lease from the time
+// of one of the head's own reads, which may be later than the time g.Now.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record

@@ -51,11 +51,10 @@ func (p native) Session() protocol.Protocol {
 // it ends the session. Another client sets it before it takes over a lock of the session.
 const attrDead = "dead"
 
-// attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock
-// of the session that an operator has broken: the id of the notice, and the id of the broken
-// grant. A client that reads notices creates the row of its session with an empty map. If the
-// network delivers a second copy of a notice late, that is harmless, as a grant id is never
-// used again.
+// attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock of the
+// session that an operator has broken: the id of the notice, and the id of the broken grant. A
+// client that reads notices creates the row of its session with an empty map. A second copy of a
+// notice that the network delivers late is harmless, as a grant id is never used again.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's

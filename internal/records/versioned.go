@@ -43,9 +43,9 @@ type versioned struct {
 	encodeLease func(time.Duration) types.AttributeValue
 	decodeLease func(*decoder, string) time.Duration
 
-	// collect is the time between the end of a lease and the TTL value of its held record,
-	// after which DynamoDB may delete the record. Every grant and renewal sets the TTL value
-	// anew. Zero means that held records have no TTL value.
+	// collect is the time from the end of a lease to the TTL value of the held record. DynamoDB may
+	// delete the record after its TTL value. Every grant and renewal sets the TTL value anew. Zero
+	// means that held records have no TTL value.
 	collect time.Duration
 }
 
@@ -125,9 +125,9 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setChanges(w, g.Changes)
 }
 
-// setSeen removes the mark of a hand-over: the holder has now sent a write of its own.
-// Every grant and renewal calls setSeen, except the write that hands the key to a waiter of
-// another client.
+// setSeen makes w remove the mark of a hand-over, because w is a write of the new holder itself.
+// Every grant and renewal calls setSeen, except the write that hands the key to a waiter of another
+// client.
 func (p versioned) setSeen(w *protocol.Write) {
 	if p.handsOver {
 		w.Remove(attrHanded)

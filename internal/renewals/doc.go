@@ -8,8 +8,8 @@
 //	  ▲                                                            │
 //	  └─── next one: after a period, or after a pause if it failed ┘
 //
-// Among the leases that are due, the one with the least trust left is sent first.
-// A lease needs a goroutine only while its attempt is in flight.
+// Each lease is trusted until a certain time. Among the leases that are due, the one whose trust
+// ends first is renewed first. A lease needs a goroutine only while its attempt is in flight.
 //
 // Attempts that hang must not block other attempts. So an attempt that has had no
 // answer for a quarter of its deadline loses its slot, but stays in flight. Leases whose
@@ -17,8 +17,8 @@
 // four times as many attempts are in flight as there are slots.
 //
 // If the table throttles, a pace limits the renewals per second to the number that the table
-// accepts. Then, too, the lease with the least trust left goes first. No lease is lost as
-// long as the table accepts one renewal of each lease while that lease is trusted. A lease
-// whose last attempt was throttled may be in a hot partition, where DynamoDB throttles every
-// attempt. While other leases are due, such leases get only a fifth of the pace.
+// accepts. Even then, the lease whose trust ends first is renewed first. No lease is lost as long
+// as the table accepts at least one renewal of each lease before the trust in that lease ends. A
+// lease whose last attempt was throttled may be in a hot partition, where DynamoDB throttles every
+// attempt. While other leases are due, throttled leases get only a fifth of the pace.
 package renewals

@@ -29,8 +29,8 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits how fast a Scheduler that has fallen behind its pace catches up. Such a Scheduler
-// sends at most as many attempts without a pause as the pace allows in the time burst.
+// burst limits how fast a Scheduler that has fallen behind its pace catches up. The Scheduler then
+// sends without a pause at most as many attempts as the pace allows in the time burst.
 const burst = 50 * time.Millisecond
 
 // late is a divisor of the period. An attempt is late if it is sent more than period/late
@@ -38,8 +38,9 @@ const burst = 50 * time.Millisecond
 // time of the period.
 const late = 50
 
-// othersFirst is the number of attempts for other leases before each attempt for a doubtful
-// lease. It applies while a pace limits the attempts and other leases are due.
+// othersFirst is the number of attempts for other leases before each attempt for a doubtful lease,
+// whose last attempt had no answer or was throttled. othersFirst applies only while a pace limits
+// the attempts and other leases are due.
 const othersFirst = 4
 
 // New returns a Scheduler. most is the number of slots for attempts in flight. The Scheduler
@@ -141,10 +142,10 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether a due lease must wait for a slot or for the rate limit, or whether
-// its attempt in flight had to wait for one of them. An attempt that was sent as soon as the
-// Scheduler found the lease due has not waited, even if it was late: the process may have
-// been paused.
+// Waited reports whether a due lease waits for a slot or for the pace or, if its attempt is in
+// flight, whether this attempt had to wait for one of them. It returns false if the Scheduler sent
+// the attempt as soon as it found that the lease was due. The attempt may still be late, because
+// the process may have been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -180,8 +181,8 @@ func (q *Scheduler) sendDue(now time.Time) {
 	q.setTimer(now)
 }
 
-// choose returns the lease to renew next. It returns nil if no lease is due, or no slot is
-// free. The caller must hold q.mu.
+// choose returns the lease to renew next. It returns nil if no lease is due, or if the due leases
+// may not take a slot. It does not check the pace. The caller must hold q.mu.
 func (q *Scheduler) choose() *Lease {
 	inPlaces := q.taken[ordinary] + q.taken[unsure]
 	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {
@@ -237,7 +238,7 @@ func (q *Scheduler) move(l *Lease, to place) {
 	q.taken[to]++
 }
 
-// ended is called when an attempt to renew l has ended with the outcome out. It frees the slot,
+// ended is called when an attempt to renew l has finished with the outcome out. It frees the slot,
 // and schedules the next attempt.
 func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.mu.Lock()
@@ -270,9 +271,9 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer to the time when the next lease becomes due. If a lease is already due,
-// a slot is free, and the pace allows the attempt before that time, setTimer sets the timer to
-// the time that the pace allows. The caller must hold q.mu.
+// setTimer sets the timer to the time when the next lease becomes due. If a due lease waits only
+// for the pace, and the pace allows its attempt earlier, setTimer chooses the earlier time. The
+// caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

@@ -114,11 +114,11 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// Leases whose renewals were delayed are next renewed at random times of the next period.
-	// The other leases are renewed in the second part of that period, so that part has the
-	// most renewals: after a stall with few slots, 70 in each window on average. By chance, a
-	// window has more than tc.most renewals once in some million runs. Without random times, a
-	// window would have 100 renewals or more, and over 300 after a stall with few slots.
+	// After a delayed renewal, the next renewal of the same lease is sent at a random time of the
+	// next period. The other leases are renewed in the second part of that period, so that part has
+	// the most renewals: after a stall with few slots, each window of that part has 70 on average.
+	// By chance, a window has more than tc.most renewals once in some million runs. Without random
+	// times, a window would have 100 renewals or more, and over 300 after a stall with few slots.
 	type row struct {
 		places int
 		most   int
@@ -179,8 +179,8 @@ func takes(perSecond int) lab.Fault {
 }
 
 func TestThrottledRenewalsAreSlowedWithoutLossOfLocks(t *testing.T) {
-	// The client usually sends 100 renewals a second. It needs 28 a second to keep all
-	// locks trusted.
+	// For 500 locks, the client usually sends 100 renewals a second. But 28 a second are enough to
+	// keep all locks trusted.
 	const n = 500
 	for _, perSecond := range []int{60, 40} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {

@@ -236,8 +236,8 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 		before := len(b.allSent())
 		elapse(2 * time.Second)
 		elapse(time.Second)
-		// After a throttled renewal the rate is a fifth lower. It rises a little with each
-		// second.
+		// The throttled renewal has lowered the rate by a fifth, to 8 a second. The rate then rises
+		// a little with each second.
 		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 {
 			t.Errorf("%d were sent in the second in which all were due", sent)
 		}
@@ -245,8 +245,8 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 	})
 }
 
-// In a hot partition, every attempt for some leases is throttled, while other leases are
-// always due.
+// This test simulates a hot partition: DynamoDB throttles every attempt for one lease, while other
+// leases are always due.
 func TestThrottledRenewalWaitsForFourOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
@@ -268,8 +268,8 @@ func TestThrottledRenewalWaitsForFourOtherRenewals(t *testing.T) {
 	})
 }
 
-// A transaction conflict is over when the error of the renewal arrives, so the next attempt can
-// succeed immediately. The causes of other failures may last.
+// When the error of a transaction conflict arrives, the other transaction has ended, so the next
+// attempt can succeed immediately. The causes of other failures may last.
 func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
@@ -290,8 +290,8 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 	}
 }
 
-// Waited reports that a renewal waited for a slot. If Waited still returned true after that
-// renewal, a later loss by a pause of the process would not be reported as a pause.
+// Waited returns true for a renewal that has waited for a slot, until this renewal ends. If it
+// still returned true later, a loss by a pause of the process would not be reported as a pause.
 func TestSchedulerReportsWaitForSlotUntilRenewalEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s

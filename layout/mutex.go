@@ -3,9 +3,9 @@ package layout
 import "time"
 
 // DyndbMutex is the layout of dyndb-mutex 0.x. Processes of that library may share the
-// table. Caution: dyndb-mutex treats every error of DynamoDB as an acquired lock. While such
-// a client gets errors, for example throttling, no lock stops it. Grants and releases of
-// dyndb-mutex write whole items, and so erase leasehold's token.
+// table. Caution: dyndb-mutex treats every error of DynamoDB as an acquired lock. While its
+// client gets errors, for example throttling, the client works as if it held every lock.
+// Grants and releases of dyndb-mutex write whole items, and so erase leasehold's token.
 //
 // A dyndb-mutex client never renews, and decides by its own wall clock when a lock has
 // expired. Therefore a leasehold client stops trusting its lock at expiry − MaxSkew −

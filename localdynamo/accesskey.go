@@ -11,9 +11,9 @@ import (
 )
 
 // WithAccessKey makes ServeHTTP answer only requests that are signed with this access key, by
-// Signature Version 4, as every SDK signs them. So the engine refuses other users of the machine.
-// Unsigned requests get DynamoDB's errors for unknown credentials. Clients in this process,
-// which use RoundTrip or Client, need no key.
+// Signature Version 4, as every SDK signs them. Other users of the machine do not know the key,
+// so the engine refuses their requests. Unsigned requests get DynamoDB's errors for unknown
+// credentials. Clients in this process, which use RoundTrip or Client, need no key.
 //
 // The time in a signature is not checked, so that programs also work if their clock differs
 // from the machine's clock. A recorded request can therefore be sent again.

@@ -23,8 +23,8 @@ const (
 // bodies reads the bodies of requests from the network, and limits how much memory the bodies
 // take. A large body reserves the number of bytes that its client has announced, until the
 // request is answered. If not enough bytes are free, the request waits. Requests with small
-// bodies never wait. So a client that sends a large body slowly does not keep other clients
-// from their locks.
+// bodies, such as those of a lock, never wait. So a client that sends a large body slowly does
+// not delay them.
 //
 // A decoded request takes several times as much memory as its body. So requests with large
 // bodies are executed one at a time. A request waits first for memory (room), and then for its
@@ -93,7 +93,8 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 // refusal, and then calls the returned function, which discards the rest of the body. Some
 // clients send the whole body before they read the reply. If the server closed the connection
 // while such a client is still sending, TCP would reset the connection, and the client would
-// lose the reply. The returned function discards nothing if no deadline can be set.
+// lose the reply. The returned function discards at most maxDrained bytes, and discards nothing
+// if it cannot set a deadline.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

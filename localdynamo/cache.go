@@ -38,9 +38,9 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Only a program that puts values into the text of its expressions fills the
-		// cache. Such a program gains nothing from a cache, so all entries may be
-		// dropped.
+		// Only a program that puts values into the text of its expressions sends so many
+		// different expressions. It rarely repeats one, so the cache does not help it, and all
+		// entries may be dropped.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

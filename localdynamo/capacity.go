@@ -27,8 +27,8 @@ func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }
 
-// consumed writes the member ConsumedCapacity if level, which the request contains, is TOTAL or
-// INDEXES. It writes nothing if level is NONE or empty.
+// consumed writes the member ConsumedCapacity of a reply if the request asks for it: if level
+// is TOTAL or INDEXES. It writes nothing if level is NONE or empty.
 func (r *reply) consumed(level string, c capacity) {
 	if level == "TOTAL" || level == "INDEXES" {
 		r.body = appendJSONCapacity(r.member("ConsumedCapacity").body, level, c, false)

@@ -22,10 +22,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients in this world declare a bound for the error of their wall clock (MaxSkew).
-// Their clocks are wrong by up to that bound, and are set to other times while leases run. The
-// clocks of the other clients are wrong by up to ten seconds. The world has locks, shared
-// leases and queues. The test checks all promises of docs/guarantees.md.
+// Most clients in this world declare a bound for the error of their wall clock (MaxSkew), and
+// their clocks are wrong by up to that bound. The clocks of the other clients are wrong by up
+// to ten seconds. All clocks are set to other times while leases run. The world has locks,
+// shared leases and queues. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfBoundedClocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClocks(1)))
 }
@@ -35,8 +35,8 @@ const mostBound = 500 * time.Millisecond
 
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of
 // their bound. It must not be inlined, because the function chance depends on the names of the
-// functions on the stack. The compiler names the closures of an inlined function after the
-// function that calls it. So the same seed would have a different history in each caller.
+// functions on the stack. The compiler names the closures of an inlined function after its
+// caller, so the same seed would have a different history in each caller.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -132,8 +132,8 @@ func (r *request) trust(lease time.Duration) time.Duration {
 
 // notesEnds stores in c.ends the time until which the holder trusts its lock after request r.
 // It does nothing if the item stores no lease end. It also skips hand-overs to the head of a
-// queue: only the head itself knows when the lease of such a hand-over ends. The caller must
-// hold c.mu.
+// queue: the head counts its lease from a read of its own, whose time the checker does not know
+// here. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -145,15 +145,16 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 }
 
 // isOver reports whether r may take over a lock at the given version of its record, although
-// the sender of r has not observed this version for a whole lease. This is allowed if both
-// processes have bounded clocks and the holder's trust has ended. The caller must hold c.mu.
+// the sender of r has not observed this version for a whole lease. This is allowed if the
+// holder and the sender have bounded clocks, and the holder no longer trusted the lock when r
+// was sent. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version that the item stores together with the end of its lease. It
-// returns "" if the item stores no end.
+// endOf returns the version for which the item's lease end is valid. The item stores this
+// version together with the end. endOf returns "" if the item stores no lease end.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -172,9 +173,9 @@ func TestSimulationCatchesClocksBeyondBound(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion changes a reply so that each lease end in the reply names the current
-// version of the item. So clients also accept a lease end that was stored with an earlier
-// version.
+// withEndsOfEveryVersion changes a reply. Each item stores, together with its lease end, the
+// version for which the end is valid. withEndsOfEveryVersion replaces this version by the
+// item's current version. So clients also accept a lease end of an earlier version.
 func withEndsOfEveryVersion(body []byte) []byte {
 	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
@@ -182,7 +183,7 @@ func withEndsOfEveryVersion(body []byte) []byte {
 	return edited(body, claim)
 }
 
-// claim does what withEndsOfEveryVersion does, for a decoded part of a reply.
+// claim makes the change of withEndsOfEveryVersion in a decoded reply, or in a part of it.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -235,11 +236,11 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	return out
 }
 
-// clocks are the three clocks of one process. Two of them, mono and boot, run at the rate
-// of the process. While the machine is suspended, boot runs on and mono almost stops. Mono
-// does not stop entirely, because the timers of the synctest bubble run on during the
-// suspend. If a timer fires too early by mono, the client sets the timer again. The third
-// clock is the wall clock, which is set to random times.
+// clocks are the three clocks of one process. Two of them, mono and boot, run at the rate of
+// the process. While the machine is suspended, boot runs on and mono almost stops. Mono does
+// not stop entirely, because the timers of the synctest bubble run on. A client sets its timer
+// again if the timer fires too early by mono. If mono stood still, the client would do so again
+// and again. The third clock is the wall clock, which is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time
@@ -259,8 +260,8 @@ func (k *clocks) read() (mono, boot time.Duration) {
 	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
 }
 
-// stoodStill returns the total time for which suspends have stopped the mono clock until the
-// time now. The caller must hold k.mu.
+// stoodStill returns how much time the mono clock has lost in suspends until the time now. The
+// caller must hold k.mu.
 func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {
 		now = k.asleep

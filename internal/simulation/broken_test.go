@@ -43,8 +43,8 @@ var rare = []string{
 	"keys one by one, kept when one is refused",
 }
 
-// areFound runs up to the given number of seeds of each variant. The test fails if no seed
-// of a variant shows one of the violations in the variant's field finds.
+// areFound runs each variant with up to the given number of seeds. The test fails if none of
+// these seeds shows a violation that the variant's field finds lists.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	lab.SkipUnderRace(t, "looks for a broken rule, not for a race")
@@ -180,8 +180,8 @@ func TestSimulationCatchesBrokenElections(t *testing.T) {
 	)
 }
 
-// leadImpatiently does what Lead does, except after a term was lost. It then campaigns
-// again while the function of the lost term still runs.
+// leadImpatiently is a broken Lead. After the loss of a term, it campaigns again while the
+// function of the lost term still runs.
 func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
 	for {
 		term, err := e.Campaign(ctx, value)
@@ -201,7 +201,7 @@ func leadImpatiently(ctx context.Context, e *election.Election, value string, fn
 	}
 }
 
-// leadOnce does what Lead does, except that it returns when a term is lost.
+// leadOnce is a broken Lead. After the loss of a term, it returns instead of campaigning again.
 func leadOnce(ctx context.Context, e *election.Election, value string, fn leads) error {
 	term, err := e.Campaign(ctx, value)
 	if err != nil {
@@ -255,8 +255,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 }
 
 // oneByOne returns a function that acquires keys in the given order. While the function waits
-// for a key, it holds the earlier keys. If the function fails, it releases the earlier keys
-// only if releases is true.
+// for a key, it holds the earlier keys. If it does not acquire all keys, it returns an error,
+// and releases the keys that it holds only if releases is true.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock
@@ -280,8 +280,8 @@ func oneByOne(releases bool) manners {
 	}
 }
 
-// askedOfAll changes replies. If a record contains a request to step down, askedOfAll makes
-// the request name the record's current grant.
+// askedOfAll changes replies. If a record contains a request to step down that names an earlier
+// grant, the client sees a request that names the record's current grant.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

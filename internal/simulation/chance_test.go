@@ -16,11 +16,10 @@ import (
 )
 
 // Every random decision in a run comes from its seed, and never depends on an order that Go's
-// scheduler could change. The fault that a request meets depends on three things: the worker
-// on whose behalf the request is sent, the operation and the keys of the request, and the
-// number of earlier requests that agree in all this. Two processes never reach the table at
-// the same instant, because each process's messages arrive in time slots of its own (see
-// slot).
+// scheduler could change. The fault that a request meets depends on the worker for which the
+// request is sent, on the operation and the keys of the request, and on the number of earlier
+// requests with the same worker, operation and keys. Two processes never reach the table at the
+// same instant, because each process's messages arrive in time slots of its own (see slot).
 
 // drawn returns a source of random numbers. The numbers depend only on the seed and on the
 // other arguments, which describe the purpose of the numbers.
@@ -44,7 +43,8 @@ type worker struct {
 	troubles int // number of faults that the worker has tried to cause
 }
 
-// trouble returns a description of the next fault that this worker causes in its process.
+// trouble counts a fault that this worker is about to cause, and returns a text that identifies
+// the fault in every run of the seed.
 func (r *worker) trouble() string {
 	r.troubles++
 	return fmt.Sprintf("by worker %s, number %d", r.name, r.troubles)
@@ -56,23 +56,23 @@ func newWorker(seed uint64, id ...any) *worker {
 
 type workerKey struct{}
 
-// ctx returns a context that contains the worker's name. From this name, the network finds
-// the sender of a request.
+// ctx returns a context that contains the worker's name. The network reads this name to find
+// the worker for which a request is sent.
 func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
 
 func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance returns a random number to the client. Two goroutines that ask at the same
-// instant must get different numbers. With equal numbers their timers would fire at the
-// same instant, and the scheduler would decide which goroutine runs first. The number
-// depends on its purpose and on the worker, but not on the order in which goroutines ask.
+// chance is the source of the client's random numbers. Two goroutines that ask at the same
+// instant must get different numbers. With equal numbers their timers would fire at the same
+// instant, and the scheduler would decide which goroutine runs first. The number depends on the
+// functions on the stack and on the worker, but not on the order in which goroutines ask.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	// Package renewals asks for a number while it holds a mutex. So no other goroutine
-	// competes with the goroutine that asks, and that goroutine must not sleep here.
+	// Package renewals asks for a number while it holds a mutex. So no other goroutine asks at
+	// the same time, and the goroutine that asks need not and must not sleep here.
 	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.staggerWakeups(why)
 	}
@@ -95,8 +95,8 @@ func (c *process) staggerWakeups(why string) (who string) {
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	// The last request distinguishes several goroutines that work for one worker. For
-	// example, one call may send several releases after its deadline.
+	// Several goroutines may work for one worker. For example, one call may send several
+	// releases after its deadline. These goroutines differ in the last request.
 	if asked := c.lastAsked[self].before(time.Now()); asked != "" {
 		who += ", which has asked for " + asked
 	}
@@ -108,8 +108,8 @@ func (c *process) staggerWakeups(why string) (who string) {
 	return who
 }
 
-// asksFor records a request as the last request of the goroutine that sends it, and as the last
-// request of the goroutine that started that goroutine. The context is the request's.
+// asksFor records a request as the last request of two goroutines: the goroutine that sends the
+// request, and the goroutine that started the sender. The context is the request's.
 func (c *process) asksFor(ctx context.Context, asks string) {
 	who, _ := ctx.Value(goroutinesKey{}).([2]string)
 	c.mu.Lock()
@@ -122,8 +122,8 @@ func (c *process) asksFor(ctx context.Context, asks string) {
 type goroutinesKey struct{}
 
 // namesGoroutine adds the results of the function goroutine to the context of each request. It
-// calls that function before the SDK handles the request. Afterwards the stack is so deep that
-// printing it would take a third of the time of the simulation.
+// calls that function before the SDK handles the request. Inside the SDK the stack is so deep
+// that printing it would take a third of the time of the simulation.
 func namesGoroutine(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("names the goroutine", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 		self, parent := goroutine()
@@ -131,10 +131,10 @@ func namesGoroutine(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// asking contains the last requests of a goroutine and of the goroutines that it has
-// started. These goroutines may send requests at the very instant at which the goroutine asks
-// for a random number, and the scheduler decides the order. Therefore the random number
-// depends only on requests at earlier instants.
+// asking contains the last requests of a goroutine and of the goroutines that it has started.
+// Some of these requests may be sent at the very instant at which the goroutine asks for a
+// random number. The scheduler decides whether such a request is recorded before the number is
+// drawn. Therefore the random number depends only on requests at earlier instants.
 type asking struct {
 	// latest is the request at the time in the field at. If there are several requests at that
 	// time, latest is the last of these requests in alphabetical order.
@@ -157,8 +157,8 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout records the worker for which this goroutine calls the client. The goroutines that
-// this goroutine starts work for the same worker.
+// goesAbout records that this goroutine calls the client for the given worker. The goroutines
+// that this goroutine starts work for the same worker.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()
@@ -166,7 +166,7 @@ func (c *process) goesAbout(who string) {
 	c.workers[self] = who
 }
 
-// stacks keeps buffers: a new one for each stack would cost more time than the stack.
+// stacks keeps buffers: to allocate a buffer takes longer than to print a stack into it.
 var stacks = sync.Pool{New: func() any { return new([1 << 16]byte) }}
 
 var goroutineNumber = regexp.MustCompile(`goroutine \d+`)

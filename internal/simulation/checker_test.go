@@ -20,8 +20,8 @@ import (
 
 // checker watches a run from outside: what each process sends and receives, what the table
 // applies and in which order, and when each process trusts a grant. Each violation that it
-// reports begins with the number of an invariant in docs/guarantees.md, or names the workload,
-// such as elections, that has rules of its own.
+// reports begins with the number of an invariant in docs/guarantees.md. If a workload, such as
+// elections, has rules of its own, a violation of such a rule names the workload instead.
 type checker struct {
 	mu       sync.Mutex
 	clocked  bool // set for layouts whose records have an expiry time
@@ -30,16 +30,16 @@ type checker struct {
 	tally    *tally
 	faults   []injected
 	// history contains every request sent, every write applied, and the beginning and end of
-	// every belief. Tests use it to compare two runs of a seed.
+	// every period of trust in a grant. Tests use it to compare two runs of a seed.
 	history history
 	deletes bool // some process deletes its records on release, so a copy of a request that arrives late may create a record again
 
 	longest         time.Duration   // the longest lease of any client
 	trustsPastLease bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
 	broken          map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
-	// deleted contains the grants whose record was deleted by hand. A copy of the grant's
-	// request that arrives late may create the record again. Then a commit that was rejected
-	// before may still be applied.
+	// deleted contains the grants whose record was deleted by hand. A late copy of the grant's
+	// request may create the record again. Then a late copy of a commit may still be applied,
+	// although the commit was rejected while there was no record.
 	deleted       map[string]bool
 	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
@@ -68,8 +68,8 @@ type checker struct {
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue. The
-// head itself has sent no grant request. The head trusts the grant for a time that counts from
-// one of its reads. The head sent that read before the hand-over was applied.
+// head itself has sent no grant request. It trusts the grant for a limited time, counted from a
+// read that the head sent before the hand-over was applied.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
 	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
@@ -176,19 +176,19 @@ func (c *checker) newestBy(grant string) *process {
 	return by
 }
 
-// believed returns the beliefs of the sender in the grants that the request names in its
-// condition. If the sender has detached and resumed a grant, only its newest belief in
-// that grant counts.
+// believed returns the beliefs of the sender in the grants that the request names, except in
+// the grant that the request creates. If the sender has detached and resumed a grant, only its
+// newest belief in that grant counts.
 func (c *checker) believed(r *request) []*belief {
-	// A read, or a renewal of a session, may name broken grants. But such a request neither
-	// renews nor ends any grant, so there is nothing to check.
+	// Reads, and renewals of sessions, may name broken grants. But these requests neither renew
+	// nor end any grant, so there is nothing to check.
 	if r.manner == reads || r.RenewsSession() {
 		return nil
 	}
 	newest := map[string]*belief{}
-	// made is the grant that the request creates, and therefore does not end. If the request
-	// repeats a hand-over to a waiter of the same process, that waiter may already trust the
-	// grant.
+	// made is the grant that the request creates. The sender may trust this grant without a
+	// violation. For example, the request may repeat a hand-over to a waiter of the same
+	// process that trusts the grant already.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
@@ -285,10 +285,10 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 }
 
 // supports returns the time until which an applied request allows its sender to trust the
-// grant. The sender may trust the grant for the given time, counted from the sending of the
-// request. If the sender's clock is slow, the trust lasts longer by the clock of the world. If
-// the sender's clock is fast, the trust is not shorter by the clock of the world, because the
-// sender's timer runs by that clock.
+// grant. By the sender's clock, the trust lasts for the given time, counted from the sending of
+// the request. By the clock of the world, it lasts longer if the sender's clock is slow. It
+// does not last shorter if the sender's clock is fast, because the sender's timers run by the
+// clock of the world.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

@@ -65,8 +65,8 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
 		// A copy of a grant's request that arrives late may find the record released. The copy
-		// then writes the version of the grant again, with a higher token. This is allowed,
-		// because no client trusts the grant of that copy.
+		// then writes the version of the grant again, with a higher token. This is allowed if
+		// no client trusts the grant at that time.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s was written twice", now.version, key)
 		}
@@ -101,9 +101,9 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // the change is a renewal or a release: the remaining checks are for new grants
 	}
 
-	// The change is a new grant. If a holder hands the key to the head of the queue, the
-	// record's version differs from the grant id. This is so even if the head is a client of
-	// the same process.
+	// The change is a new grant. After a hand-over to the head of the queue, the record's
+	// version differs from the grant id, even if the head is a client of the same process.
+	// After a hand-over to another goroutine, the two are equal.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}

@@ -49,9 +49,10 @@
 //	process    one client: its machine, and what its goroutines do
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
-//	workloads  locks, once, groups (also Detach and Resume), hands (what operators do), odd,
-//	           wallclock, boundedclocks (also the clocks of a process: type clocks), philosophers
-//	           (also semaphores), elections, refusals, everything
+//	workloads  locks, once, groups (also Detach and Resume), hands (what operators do), odd
+//	           (unusual networks, suspends, Close, outages), wallclock, boundedclocks (also
+//	           the clocks of a process: type clocks), philosophers (also semaphores),
+//	           elections, refusals, everything
 //	checker    records requests, writes and beliefs; checkgrants checks changes of records, and
 //	           tamper checks commits; locks checks that free keys are granted in time once faults
 //	           have stopped (checkLiveness)
@@ -81,10 +82,10 @@
 // # Adding a fault
 //
 // A fault that can happen in every world is a case in process.faultOf and in process.meets
-// (network). A fault that happens only in some worlds is a field of troubles. The random
+// (file network). A fault that happens only in some worlds is a field of troubles. The random
 // number fate.odd decides whether such a fault happens, so that the runs of other worlds do
-// not change. If a promise does not hold under a fault, the fault's world excludes that
-// promise, and the checker still checks all others. Each fault has a name (faults). A fault
+// not change. If a promise does not hold under a fault, the checker skips that promise in the
+// worlds with the fault, and checks all others. Each fault has a name (file faults). A fault
 // happens only if process.happens returns true, so that shrink can leave out the fault.
 //
 // # Adding a workload

@@ -25,7 +25,8 @@ import (
 //
 //   - the fencing tokens of the terms increase,
 //   - no two functions that a process has passed to Lead run at the same time,
-//   - Lead returns only if the leader resigned or the context of Lead has ended,
+//   - Lead returns only if the leader resigned, the context of Lead has ended, or AWS refused
+//     a request before the process led for the first time,
 //   - every leader that an observer reports had been elected,
 //   - a leader steps down only after a request that names its own grant,
 //   - once the faults have stopped, a leader resigns if it is asked to,
@@ -151,8 +152,8 @@ func (v *voter) stand(ctx context.Context) {
 }
 
 // isFirst reports whether Lead returned because AWS refused a request before the process led
-// for the first time. Only then may Lead return such an error. The function gaveUp has
-// already checked that a refusal may end the campaign.
+// for the first time. Until the context of Lead ends, Lead may return no other error.
+// The function gaveUp has already checked that this refusal may end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -264,7 +265,8 @@ func (v *voter) resigns(term *leasehold.Lock) {
 	}
 }
 
-// dies crashes the process now. Other crashes come at random times.
+// dies crashes the process in any case. The method crash does so only if the plan of the run
+// includes that fault.
 func (v *voter) dies() {
 	v.process.mu.Lock()
 	defer v.process.mu.Unlock()

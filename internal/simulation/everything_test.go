@@ -15,12 +15,12 @@ import (
 )
 
 // This world has all features: locks, groups, a semaphore and an election on one table. The
-// clients have different configurations, with leases of their own or shared leases. Processes
-// crash, are closed, paused and suspended, and new processes replace them. Operators break
-// locks and delete records. The network has every fault, the table is throttled, and
-// credentials expire or are unavailable for a moment. In every third seed the processes move
-// one by one from the Java client's layout to layout native. The test checks all promises of
-// docs/guarantees.md except the promises about broken and deleted locks.
+// clients have different configurations: for example, some have shared leases. Processes crash,
+// are closed, paused and suspended, and new processes replace them. Operators break locks and
+// delete records. The network has every fault, the table is throttled, and credentials expire
+// or are unavailable for a moment. In every third seed, about half of the clients use the Java
+// client's layout and the others layout native, as in a move from one to the other. The test
+// checks all promises of docs/guarantees.md except the promises about broken and deleted locks.
 func TestSimulationOfAllFeaturesTogetherFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateEverything)
 }
@@ -39,9 +39,9 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			// There are no shared leases during a move. Clients of the old layout do not know
-			// sessions, so these clients would wait for the lease in the record, which is one
-			// hour.
+			// There are no shared leases if the layouts are mixed. Clients of the Java client's
+			// layout do not know sessions, so they would wait for the lease in the record,
+			// which is one hour.
 			cfg.SharedLease = shared && !moves
 			cfg.Retention = time.Second
 			if old && moves {
@@ -75,7 +75,8 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 	})
 }
 
-// live runs a process until the faults stop. Whenever the process ends, a successor follows.
+// live runs a process until the faults stop. Whenever the process dies or is closed, live
+// starts a new process in its place.
 func (s *run) live(id int) {
 	for life := 0; s.goesOn(); life++ {
 		c := s.clients[id]
@@ -130,7 +131,7 @@ func (c *process) doEverything(r *worker) {
 	}
 }
 
-// closes closes the process's client, which must then hold no lock.
+// closes closes the process's client, and checks that the client then holds no lock.
 func (c *process) closes(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()

@@ -84,7 +84,7 @@ type injected struct {
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
 // happens reports whether the fault f should happen. If so, it records the fault. If the world
-// has a list of faults or of kinds of faults, only the faults on the list happen.
+// lists the faults that may happen (only), or their kinds (kinds), no other fault happens.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,9 +246,9 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// These are hand-overs. Requests for a session's row, and requests for a record that
-		// must exist, also get the manner handsOver, although they hand nothing over. The
-		// manner determines the random faults. So a correct manner for these requests would
+		// Besides hand-overs, this case includes requests for a session's row, and requests for
+		// a record that must exist. These requests hand nothing over. They keep the manner
+		// handsOver, because the manner determines the random faults: another manner would
 		// change the runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
@@ -269,8 +269,8 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns a name for the operation to which the request belongs. The caller must
-// know that the client itself has started that operation.
+// operation returns a name for an operation that the client itself has started. The caller must
+// make sure that the request belongs to such an operation and not to a call.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

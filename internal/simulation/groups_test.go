@@ -111,9 +111,9 @@ func (c *process) allOf(r *worker) {
 // commitThenRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires a lock, and then acquires the same key again: alone, or together with the
-// other key. In half of the cases it then commits and releases the inner lock by one call of
-// CommitAndRelease. In the other cases it only releases the inner lock.
+// twice acquires a key, and then acquires the same key again (Reentrant): alone, or together
+// with the other key. In half of the cases it then commits and releases the second call's
+// group by one call of CommitAndRelease. In the other cases it only releases this group.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {

@@ -101,7 +101,7 @@ func (c *process) section(r *worker) {
 }
 
 // Clients wait in the queue of a key's record. Some die while they wait, and some leave the
-// queue. A takeover erases the queue.
+// queue. A client that takes the key over from a dead holder erases the queue.
 func TestSimulationOfQueuesFindsNoViolation(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
@@ -172,8 +172,8 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 	return from
 }
 
-// checkLiveness acquires every key after the faults have stopped. Invariant 12 of
-// docs/guarantees.md limits the time until each key is granted.
+// checkLiveness acquires every key after the faults have stopped. It reports a violation if
+// this takes longer than invariant 12 of docs/guarantees.md allows.
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {

@@ -28,8 +28,8 @@ type troubles struct {
 	table    bool          // all requests are throttled for several seconds at a time
 	pauses   bool          // some processes are paused at the moment at which they send a request
 
-	// If set, some requests have expired credentials. For several seconds at a time, a
-	// process has no credentials.
+	// If set, AWS refuses some requests because their credentials have expired. For several
+	// seconds at a time, a process has no credentials at all.
 	credentials bool
 }
 
@@ -177,8 +177,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		what = none
 	}
 	net := c.plan.net
-	// The network makes no second copy of a refused commit. Such a copy could be applied, and
-	// the client does not promise to notice that.
+	// The network makes no second copy of a refused commit. The client returns an error for a
+	// refused commit, and does not promise to notice that a copy was applied later.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -257,7 +257,7 @@ func (c *process) window() time.Duration {
 }
 
 // inTrouble reports whether a fault affects the process or table with the given name during
-// the whole current window. On average this is so in one of n windows.
+// the whole current window. On average this happens in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Each world in this file differs in one way from the usual world. If a promise of
-// docs/guarantees.md does not hold in a world, the comment of the world says so. All other
-// promises are checked.
+// Each world in this file differs from the usual world. If a promise of docs/guarantees.md does
+// not hold in a world, the comment of the world's test says so. All other promises are checked.
 
 // worldSeeds is the default number of seeds that run in each world; the
 // environment variable LEASEHOLD_SEEDS overrides it.
@@ -26,19 +25,19 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w that takes the hooks and the choice of faults from the given
-// world.
+// watchedAs returns a copy of w. It takes two kinds of fields from the given world: the
+// functions that change or receive what happens in a run, and the lists of allowed faults.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
 	return w
 }
 
-// The clients of one table have different configurations. Their network delivers copies of
-// requests minutes later. The network denies access to some requests, although some of these
-// requests were applied. In some seeds the engine omits the item of a failed condition. In
-// some seeds, clients remember only the keys that they are observing. The test checks all
-// promises of docs/guarantees.md.
+// The clients of one table have different leases. Their network delivers copies of requests up
+// to three minutes later. AWS replies to some requests that access is denied, although some of
+// these requests were applied. In some seeds the reply to a failed condition does not contain
+// the item. In some seeds, a client forgets a key as soon as it stops observing the key. The
+// test checks all promises of docs/guarantees.md.
 func TestSimulationOfUnusualNetworkFaultsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
 }
@@ -156,9 +155,9 @@ func (c *process) sectionBeforeClose(r *worker) {
 }
 
 // During an outage, DynamoDB answers that it is unavailable. In this world most clients keep
-// their locks through outages (AWSLabs.HoldThroughOutage). So promise 2 of docs/guarantees.md,
-// that the holder stops first, does not hold. The checker does not compare the trust of
-// clients with leases. Fenced writes stay safe.
+// their locks through outages (AWSLabs.HoldThroughOutage), even after their leases have
+// expired. So promise 2 of docs/guarantees.md, that the holder stops first, does not hold, and
+// the checker does not check it. Fenced writes stay safe.
 func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(outages))
 }

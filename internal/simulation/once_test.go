@@ -159,7 +159,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 }
 
 // isUndone checks that a task was not yet done when its lock was granted. It reads the done
-// mark in the record. While the grant is current, the mark is still the same as at the grant.
+// mark in the record, which does not change while the grant is current. It checks nothing if
+// the grant is no longer current.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {

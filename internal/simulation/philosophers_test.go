@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Twenty philosophers share twenty forks. The forks are keys. Each philosopher needs some of
-// the forks at the same time, in any order. In every seed, each philosopher that is alive when
-// the faults stop must eat once more.
+// Twenty philosophers (processes) share twenty forks (keys). To eat, a philosopher acquires
+// several forks together, in any order. In every seed, each philosopher that is alive when the
+// faults stop must eat once more.
 
 const (
 	philosopherSeeds  = 15
@@ -125,8 +125,9 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		// If a grant came too late for an earlier call, the client releases that key at the
-		// instant at which this call returns. The pause lets the client do so.
+		// An earlier call may have given up while its request for a key was in flight. If that
+		// request was applied, the client releases the key in the background, perhaps at this
+		// instant. The pause lets the client finish this.
 		time.Sleep(time.Nanosecond)
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)

@@ -17,10 +17,11 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// In every world AWS refuses the requests of one process, or of all processes, for a while.
-// The reason is that credentials have expired, that they are unknown, or that access is
-// denied. The checker checks promise 11 of docs/guarantees.md for every wait: if AWS has
-// accepted the client before, a refusal does not end the wait.
+// In every world AWS refuses the requests of one process, or of all processes, for a while. The
+// reason is that credentials have expired, that they are unknown, or that access is denied. The
+// checker checks promise 11 of docs/guarantees.md for every wait. Once DynamoDB has accepted a
+// client, expired or unknown credentials do not end the client's waits. Once DynamoDB has
+// answered a call for its key, denied access does not end the call's wait.
 
 const (
 	// refusalWindow is the length of a window of time. In each window, at most one refusal
@@ -99,8 +100,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply proves: AWS accepts the credentials of the process, DynamoDB
-// has answered the wait that sent the request, or AWS has refused that wait.
+// heardOf records what a reply to a request proves: AWS accepts the credentials of the process,
+// DynamoDB has answered the wait to which the request belongs, or AWS has refused that wait.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body := bodyOf(res)
 	c.checker.mu.Lock()
@@ -139,8 +140,8 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp checks a wait that ended because of a refusal. It ignores waits that ended for
-// another reason.
+// gaveUp reports a violation if a wait ended because of a refusal that must not end it (type
+// wait). It ignores waits that ended for another reason.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)

@@ -39,8 +39,8 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed. The hooks and the choice of faults come from the world watched.
-// The simulation itself decides the other properties of the world.
+// simulation runs one seed. It decides the properties of the world itself, except those that
+// watchedAs takes from the world watched.
 type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for the given number of seeds. The environment variable

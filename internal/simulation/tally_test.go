@@ -42,9 +42,8 @@ type operationKey struct{}
 
 // operation counts a call to the client. The caller must make the call with the returned
 // context, and call the returned function when the call has ended. The call begins after a
-// random delay, at an instant of its own. Without the delay, the end of one call could
-// coincide with an operation that the client itself starts. The seed would then not determine
-// which of these two goroutines runs first.
+// random delay. Without the delay, it could begin at the same instant as an operation that the
+// client itself starts, and the scheduler would decide which goroutine runs first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)
@@ -60,8 +59,8 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks does what operation does, for a call that sends no request after it has
-// returned.
+// asks is like operation, for a call that sends no request after it has returned. So the end of
+// the call need not be recorded.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of

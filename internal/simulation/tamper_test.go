@@ -109,8 +109,8 @@ func takenOverWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, anyVersion, "($0 OR attribute_exists($1))")
 }
 
-// namingOneAttempt changes the condition of a release. Of the versions that the record may
-// contain, the condition then accepts only the first one.
+// namingOneAttempt changes the condition of a release, which lists the versions that the record
+// may contain. The changed condition accepts only the first version in the list.
 func namingOneAttempt(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Releases, severalOf, "($1 IN ($2) OR $1 IN ($3) AND attribute_not_exists($1))")
 }
@@ -168,8 +168,8 @@ func (c *process) end(call *commitCall, err error) {
 }
 
 // commit appends a value to the log of the lock's key, in a transaction that the lock guards.
-// The append itself may have a condition: that the log has not changed since it was read, or a
-// condition that no longer holds. The parameter patience limits how long the call waits.
+// In half of the calls, the append has a condition on the length of the log. In half of these,
+// the condition is false, so that DynamoDB rejects it. patience limits how long the call waits.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
@@ -213,8 +213,8 @@ func (c *checker) committed(r *request) {
 	}
 }
 
-// appended checks the last value in a log: when a commit appended it, the commit's grant must
-// have been current.
+// appended checks a commit that may have appended a value to the log of the key: the grant of
+// the commit must be current.
 func (c *checker) appended(r *request, key string) {
 	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now

@@ -88,8 +88,8 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew limits the results of rightWall if the layout has no expiry time and the world's
-// field wall is nil. For layouts with an expiry time, the world's field skew is the limit.
+// mostSkew is the largest difference between two results of rightWall if the layout has no
+// expiry time and the world's field wall is nil. Otherwise skew or wall determines it.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns a random difference of a wall clock from the true time. It is within the
@@ -172,8 +172,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	// A client does not repeat a release for longer than the lease. If a suspend took that
-	// long, any error is allowed.
+	// A client repeats a failed release until the lease has passed. If the machine was
+	// suspended for that long, any error is allowed.
 	case ended-began >= lock.Record().Lease:
 	default:
 		c.violated("0: Release failed: %v", err)

@@ -15,9 +15,9 @@ import (
 
 // writes contains a history of each key, which the models of proof/spec check. A history has
 // one line for each of these events: a process sends a request, the request arrives at the
-// record, a reply shows the record, and a process begins or ends to trust a grant. The history
-// contains no conditions and no times, because the models have their own conditions and their
-// own notion of time.
+// record, a reply shows the record, a process begins to trust a grant, and a process stops
+// trusting a grant. The forms of these lines follow in the same order. The history contains no
+// conditions and no times, because the models have their own conditions and notion of time.
 //
 //	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
 //	meets ATTEMPT applied|refused RECORD
@@ -175,8 +175,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds ends of beliefs to the history of a key: the end of each belief in a grant of
-// the key that has ended since the last call. The caller must hold c.mu.
+// doubted adds to the history of a key the end of each belief in a grant of the key, if the
+// belief has ended since the last call. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -245,9 +245,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the attribute value that an expression of the update assigns to the named
-// attribute, or compares with that attribute. The pattern matches each pair of an attribute
-// and a value in the expression.
+// value returns the attribute value that text assigns to the named attribute, or compares with
+// it. text is an expression of the update. The pattern matches each pair of an attribute and a
+// value in text.
 func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

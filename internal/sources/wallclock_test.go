@@ -19,9 +19,9 @@ import (
 // files have changed.
 const root = "../.."
 
-// The simulation, and tests in which a clock jumps, replace the clocks of a client. Code that
-// reads the process's own clock would not notice that. So the library may read this clock only
-// in the functions listed below.
+// The simulation, and tests in which a clock jumps, give a client simulated clocks. Code that
+// reads the process's own clock instead would escape these tests. So the library may read this
+// clock only in the functions listed below.
 func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{

@@ -27,7 +27,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //
 // If an attacker's DNS name points at this machine (DNS rebinding), the browser treats the
 // attacker's page as a page of this server. So guard rejects a Host header with a name that
-// a DNS server can resolve.
+// a DNS server can resolve, unless the field hosts contains the name.
 type guard struct {
 	token string
 	// Names that the Host header may contain, besides IP addresses and localhost.
@@ -77,8 +77,8 @@ func (g *guard) knows(hostPort string) bool {
 }
 
 // isFromHere reports whether a request comes from a page of this server or from a URL that the
-// user typed. A request that changes something must come from such a page, and must have a JSON
-// body. No HTML form can send a JSON body.
+// user typed. A request that changes something must come from a page of this server, and must
+// have a JSON body, which no HTML form can send.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// A link on another site may open the page, but that site cannot read the response.
@@ -100,8 +100,8 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request needs no token. Such a request is for a file of the page, or
-// for the proof that the server knows its secret (whoPath).
+// isOpen reports whether a request needs no token. Such a request reads a file of the page, or
+// asks the server for a proof that it knows its secret (whoPath).
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

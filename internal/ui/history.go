@@ -21,7 +21,7 @@ type Span struct {
 	From, To time.Time
 	Began    EventKind
 	Ended    EventKind
-	// Id of the previous grant, if the key was handed over or taken over from its holder;
+	// Id of the previous grant, if this grant followed it by a hand-over or a takeover;
 	// otherwise empty.
 	Before string
 	// Time at which the holder's lease expired; zero if the holder did not die.

@@ -32,7 +32,7 @@ type EventKind string
 const (
 	EventSeen  EventKind = "seen"  // the first read of the key showed it held
 	EventGrant EventKind = "grant" // a grant on a free key, or on a key whose previous holder no read has shown
-	// The holder handed the key over to another goroutine or command with the same owner.
+	// The next grant has the same owner: a hand-over to another goroutine or command.
 	EventHandOver EventKind = "handover"
 	EventTakeover EventKind = "takeover" // a new holder replaced a holder whose lease had expired
 	EventDeath    EventKind = "death"    // the holder's lease has expired without a renewal
@@ -66,8 +66,8 @@ type Event struct {
 // observe returns the state of a lock after a read, and the events since the previous read.
 // before is the state after the previous read, or nil if no read has shown the key before.
 // first means that no pass has read the whole table yet. Then a grant that this read shows may
-// be older than the server. broken returns the reason of a break made through this server. Most
-// layouts store the reasons of other breaks in the record.
+// be older than the server. broken reports whether a grant was broken through this server, and
+// returns the reason. For other breaks, most layouts store the reason in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -142,7 +142,8 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 
 // died returns the time at which the lease of a dead holder expired, according to the reads.
 func (c *change) died(h Holder) time.Time {
-	// The lease ended early, for example because a client marked the session dead.
+	// If the lease has not expired by now, it ended early: for example, a client marked the
+	// session dead.
 	if h.Beat.Until.After(c.at) {
 		return c.at
 	}
@@ -164,8 +165,8 @@ func (c *change) byBreak(h Holder) bool {
 
 // succession adds the events for the end of the previous grant and the beginning of the next
 // grant. If both happened between the same two reads, they may be one event: a takeover of an
-// expired lease, or a hand-over within one owner. Otherwise the key was free between the two
-// grants, although no read showed that.
+// expired lease, or a hand-over between grants with the same owner. Otherwise the key was free
+// between the two grants, although no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -213,8 +214,9 @@ func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0
 //
 // In some layouts, versions and grant ids contain the time of their write by the holder's clock.
 // If both the version of h and the grant id of next contain such a time, and h has no session,
-// lapsed compares the two times. It does so because next may have read the last renewal of h
-// before this server did. In all other cases, lapsed uses the observed end of the lease.
+// lapsed compares the two times. They are more exact than this server's reads, because next may
+// have read the last renewal of h earlier. In all other cases, lapsed uses the observed end of
+// the lease.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

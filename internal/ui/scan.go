@@ -45,7 +45,8 @@ type scanner struct {
 	heard   time.Time // time of the last reply
 	trouble string    // error of the last request; "" if the request succeeded
 
-	// Buffers one signal that ends a pause: a page has changed the rate, or shows another lock.
+	// Buffers one signal, which ends a pause early because a page has changed the rate or shows
+	// another lock.
 	wake chan struct{}
 }
 

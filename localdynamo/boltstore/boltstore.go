@@ -56,8 +56,8 @@ var ErrBusy = errors.New("another process keeps it locked: end that process, or 
 // Open. Errors name the path. Open refuses a file that is not a store, even an empty file
 // (ErrEmpty). It also refuses a file that another user may have planted: a symbolic link, or a
 // file with two names. In a directory to which other users may write, the file's owner must be
-// the caller, root or the directory's owner. If only the directory's group may write there, any
-// owner is allowed.
+// the user of this process, root or the directory's owner. But if these other users are only
+// the directory's group, any owner is allowed.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {

@@ -100,8 +100,8 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-// None of the files below can result from a crash of leasehold. So Open must refuse all of
-// them, and must not turn any of them into a store.
+// A crash of leasehold cannot leave any of the files below. So each of them was damaged, or
+// belongs to another program or version, and Open must not turn it into a store.
 func TestOpenRefusesFileThatIsNotStore(t *testing.T) {
 	database := func(bucket string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {

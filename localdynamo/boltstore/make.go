@@ -11,8 +11,8 @@ import (
 )
 
 // ErrEmpty is returned if the file has zero bytes. Make never leaves such a file, so the file
-// was truncated. Make does not replace it with a new store, because no lock would be held in
-// the new store.
+// was truncated. Make does not replace it with a new store: the new store would contain no
+// locks, although processes may still hold locks.
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 

@@ -79,9 +79,9 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
 }
 
-// place is a position in the kernel's queue for the lock of the file. A process cannot end a
-// wait in flock(2). So a request that gives up waiting leaves its position to the next request,
-// which then need not start at the end of the queue.
+// place is a position in the kernel's queue for the lock of the file. A process cannot cancel
+// its wait in flock(2). So a request that gives up waiting leaves its position to the next
+// request, which then need not start at the end of the queue.
 type place struct {
 	file    *os.File
 	granted chan struct{} // closed when flock returns: the kernel has granted the lock, or flock has failed
@@ -140,8 +140,8 @@ func flock(f *os.File, how int) error {
 func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
 // look checks the structure of the locked file. It skips the check if the file was checked
-// before and only root and the caller may write to it. The caller must hold the lock, because
-// an unlocked file may change.
+// before, and only root and the user of this process may write to it. The caller must hold the
+// lock, because another process may change an unlocked file.
 func (s *file) look(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -49,9 +49,9 @@ func TestLongestLeaseDoesNotOverflowTrustedUntil(t *testing.T) {
 }
 
 func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
-	// A waiter cannot read a version before the holder has sent it. After the waiter has seen
-	// the version, the waiter waits for a whole lease. The rates of the waiter's and the
-	// holder's clocks differ by less than margin/lease, so the holder's trust ends first.
+	// The holder stops trusting its lock at lease - margin after it has sent the version. A waiter
+	// can read the version only later, and then waits for a whole lease. So the holder's trust ends
+	// first, if the rates of the two clocks differ by less than margin/lease.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))

@@ -33,15 +33,15 @@ type Position struct {
 // has received a reply.
 const FirstRoundTrip = 10 * time.Millisecond
 
-// RoundTrip returns the new estimate of the round trip of a request, after a request that took
-// the given time. The parameter known is the estimate before that request. A fast request
-// changes the estimate more than a slow request. A request that took more than twice the
-// estimate counts as twice the estimate.
+// RoundTrip returns the new estimate of the round trip of a request, after a request that took the
+// given time. The parameter known is the estimate before that request. A fast request changes the
+// estimate more than a slow request. A request that took more than twice the estimate counts as
+// twice the estimate.
 //
-// A waiter behind the head of a queue pauses for multiples of the round trip. If one slow
-// request made these pauses long, the waiter would read too late that the key was handed over.
-// Meanwhile the key would be idle. The other waiters would pause longer, too, as pauses grow
-// with the age of the grant.
+// A waiter behind the head of a queue pauses for multiples of the round trip. If one slow request
+// made these pauses long, a waiter would read too late that the key was handed to it, and the key
+// would be idle until then. The grant would become older meanwhile, so the other waiters would
+// pause longer, too.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -58,11 +58,11 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease with which a client hands a key to a waiter of another
-// client. The given lease is that of the client that hands the key over. The result is half of
-// this lease, limited to the range from 3 s to 10 s, and never longer than this lease. A dead
-// waiter blocks the key for the hand-over lease. A live waiter can hold the key even if its
-// renewals are throttled for almost that long.
+// HandOverLease returns the lease with which a client hands a key to a waiter of another client.
+// The parameter lease is the lease of the client that hands the key over. The result is half of it,
+// but at least 3 s and at most 10 s, and never longer than the parameter. It is short, because a
+// dead waiter blocks the key for this time. It is not shorter, because a live waiter loses the key
+// if its renewals are throttled for this time.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -71,12 +71,11 @@ func HandOverLease(lease time.Duration) time.Duration {
 // client's lease.
 const suspensions = 6
 
-// SuspendedUntil returns the time until which a client with the given lease suspends the
-// queue of a record. wall is the time on the client's wall clock. The client has just taken
-// the key over from a dead waiter to which the key had been handed. The remaining waiters
-// in the queue may also be dead, and each would block the key for a hand-over lease. While
-// a queue is suspended, no client hands the key to its waiters. So dead waiters cost only
-// one hand-over lease in that time.
+// SuspendedUntil returns the time until which a client suspends the queue of a record. The client
+// has just taken the key over from a dead waiter to which the key had been handed. The other
+// waiters in the queue may be dead, too, and each would block the key for a hand-over lease. While
+// the queue is suspended, no client hands the key to its waiters, so only the first dead waiter has
+// blocked the key. wall is the time on the client's wall clock, and lease is the client's lease.
 func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
@@ -90,17 +89,16 @@ func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 	return wall.Before(end) && !end.After(SuspendedUntil(wall, lease))
 }
 
-// leastLongest is the smallest result of LongestPauseInQueue. It matters only for a record
-// whose lease is shorter than a client can configure. A waiter for such a key may pause for
-// more than a quarter of the lease.
+// leastLongest is the smallest result of LongestPauseInQueue. It matters only if the lease in a
+// record is shorter than any lease that a client can configure. A waiter for such a key may pause
+// for more than a quarter of that lease.
 const leastLongest = 25 * time.Millisecond
 
-// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The
-// parameter own is the lease of the waiter, and held is the lease of the holder. The holder
-// may hand the key to the waiter during the pause. The result is at most LongestQueuePause, at
-// most a quarter of the hand-over lease, and at most a quarter of the waiter's own lease. So
-// at least three quarters of the shorter lease are left when the waiter reads the record after
-// its pause.
+// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The parameter
+// own is the lease of the waiter, and held is the lease of the holder. The holder may hand the key
+// to the waiter during the pause, and the waiter learns this only after the pause. So the result is
+// at most a quarter of the hand-over lease, and at most a quarter of the waiter's own lease: three
+// quarters of both leases are then left. The result is never longer than LongestQueuePause.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -228,18 +226,18 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns the longest mean pause of a waiter if the current grant has the given age. It
-// is a quarter of a second up to an age of five seconds, and a twentieth of the age from then
-// on. Such a pause is short compared with the wait so far. So in a long wait, a waiter polls
-// rarely.
+// soon returns the longest mean pause of a waiter if the current grant has the given age: a quarter
+// of a second up to an age of five seconds, and a twentieth of the age from then on. So the older
+// the grant is, the more rarely a waiter polls. But the pause stays short compared with the age.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a record whose grant has the given age. It is a
-// random time between half and one and a half times a mean. The mean is the age, or soon(age)
-// if that is shorter, limited to the range from low to high. u is a random number, uniform in
-// [0,1). Random pauses prevent two waiters from reading at the same times. If the pauses
-// varied more, the average wait would be longer for the same number of reads. If a key is held
-// for five seconds or more, a waiter notices the release late by at most a tenth of that time.
+// Pause returns the time between two reads of a record whose grant has the given age. The mean of
+// this time is the age or, if it is shorter, soon(age), but at least low and at most high. Pause
+// multiplies the mean by a random factor from 0.5 to 1.5, so that two waiters do not always read at
+// the same time. u is a random number, uniform in [0,1), that determines the factor. With a wider
+// range of factors, a waiter would notice a release later on average, with the same number of
+// reads. If a key is held for five seconds or more, a waiter notices the release late by at most a
+// tenth of that time.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
@@ -312,17 +310,18 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the waiter's next read. age is the age of the current grant,
-// and u is a random number, uniform in [0,1). The pause is half of the estimated time until
-// the front of the queue reaches the waiter. The estimate assumes that the front moves as fast
-// as it has so far. After only one read, the speed is unknown. The estimate then assumes that
-// the front moves by one second per second, as in a queue of constant length where all waiters
-// wait equally long.
+// pause returns the time until the waiter's next read. age is the age of the current grant, and u
+// is a random number, uniform in [0,1). The pause is half of the estimated time until the front of
+// the queue reaches the waiter. The estimate assumes that the front will move as fast as it has
+// moved since the waiter's first read. After only one read, this speed is unknown. The estimate
+// then assumes that the front moves by one second per second, as in a queue of constant length
+// where all waiters wait equally long.
 //
-// If the front has hardly moved, there is no estimate. The front stands still while all
-// waiters in the queue have begun to wait at nearly the same time, and jumps later. A waiter
-// that has waited for a long time, or is far from the front, reads rarely, because there may
-// be thousands of such waiters.
+// If the front has hardly moved, there is no estimate, and the pause is a tenth of the time for
+// which the waiter has waited. This happens if all waiters in the queue have begun to wait at
+// nearly the same time: the front stands still, and later jumps. A waiter that has waited for a
+// long time, or is far from the front, reads rarely, because there may be thousands of such
+// waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

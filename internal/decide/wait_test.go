@@ -168,8 +168,8 @@ func TestWaiterFurtherBackInQueuePausesLonger(t *testing.T) {
 	}
 }
 
-// The longer a key is held, the more rarely a waiter reads. The delay until the waiter notices
-// a release is still only a small part of the time that it has waited.
+// The mean pause of a waiter grows with the age of the grant, up to a quarter of a second. From an
+// age of five seconds on, it is a twentieth of the age. It is always between PollMin and PollMax.
 func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -195,9 +195,8 @@ func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 	}
 }
 
-// A release comes at a random moment, and so more often during a long pause than during a short
-// one. If pauses vary more, a waiter with the same number of reads therefore notices the
-// release later on average.
+// A release is more likely to come during a long pause than during a short one. So if the lengths
+// of the pauses vary more, a waiter that reads equally often notices the release later on average.
 func TestWaiterNoticesReleaseAfterHalfPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
@@ -301,8 +300,8 @@ func TestQueueJoinsOfOneCallAreLimited(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		// After an hour, the call may send as many joins without a pause as at the start, and
-		// no more.
+		// After an hour with few joins, the call may again send 16 joins without a pause, as at the
+		// start, but not more.
 		{time.Hour, time.Hour + 2*time.Second, 16},
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {

@@ -55,8 +55,8 @@ func documents(t *testing.T) map[string]string {
 }
 
 // found fails the test if a search has found too little: n is the number of things found, least is
-// the minimum, and what names the things. Without this check, a test that finds nothing to examine
-// would succeed.
+// the minimum, and what names the things. Without this check, a test whose search finds nothing
+// would succeed, although it has examined nothing.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {

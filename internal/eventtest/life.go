@@ -153,8 +153,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	// Subtract one request: the renewal that found the lock broken. The event for a lost lock
-	// does not count requests.
+	// Subtract one request, the renewal that found the lock broken: no event counts it, as the
+	// event for a lost lock contains no number of requests.
 	life.Requests = len(wire.Sent()) - 1
 	slices.Sort(life.Held)
 	return life

@@ -24,8 +24,8 @@ import (
 
 // Locks is the set of locks whose grants guard a commit.
 type Locks interface {
-	// Trusted reports whether all the locks are trusted. If not, the commit sends nothing,
-	// except to find out the outcome of a request without an answer.
+	// Trusted reports whether all the locks are trusted. If not, the commit sends only requests
+	// that find out the outcome of an earlier request without an answer.
 	Trusted() bool
 
 	// LockSession waits until this commit may send a request, and blocks other commits
@@ -64,9 +64,9 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit of writes. guards contains one guard for each lock. ends contains
-// the items that follow the writes in the transaction: for each lock, in the order of guards,
-// the lock's guard or the lock's release. Package records builds the guards.
+// New prepares a commit of writes. guards contains one guard for each lock. ends contains the items
+// that follow the writes in the transaction: one item for each lock, in the order of guards, which
+// is the lock's guard or the lock's release. Package records builds the guards.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -75,9 +75,9 @@ func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteI
 	return &Commit{env: env, locks: locks, writes: form(slices.Concat(writes, ends)), guards: form(guards)}
 }
 
-// Run sends the transaction until its outcome is known, or can never be known. After ctx has
-// ended, Run returns once the request in flight has ended. The caller must call Run only
-// once.
+// Run sends requests until the outcome of the commit is known, or until the commit gives up. Once
+// ctx has ended, Run begins no request, and only waits for the request in flight. The caller must
+// call Run only once.
 func (c *Commit) Run(ctx context.Context) Result {
 	c.began = c.env.Now()
 	r := c.run(ctx)
@@ -159,9 +159,9 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if the commit may not send a request. If
-// the caller stops waiting after begin has returned a channel, the caller does not learn the
-// outcome of the request.
+// begin marks a request as in flight. It returns the channel to close once the SDK no longer reads
+// the caller's values, or nil if the commit may not send a request. If the caller stops waiting
+// after begin has returned a channel, the caller does not learn the outcome of the request.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -262,7 +262,7 @@ const tokenUse = 5 * time.Minute
 // too old by then.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
-// isTokenOld reports whether DynamoDB may soon forget the commit's idempotency token.
+// isTokenOld reports whether the commit's idempotency token is too old for another request.
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
 // checkWhenSigned makes the SDK check the token's age right after it has signed each request. The

@@ -49,8 +49,8 @@ type event struct {
 	fate   fate
 }
 
-// table simulates DynamoDB and the network for one commit. It has a guard, a write with a
-// condition, and the body of the request that has used the idempotency token.
+// table simulates DynamoDB and the network for one commit of one write with one guard. It remembers
+// the body of the request that has used the idempotency token.
 type table struct {
 	attempts.DB // nil, because a commit calls only TransactWriteItems
 

@@ -155,8 +155,9 @@ func TestRetriesOfCommitUseSameIdempotencyToken(t *testing.T) {
 	})
 }
 
-// The first request of the commit arrives late, but before the commit can use up the token with
-// a request that has only the guards.
+// The network delays the first request of the commit. DynamoDB rejects the second request, because
+// the write's condition is still false. Then the condition becomes true, and the first request
+// arrives and is applied. So a request that has only the guards finds the token used.
 func TestCommitSucceedsIfFirstRequestArrivesLate(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":                {nil},

@@ -9,20 +9,20 @@
 // even if its conditions are false by then. A different request under a used token
 // is rejected.
 //
-//	          answered                     answered: it will never be applied
+//	          answered                     answered: the writes will never be applied
 //	sending ─────────► done      voiding ─────────► cancelled
 //	   │                          ▲   │
 //	   └─ a write failed, while ──┘   └─ the token is taken ─► rereading ─► done
 //	      an earlier request has
 //	      had no answer
 //
-// After a lost reply, the commit sends the same request again. That is not enough
-// once a write has failed its own condition: an earlier request may still arrive,
-// find the condition true and be applied. So the commit sends a request with the
-// guards alone under the same token. If that request is applied, the token is used
-// up, and the writes can never be applied. If the token is taken, the writes were
-// probably applied. The commit then sends the first request once more: if this
-// succeeds, the writes were applied.
+// After a lost reply, the commit sends the same request again (sending). If one of
+// the writes then fails its own condition, the outcome is still unknown: an earlier
+// request may arrive late, find the condition true and be applied. So the commit
+// sends a request with the guards alone under the same token (voiding). If DynamoDB
+// applies this request, the token is used up, and the writes can never be applied.
+// If the token was taken before, the writes were probably applied. The commit then
+// sends the first request again (rereading). If it succeeds, the writes were applied.
 //
 // The function decide.NextCommit decides what the commit does after each answer.
 // This package knows grants only as guards of a request. The package asks [Locks]

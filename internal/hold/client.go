@@ -93,8 +93,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats adds h, a lock without a session, to the locks whose failed release a timer repeats. If
-// the parameter repeats is false, it removes h instead. Close also frees these locks.
+// repeats adds h, a lock without a session, to the locks whose failed release is repeated by a
+// timer and by Close. If the parameter repeats is false, the method removes h instead.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -153,8 +153,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Show an error with a known outcome if there is one, as such an error names the cause. Most
-	// other errors are of requests that were still in flight when Close ran out of time.
+	// Show an error of a known outcome if there is one, as its text names the cause. Most other
+	// errors are of requests that were still in flight when Close ran out of time.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

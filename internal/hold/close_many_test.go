@@ -178,8 +178,10 @@ func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
 	})
 }
 
-// Close waits until the functions return, and then finds their locks released. It sends nothing for
-// them, and must not keep the only slot for a request.
+// When Close ends the contexts of the two functions, they release their locks themselves. So Close
+// has nothing to send for these locks. It takes the only slot for a request before it finds that
+// the first lock is released. It must give the slot back, because it needs the slot again for the
+// second lock.
 func TestCloseReturnsIfFunctionsReleaseTheirLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config(), lab.Renewals(1))

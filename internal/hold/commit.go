@@ -71,13 +71,12 @@ func notDone(rs []*release) {
 	}
 }
 
-// withReleases joins err, the error of a commit, with the errors of the releases that follow
-// the commit. The result matches ErrUnknownOutcome only if err does, even if a release has
-// no answer. If err reports the loss of a lock, the result contains that loss only once.
+// withReleases joins err, the error of a commit, with the errors of the releases that follow the
+// commit. The result matches ErrUnknownOutcome only if err does, even if a release has no answer.
+// If err reports the loss of a lock, the result contains that loss only once.
 //
-// A commit of unknown outcome may itself have freed the keys. In this case commitWithReleases sets
-// freeing.left to at least maybeFreed. As a consequence, a release that finds the grant of another
-// client reports no loss.
+// A commit of unknown outcome may have freed the keys, and commitWithReleases has recorded this in
+// freeing.left. So if a later release finds the grant of another client, it reports no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -139,8 +138,8 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	// Drop each handle now, so that a later release of another handle does not wait for this
-	// release.
+	// Drop each handle before the waits below. A handle that is not dropped still counts as sharing
+	// its grant, so a release of another handle would not free the key.
 	for _, r := range rs {
 		r.drop(limit)
 	}
@@ -180,12 +179,12 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 	return nil
 }
 
-// commitWithReleases sends writes and releases in one transaction. If other handles share a
-// grant, the transaction contains the grant's guard in place of its release. If the
-// transaction was committed, commitWithReleases ends all the releases. Otherwise it ends
-// only the releases of locks that were lost. If the outcome is unknown, it adds the attempt
-// to the freeing of each lock that the transaction may have released. It stores the
-// transaction in *now.
+// commitWithReleases sends writes and releases in one transaction, and stores this transaction in
+// *now. For a grant that other handles share, the transaction contains the grant's guard in place
+// of a release. If the transaction was committed, commitWithReleases ends all the releases.
+// Otherwise it ends only the releases of locks that were lost. If the outcome is unknown, the
+// transaction may have released the other locks, so it adds the attempt to the freeing of each of
+// these locks.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -99,8 +99,9 @@ func TestCloseDuringResumeDoesNotReleaseKey(t *testing.T) {
 	})
 }
 
-// After the reply to its request, Resume logs a warning that the client holds many locks. This
-// test's log handler blocks at that line until Close has begun. Then Resume notices Close.
+// Resume gets the reply to its request, and then logs a warning that the client holds many locks.
+// This test's log handler blocks that warning until Close has begun. When Resume continues, it
+// finds that the client is closing.
 func TestResumeReturningDuringCloseDoesNotReleaseKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
@@ -193,9 +194,9 @@ func TestSecondResumeSucceedsAfterUnknownOutcome(t *testing.T) {
 	})
 }
 
-// The first waiting goroutine got the turn before the lock was resumed, so it polls the record. As
-// the record's queue is suspended, the release does not hand the key to that goroutine. Instead,
-// the goroutine sends a grant itself.
+// The first goroutine begins to wait before the lock is resumed, so it polls the record. The second
+// goroutine waits behind the first. The record's queue is suspended, so the release hands the key
+// to neither, and the first goroutine sends a grant. It is cancelled before the reply arrives.
 func TestCancelledWaiterBehindResumedLockWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

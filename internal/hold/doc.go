@@ -16,35 +16,36 @@
 //	              └── Release, and a goroutine of this client waits, or
 //	                  another client in the record's queue ────────────► handed over
 //
-// Trust in a [Lock] ends before anything is sent that frees the key. The contexts of the lock
-// then end, and [Holds.Locks] no longer returns the lock. No later reply can restore the trust.
-// A lock that was lost before its release began stays lost. The release still frees the key
-// if the record shows the grant.
+// Before this client sends a write that frees the key, it ends the trust in the [Lock]. This
+// also ends the contexts of the lock, and [Holds.Locks] no longer returns the lock. No later
+// reply can restore the trust. If a lock was lost before its release began, the release still
+// frees the key if the record shows the grant, but the lock stays lost.
 //
 // # What each request does, and what its failure means
 //
 //	renewal          package lease
 //	commit           package fence. Only one commit or release of a lock runs at a time
 //	                 (group.go)
-//	release          applied: the key is free. Rejected: an earlier attempt has freed the key,
-//	                 if the record shows that attempt's version, or if no other client could
-//	                 have acquired the key yet. Otherwise the lock was lost before. No answer,
-//	                 throttled, or refused for now: repeated. The condition of each attempt names
-//	                 the versions of all earlier attempts. The caller waits until its ctx has
-//	                 ended and ReleaseGrace has passed. Then a timer repeats the release, and Close
-//	                 does too, until the lease has ended. Refused for good: the key is free once the
-//	                 lease expires
-//	release that     the same, but the caller waits until the mark is stored, the lease has
-//	stores a mark    ended or Close has given up. Until the lease ends, the record shows the
-//	                 grant, so no other client does the work again meanwhile. The lease is not
-//	                 renewed: if DynamoDB accepted a renewal, it would also accept this release
+//	release          applied: the key is free. Rejected: if the record shows the version of an
+//	                 earlier attempt, or if no other client could have acquired the key yet, an
+//	                 earlier attempt has freed the key. Otherwise the lock was lost before. No
+//	                 answer, throttled, or a temporary refusal: repeated. The condition of each
+//	                 attempt names the versions of all earlier attempts. The caller waits until its
+//	                 ctx has ended and ReleaseGrace has passed. From then on, a timer and Close
+//	                 repeat the release until the lease has expired. A lasting refusal: the key is
+//	                 free once the lease expires
+//	release that     like a release, but the caller waits until the mark is stored, the lease has
+//	stores a mark    expired or Close has given up. Until the lease expires, the record shows the
+//	                 grant, so no other client begins the work again. Renewing the lease would not
+//	                 help: if DynamoDB accepted a renewal, it would also accept this release
 //	hand-over        one write ends this grant and begins the next, for a goroutine of this
 //	                 client. A hand-over of unknown outcome is treated like a release. If that
-//	                 goroutine has left in the meantime, the new grant is handed over in turn
-//	hand-over to     the same for another client, the head of the record's queue (handover.go).
-//	the head         No later attempt may replace that grant. Rejected: another waiter is the head now
+//	                 goroutine has left in the meantime, its grant is handed on or released
+//	hand-over to     one write ends this grant and begins a grant for another client, the head of
+//	the head         the record's queue (handover.go). No later attempt may replace the new grant.
+//	                 Rejected: the key is handed to the new head, if there is one
 //	commit with      a transaction of writes and releases. Unless the transaction is known
-//	releases         to have been applied, each release is then sent alone
+//	releases         to have been applied, each release is then sent as a write of its own
 //	resume           a renewal of a grant that some process has detached. Only one resume of
 //	                 a grant runs at a time: if two ran, the condition of each could accept the
 //	                 version that the other has written, and both would succeed

@@ -41,15 +41,15 @@ type freeing struct {
 
 	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	// Time when the repetitions stop, because the lease of the grant has then expired. Under a
-	// session, each release sets the time again, because the session is still renewed.
+	// Time when the repetitions stop, because the lease of the grant has then expired. But a
+	// session's lease is renewed meanwhile, so under a session each release sets the time again.
 	until decide.Instant
 	sent  int // number of requests since the last event of a release
 
 	r *release // release that may send requests now; guarded by h.mu
 }
 
-// left is the last event by which this client may have lost control of the grant.
+// left is the latest event after which the record may no longer show the lock's own grant.
 type left int
 
 // Values of left. A grant passes through them in this order.
@@ -60,10 +60,10 @@ const (
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
-// freeing returns the lock's freeing, which this release uses from now on. It clears
-// sentInLease if the trust has expired and no earlier write can have been applied, for
-// example after an outage or a long commit. Another client may then take the key over, so a
-// record without the grant will not prove that a write of this client freed the key.
+// freeing returns the lock's freeing, which this release uses from now on. If the trust has
+// expired, for example during an outage or a long commit, and no earlier write can have freed the
+// key, freeing clears sentInLease. Another client may then take the key over, so a record without
+// the grant will not prove that a write of this client has freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -84,10 +84,10 @@ func (r *release) freeing() *freeing {
 	return f
 }
 
-// free hands the key over or releases it. It hands the key to the first waiter in the
-// record's queue or, if there is none, to the next waiting goroutine of this client. If the
-// lock was no longer trusted, free sends one conditional release, because the record may
-// still show the grant.
+// free hands the key over or releases it. It hands the key to the first waiter in the record's
+// queue or, if there is none, to the next waiting goroutine of this client. A release that deletes
+// the record or stores the done mark hands the key to no waiter. If the lock was no longer trusted,
+// free sends one conditional release, because the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
@@ -117,9 +117,9 @@ func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	})
 }
 
-// done returns the done mark that the release stores, or nil if it stores none. If the lock
-// was lost before the release, its work gets no mark: a caller that has learned of the loss
-// must not find later that the work counts as done.
+// done returns the done mark that the release stores, or nil if it stores none. If the lock was
+// lost before the release, done returns nil: a caller that has learned of the loss must not find
+// later that the work counts as done.
 func (f *freeing) done() *protocol.Done {
 	if !f.h.givenUp || !f.reportsDone && !f.r.terms.Done {
 		return nil
@@ -128,11 +128,11 @@ func (f *freeing) done() *protocol.Done {
 	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
 }
 
-// named returns the grant for the condition of the next write. The result contains all
-// versions that the record may have, including those of unanswered attempts. Such an attempt
-// may have handed the key to a goroutine, so the result also contains the grant that the
-// attempt would have made. The result omits attempts that hand the key to another client,
-// because no later write may overwrite them.
+// named returns the grant for the condition of the next write. The result contains all versions
+// that the record may have, including those of unanswered attempts. An unanswered attempt may be a
+// hand-over to a goroutine of this client, so the result also contains that goroutine's grant. The
+// result omits hand-overs to another client, because no later write may overwrite that client's
+// grant.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
@@ -165,9 +165,9 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	return r
 }
 
-// longestPause returns the longest pause between the attempts of a release that may go on
-// for the whole lease. The pause grows with the lease, because a condition can name only a
-// limited number of earlier attempts.
+// longestPause returns the longest pause between the attempts of a release that may be repeated for
+// the whole lease. The pause grows with the lease, because a condition can name only a limited
+// number of earlier attempts.
 func (h *Lock) longestPause() time.Duration { return max(time.Second, h.lease.Root().Duration()/15) }
 
 // end ends the current release with err. The next goroutine in the local queue may then
@@ -184,9 +184,9 @@ func (f *freeing) end(err error) {
 }
 
 // repeat starts a timer that repeats a failed release, if the record may still show the grant. It
-// reports whether it has started one. Without the repetition, other clients would wait until the
-// lease expires, and a session's lease does not expire while the session is renewed. This client
-// itself no longer treats the grant as held, and may take the key over at once.
+// reports whether it has started a timer. Without the repetition, other clients would wait until
+// the lease expires. A session's lease would not even expire, because this client renews it. This
+// client itself no longer treats the grant as held, and may take the key over at once.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -219,9 +219,9 @@ func (f *freeing) repeat(err error) bool {
 	return true
 }
 
-// isOfUse reports whether repeating a failed release could free the key before the lease
-// expires. Without a session, it returns false if the first write was sent after the lease
-// had expired: no reply could then show that a repetition has freed the key.
+// isOfUse reports whether repeating a failed release could free the key before the lease expires.
+// Without a session, it returns false if sentInLease is false: the first write was then sent after
+// the lease had expired, so no reply could show that a repetition has freed the key.
 func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()

@@ -120,8 +120,8 @@ func TestReleaseReturnsNilIfKeyIsTakenOverDuringRelease(t *testing.T) {
 				foreign := make(chan *leasehold.Lock)
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
-				// No request of client a gets a reply until its lease has ended and client
-				// b was granted the key.
+				// No request of client a gets a reply until its lease has expired and client b was
+				// granted the key.
 				wire.SetFault(lab.Cut)
 				lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 				w.Release(<-foreign)
@@ -168,8 +168,8 @@ func TestSecondReleaseDoesNotEndNextGrant(t *testing.T) {
 				handOver = r.Send
 				return lab.Cut(r)
 			}
-			// The next goroutine sends a grant itself. The delayed hand-over is applied
-			// first, and so the grant is rejected. The rejection does not contain the
+			// This request is a grant that the next goroutine sends itself. The delayed hand-over
+			// is applied first, so the grant is rejected. The rejection does not contain the
 			// record.
 			wire.SetFault(nil)
 			_, _ = handOver()

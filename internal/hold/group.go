@@ -47,13 +47,13 @@ func (g *Group) inOrder() []*Lock {
 
 // Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at a time.
 // Therefore commits and releases never conflict, and none fails because another has just changed
-// the record. A renewal waits for a commit in progress, for at most a quarter of the remaining
-// trust.
+// the record. A renewal waits for a commit in progress, but at most for a quarter of the time for
+// which the lock is still trusted.
 
 // takeTurns sorts the locks in holds, and locks the mutex committing of each lock in the sorted
-// order. All callers use this order, which prevents deadlocks. If limit ends first, the result late
-// is the lock whose mutex was not available. Otherwise late is nil. The caller must call leave in
-// both cases.
+// order. All callers use this order, which prevents deadlocks. If the context limit is done before
+// all mutexes are locked, the result late is the lock whose mutex was not available. Otherwise late
+// is nil. The caller must call leave in both cases.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	taken := 0

@@ -218,14 +218,14 @@ func TestCommitAndReleaseOfGroupFailsIfLockExpires(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			// The client has noticed that y is lost. From now on, the boot clock agrees with
-			// the monotonic clock again, so that x can be released.
+			// Second, the client has noticed that y is lost. From now on, the boot clock agrees
+			// with the monotonic clock again, so that x can be released.
 			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			// The release of x has ended the trust in x. From now on, the boot clock is an
+			// First, the release of x has ended the trust in x. From now on, the boot clock is an
 			// hour ahead, so that y expires.
 			case <-xEnds:
 				return mono, mono + time.Hour

@@ -65,13 +65,12 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends every lock in holds that depends on a row in shown. The keys of shown are rows
-// that no longer show their grants. Each value is the item that was read, or nil for a
-// missing row. The loss is final: a guard that has failed once can never pass again. loseBy
-// returns one error for each lock in holds, nil if the lock was not lost. The error of a lost
-// lock wraps err. The parameter otherwise is a function. If this client had ended the lock before,
-// that function returns the error of that end, and the error of the lost lock wraps it, too. All
-// lost locks end before loseBy reports the first loss.
+// loseBy ends every lock in holds that depends on a row in shown. The keys of shown are rows that
+// no longer show their grants. Each value is the item that was read, or nil for a missing row. The
+// loss is final: a guard that has failed once can never pass again. loseBy returns one error for
+// each lock in holds, nil if the lock was not lost. The error of a lost lock wraps err and the
+// result of the function otherwise. That function returns the error with which this client itself
+// had ended the lock before, or nil. All lost locks end before loseBy reports the first loss.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock
@@ -110,8 +109,8 @@ func (h *Lock) endedOtherwise() error {
 	return h.naming(cause)
 }
 
-// Read reads items in one transaction, which also checks that this grant is current. It
-// repeats the transaction until DynamoDB answers, or ctx or the trust in the lock ends.
+// Read reads items in one transaction, which also checks that this grant is current. It repeats the
+// transaction until DynamoDB answers, ctx is done, or the lock is no longer trusted.
 func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	h := l.h
 	if err := cmp.Or(h.c.Requests.CheckTransactions(ctx), h.checkGets(gets), l.Err()); err != nil {

@@ -276,9 +276,9 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// If ctx is bound to a lock in holds, it ends when that lock is released, and the new context
-	// must ignore that end. Later the context that was passed to Bind may end, or the deadline of
-	// ctx may pass. Then the new context must end, so it also follows these two.
+	// If ctx is bound to a lock in holds, the release of this lock ends ctx, but not the new
+	// context. The new context must still end with the context that was passed to Bind, and at the
+	// deadline of ctx. So it also follows these two.
 	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the record has a queue. If it has one that is not empty, the release
-// must hand the key to the head of that queue. While the queue is suspended, hasQueue returns
-// false: waiters of other clients then poll.
+// hasQueue reports whether the record has a queue that is not suspended. If this queue is not
+// empty, the release must hand the key to its head. While a queue is suspended, waiters of other
+// clients poll instead.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
 // mostHeads is the largest number of waiters to which one release tries to hand the key. The waiter
@@ -20,13 +20,13 @@ func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 // the next head.
 const mostHeads = 3
 
-// handToHead hands the key to the head of the record's queue. One write ends this grant,
-// stores the changes of the release, and begins the head's grant. handToHead returns true if
-// the hand-over has ended the release. If the queue is empty, it returns false: the key must
-// still be handed to a goroutine of this client, or released.
+// handToHead hands the key to the head of the record's queue. One write ends this grant, stores the
+// changes of the release, and begins the head's grant. handToHead returns true if the hand-over has
+// ended the release. It returns false, for example, if the queue is empty: the key must then be
+// handed to a goroutine of this client, or released.
 //
-// The head may trust its grant as soon as it reads the record. An attempt without an answer
-// may have made that grant, so no later write of this client may replace the grant.
+// The head may trust its grant as soon as it reads the record. An attempt without an answer may
+// have made that grant, so no later write of this client may replace the grant.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -43,8 +43,8 @@ func (f *freeing) handToHead() (ended bool) {
 
 // grantToHead sends the write that hands the key over to head, the first waiter in the record's
 // queue. It repeats the write until DynamoDB answers. It returns true if it has ended the release.
-// It returns false if the release must go on: if the record still shows the grant, but another
-// waiter has become the head, or if the record is damaged.
+// It returns false if the release must try another write: the record still shows the grant, but has
+// another head, or the record is damaged.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
@@ -79,11 +79,11 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	return true
 }
 
-// handOver hands the key to the next goroutine in the local queue. One write ends this grant
-// and begins the goroutine's grant. If the goroutine leaves while the write is in flight,
-// handOver hands the key on to the next waiter in the same way. It returns true if a
-// hand-over has ended the release. It returns false if no goroutine waits: the grant in
-// f.hold must then be released.
+// handOver hands the key to the next goroutine in the local queue. One write ends this grant and
+// begins the goroutine's grant. If the goroutine leaves while the write is in flight, handOver
+// hands the key on to the next waiter in the same way. It returns true if a hand-over has ended the
+// release. It returns false if no goroutine can receive the key: the grant in f.hold must then be
+// released.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
 	// A hand-over needs a higher token. If no higher token exists, the key is released, and the next
@@ -115,8 +115,8 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// The new lock may have sent a renewal before it ended, so the state of the lock is read only
-		// after the lock has ended.
+		// The goroutine's lock may have sent a renewal before it ended, so the state of this lock
+		// is read only now.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn
@@ -126,8 +126,8 @@ func (f *freeing) handOver() (ended bool) {
 	}
 }
 
-// grantTo sends the hand-over to a goroutine of this client until the hand-over is answered.
-// It returns the grant that was applied. It returns the zero Grant if the key is free or held
+// grantTo hands the key to a goroutine of this client. It sends the write until DynamoDB answers
+// it, and returns the grant that was applied. It returns the zero Grant if the key is free or held
 // by another client, for example because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h

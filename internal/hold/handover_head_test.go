@@ -70,8 +70,9 @@ func TestTryAcquireFailsDuringHandOverBetweenWaiters(t *testing.T) {
 	}
 }
 
-// At any time, a goroutine of the first process waits for the key. The reply to each hand-over
-// shows the first process whether another client has joined the queue in the record.
+// A goroutine of the first process always waits for the key, so this process could hand the key to
+// its own goroutines forever. But the reply to each hand-over shows it the record's queue, and
+// there the waiter of the other process.
 func TestReleasePrefersWaiterOfOtherProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -92,9 +93,10 @@ func TestReleasePrefersWaiterOfOtherProcess(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client joins the queue while a goroutine holds the key. The
-				// release of that goroutine may not know of the client yet. Then the next
-				// goroutine holds the key before the client does.
+				// The other client joins the record's queue while a goroutine of c holds the key.
+				// When this goroutine releases the key, c may not know of the other client yet. It
+				// then hands the key to its own next goroutine, and only the release of that
+				// goroutine hands the key to the other client.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {

@@ -51,17 +51,16 @@ func (h holdUp) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// noPool is an HTTP client whose transport has a MaxIdleConnsPerHost of 0. So a client that uses
-// noPool logs a warning when it holds many locks.
+// noPool is an HTTP client whose transport has a MaxIdleConnsPerHost of 0. A client with this
+// transport logs a warning when it holds many locks.
 type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds "job" and eight other locks. The function another
-// acquires one more lock. After that, the next hand-over of "job" logs a warning that the
-// client holds many locks. The log handler blocks at this line until the caller closes the
-// channel. By then the hand-over was applied, but the client has not yet checked whether the
-// goroutine still waits.
+// crowded returns a client that holds "job" and eight other locks. The function another acquires
+// one more lock. After that, the next hand-over of "job" logs a warning that the client holds many
+// locks. The log handler blocks this warning until the caller closes the channel. Meanwhile the
+// hand-over has been applied, but the client has not yet checked whether the goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -210,10 +209,11 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 	}
 }
 
-// A hand-over stores no done mark. Here the goroutine that receives the key is cancelled, and
-// DynamoDB refuses the release of its grant. Then the record is changed by hand: it has no
-// mark, and no longer shows the grant. The next Release with MarkDone must return an error,
-// because the mark is not stored. But it must not report a loss.
+// A hand-over stores no done mark. Here a release hands the key to a goroutine, which is cancelled,
+// and DynamoDB refuses the release of the goroutine's grant. Then the record is changed by hand, so
+// that it shows neither a mark nor the grant. The next Release with MarkDone must return an error,
+// because the mark is not stored. But this error must not report a loss, because the first release
+// had already ended the lock's own grant.
 func TestMarkDoneFailsIfHandOverStoredNoMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },

@@ -18,7 +18,7 @@ import (
 // errorOf returns the error of a release or hand-over with the result r. It returns nil if
 // the write freed the key, or if another write of this client did or may have done so.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
-	// The argument is true because DynamoDB has accepted this client before: it answered the
+	// The argument true means that DynamoDB has accepted this client before: it has answered the
 	// request for the grant.
 	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused
 	switch {
@@ -65,10 +65,10 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked is called if the record in item shows neither the grant nor this lock's done mark. It
-// returns the error of the release if one of its writes may have freed the key. It returns
-// nil if the lock was lost instead. The loss is certain if all writes were answered, because
-// then none was applied.
+// unmarked is called if the record in item shows neither the grant nor this lock's done mark. If a
+// write of this client has freed the key, or may have done so, unmarked returns the error of the
+// release. Otherwise the lock was lost, and unmarked returns nil. The lock was certainly lost if
+// all writes were answered, because then none was applied.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

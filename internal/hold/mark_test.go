@@ -24,7 +24,7 @@ func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	}
 }
 
-// troubles are faults after which a client sends its release again.
+// troubles are faults after which a client repeats its release.
 var troubles = map[string]lab.Fault{
 	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": lab.Drop, "no answer": lab.Cut,
 	"reply lost":          lab.LoseReply,
@@ -69,8 +69,8 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						// A release that stores no mark would be repeated for at most
-						// ReleaseGrace after its context has ended.
+						// Cancel the context of the release. If the release stored no mark, it
+						// would then give up after ReleaseGrace, which is shorter than the outage.
 						cancel()
 					})
 					lab.WantErr(t, "do", err, nil)

@@ -74,11 +74,11 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in the locks of all releases that have not begun yet, and frees
-// their keys. The call may take as long as ReleaseGrace even if ctx ends at once. A release
-// that stores the done mark may take until the lease has ended, or until Close gives up: its
-// caller must learn whether another client will repeat the work, and no other client can
-// begin the work before the lease has ended. The errors are in the order of rs.
+// release ends the trust in the locks of all releases that have not begun yet, and frees their
+// keys. The call may take as long as ReleaseGrace even if ctx ends at once. A release that stores
+// the done mark may take longer: until the lease has ended, or until Close gives up. Its caller
+// must learn whether another client will repeat the work, and no other client can begin the work
+// before the lease has ended. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -125,12 +125,13 @@ type release struct {
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
 
-	// These fields are used only while freeing.r is this release. Only then may it send requests.
+	// These fields are used only while freeing.r is this release. Only then may this release send
+	// requests.
 	started decide.Instant
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }
 
-// enter waits for a slot for the next request. It returns false if limit ends first.
+// enter waits for a slot for the next request. It returns false if the context limit is done first.
 func (r *release) enter() (leave func(), ok bool) {
 	if r.slots == nil {
 		return func() {}, true
@@ -229,7 +230,7 @@ func (r *release) ended() bool {
 	}
 }
 
-// failed reports whether the release has ended, although the grant may still be current.
+// failed reports whether the release has ended, but the record may still show the grant.
 func (r *release) failed() bool { return r.ended() && !freed(r.err) }
 
 // wait waits for a release that has begun, and returns its error.
@@ -240,8 +241,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release were answered and its limit has ended,
-// so that it sends no retry.
+// Answered reports whether all requests of the release were answered and it sends no retry, because
+// its context limit is done.
 func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
 // LastErr returns the error of the release's last attempt that is no longer in flight.
@@ -288,9 +289,9 @@ func (r *release) repeat(limit context.Context) error {
 	}
 }
 
-// currentRelease returns the release that is in progress or has freed the key. If there is no such
-// release, it begins and returns the release in the parameter next. It cuts short a release in
-// progress whose limit has ended, or whose field again is true.
+// currentRelease returns the release that is in progress, or that has freed the key. If there is
+// neither, it begins and returns the release in the parameter next. It cuts a release in progress
+// short if a timer has begun that release, or if the release's context limit is done.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockLease is the lease in the record of a lock under a session, for libraries that do not
-// support sessions. touchEvery is the time between renewals of that record. The lease is
-// long, so that renewals cost little. It is renewed before it expires, so that such a
-// library waits and does not take the key. (A lease that never expires would overflow in the
-// Java client.) This client does not use that lease to decide about trust: renewing the
-// record does not extend trust, and failing to renew it does not end trust. A renewal only
-// finds out whether the record was broken or deleted.
+// lockLease is the lease in the record of a lock under a session, for libraries that do not support
+// sessions. touchEvery is the time between renewals of that record. The lease is long, so that
+// renewals cost little. It is renewed before it expires, so that those libraries wait and do not
+// take the key. (A lease that never expires would overflow in the Java client.) This client does
+// not use lockLease to decide about trust: renewing the record does not extend trust, and failing
+// to renew it does not end trust. A renewal only finds out whether the record was broken or
+// deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -77,8 +77,8 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	return c.beginSession(ctx)
 }
 
-// beginSession creates a session's row. If the request has no answer, the session's id is
-// never used: the next call creates a row with another id.
+// beginSession creates a session's row. If the request has no answer, no lock ever uses this
+// session's id: the next call creates a row with another id.
 func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	owner, proto := protocol.NewOwner(c.Name), c.Native.Session()
 	key, a := c.Native.SessionKey(protocol.ClientID(owner)), c.newAttempt(c.timing.Lease)
@@ -86,8 +86,8 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
 	var failure *attempts.Failure
 	switch record, err := c.DecodeBy(proto, key, r.Item); {
-	// If the condition failed, the rejected request was a second copy, and the first copy has
-	// created the row.
+	// A failed condition means that the network has delivered the request twice: the first copy has
+	// created the row, and DynamoDB has rejected the second copy.
 	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed:
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Effect != decide.Applied:
@@ -120,9 +120,9 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 }
 
 // join is called once the client holds h under the session. If the session has ended in the
-// meantime, join ends the lock as lost. A break notice for h may have arrived between the
-// grant and this call, when hear did not find h among the held locks. So if any notice has
-// arrived since the grant, join checks the lock.
+// meantime, join ends the lock as lost. A break notice for h may have arrived between the grant and
+// this call. The method hear did not find h among the held locks then, and ignored the notice. So
+// if any notice has arrived since the grant, join checks the lock.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
@@ -134,16 +134,16 @@ func (s *session) join(h *Lock) {
 	}
 }
 
-// turnAtMost is the longest time for which a transaction delays the transactions of other
-// locks, so that a transaction that hangs does not block them. After that time the next
-// transaction is sent, although it may conflict with the first; conflicts are retried.
+// turnAtMost is the longest time for which a transaction delays the transactions of other locks, so
+// that a transaction that hangs does not block them. After that time the next transaction is sent,
+// although DynamoDB may reject it because of a conflict with the first. It is then retried.
 const turnAtMost = 500 * time.Millisecond
 
-// lockTransactions waits until no other transaction of this client checks the session's row,
-// and blocks others until leave is called. At most one transaction waits for the mutex
-// naming; all others wait for the mutex queue. A renewal of the row waits only for naming,
-// so at most two transactions are sent before it. With a nil session, lockTransactions
-// returns at once.
+// lockTransactions waits until no other transaction of this client checks the session's row, and
+// blocks other transactions until leave is called. At most one transaction waits for the mutex
+// naming; all others wait for the mutex queue. A renewal of the row waits only for naming. So at
+// most two transactions are sent before the renewal: the one in flight, and the one that waits for
+// naming. With a nil session, lockTransactions returns at once.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}
@@ -180,8 +180,8 @@ func (s *session) Lost(why lease.Loss) {
 
 // loseAs ends the session and all its locks because the row no longer shows the session. The
 // parameter seen is the loss that the row shows. loseAs returns the reason of the loss. If the
-// session's lease had expired before, the reason is the expiry: another client has then marked the
-// session dead to take a lock over, and no operator has broken the session.
+// session's lease had expired before, the reason is the expiry: no operator has broken the session,
+// but another client has marked the expired session dead to take a lock over.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {

@@ -121,12 +121,12 @@ func TestLockGrantedUnderEndedSessionIsReportedLost(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		// The session's next renewal finds no row. The reply to that renewal comes before the
-		// reply to the grant.
+		// The session's next renewal finds no row. The client gets the reply to that renewal before
+		// the reply to the grant, which is delayed.
 		w.Delete(w.Sessions()[0])
 		warned := make(chan struct{}, 1)
-		// The test calls no method of this lock before the checks below, because such a
-		// call would end the lock itself.
+		// The test calls no method of this lock before the checks below, because the method would
+		// read the clock and end the lock itself.
 		lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		lab.Elapse(0)
 		told := 0

@@ -58,8 +58,8 @@ func TestOneRequestRenewsAllLocksOfSession(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// The session was last renewed less than one period before the holder died. The
-		// waiters read this renewal for the first time after the death.
+		// The waiters first read the session's row after the death of the holder. From this read
+		// on, they wait for a whole lease of 20 s, in which the session is not renewed.
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}

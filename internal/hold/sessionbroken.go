@@ -21,10 +21,10 @@ import (
 // A late copy is a second copy of the request that adds the notice. The network delivers that copy
 // late. It has no effect, because a grant id is never used again.
 //
-// A notice proves nothing, as the break may not have been applied. The check is a renewal of
-// the record. DynamoDB rejects this renewal if the grant has ended. Otherwise the lock stays held.
-// A check begins after its notice has arrived, and resolves only that notice. A second break
-// of the same grant leaves another notice.
+// A notice does not prove that the lock was broken, as the write of the break may have failed. So
+// the holder checks the record by a renewal, which DynamoDB rejects if the grant has ended.
+// Otherwise the lock stays held. Each check begins after its notice has arrived, and resolves only
+// this notice, as a second break of the same grant leaves another notice.
 
 const (
 	checksAtOnce = 16  // largest number of records that are checked at the same time

@@ -276,7 +276,8 @@ func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
 			t.Fatal("bad setup: the grant was not applied")
 		}
 		lab.Elapse(2 * time.Minute)
-		// The record may have a done mark, so TTL must not delete it.
+		// The released record has no TTL: it may contain a done mark, which DynamoDB must not
+		// delete.
 		if gone := w.Item("job") == nil; gone != deletes || !gone && (!w.IsReleased("job") || w.Item("job")["expiresAt"] != nil) {
 			t.Errorf("record %v", w.Item("job"))
 		}

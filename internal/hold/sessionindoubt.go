@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. If
-// such an attempt is applied, its grant blocks the key for as long as the session is renewed.
-// Therefore this client checks the key while it remembers one of the attempts. All attempts
-// for a key share one keyInDoubt.
+// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. If one of
+// these attempts is applied, its grant blocks the key for as long as the session is renewed.
+// Therefore this client checks the key while it remembers any of the attempts. All attempts for a
+// key share one keyInDoubt.
 type keyInDoubt struct {
 	s     *session
 	key   protocol.Key

@@ -113,8 +113,8 @@ func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
 		return t.group.handles[slices.IndexFunc(t.group.handles, func(l *Handle) bool { return l.h == h })].ended()
-	// CommitAndRelease itself has ended this lock. The commit may continue for as long as the
-	// lock would be trusted without that.
+	// CommitAndRelease itself has ended this lock. The commit may continue for as long as the lock
+	// would be trusted if CommitAndRelease had not ended it.
 	case t.releases[slices.Index(t.holds, h)].handle == nil:
 		if why, lost := h.lease.Outlived(); lost {
 			return core.Public(h.lossOf(why))

@@ -65,7 +65,8 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 // "planned" once, after the first successful read, unless that read has shown the state of every
 // holder. Watch calls "settled" once for each record, when the state of the record's holder is
 // known. When o.Limit has passed, or if the observation cannot continue, the states of the
-// remaining holders are Unknown. In the second case, their Observations contain the error.
+// remaining holders are Unknown. Their Observations contain the error that stopped the observation
+// or, after o.Limit, the error of the last read if that read failed.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

@@ -60,10 +60,10 @@ const (
 )
 
 // readInterval returns the interval between two reads of a record. left is the time until the
-// record's holder counts as dead if it does not renew. The interval is 0.3 of left. Holders renew
-// about four times per lease, so the interval is a little longer than the pause between renewals.
-// So the second read finds that nearly all live holders have renewed. After the second read, the
-// record of a dead holder is read three more times.
+// record's holder counts as dead if it does not renew. The interval is 0.3 of left, within the
+// limits above. Holders renew about four times per lease, so the interval is a little longer than
+// the pause between renewals. So nearly every live holder has renewed before the second read. After
+// the second read, the record of a dead holder is read three more times.
 func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
@@ -126,9 +126,9 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 	return nil
 }
 
-// rows reads the records of subjects, and the rows of the sessions that were in these records
-// before. If a record now contains another session, rows reads the row of that session by a second
-// request.
+// rows reads the records of subjects, and the rows of the sessions that these records contained
+// when they were last read. If a record now contains another session, rows reads the row of that
+// session by a second request.
 func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key]protocol.Item, error) {
 	sharing := w.Reader.sharing
 	asked := map[protocol.Key]bool{}
@@ -187,8 +187,8 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// The record in s came from a listing, and may have been out of date. So the lease is
-	// counted from the first read of this observation.
+	// The record in s came from a listing, and may have been out of date. So the holder must renew
+	// within a lease from the first read of this observation.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:

@@ -42,8 +42,8 @@ func Cases[T any](all, quick T) T {
 	return all
 }
 
-// SkipUnderRace skips a test under the race detector. The reason says why the detector finds
-// nothing there, or spoils the test.
+// SkipUnderRace skips a test under the race detector. The parameter reason says what the test does
+// that makes the detector useless for it, or that the detector disturbs.
 func SkipUnderRace(t *testing.T, reason string) {
 	t.Helper()
 	if Race {

@@ -18,8 +18,8 @@ func hundredGoroutines(e *env) {
 	a, _ := e.client()
 	b, _ := e.client()
 	var inside atomic.Int32
-	// Only the lock under test guards the variable named last. So the race detector reports a data
-	// race if two clients hold the key at the same time.
+	// Nothing but the lock under test guards the variable "last". So the race detector reports a
+	// data race if two clients hold the key at the same time.
 	var last int64
 	var done sync.WaitGroup
 	ctx := e.within(patience)

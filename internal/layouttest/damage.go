@@ -106,8 +106,8 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of a different layout. It also returns the name of the attribute
-// that the error must contain if a client with this layout reads the record.
+// another returns a record of a different layout. It also returns the name of an attribute: if a
+// client with the layout of s reads the record, the error must contain this name.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -145,9 +145,10 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive checks records of live locks to which a caller has added an attribute with a name
-// that leasehold uses. The error must advise renaming the attribute, never breaking the lock.
-// keptAlive checks locks of leasehold, and of peers (clients of other lock libraries).
+// keptAlive checks records of live locks to which a caller has added an attribute with a name that
+// leasehold uses. The error of TryAcquire must advise renaming the attribute, and must not advise
+// breaking the lock. keptAlive checks locks of leasehold, and of peers (clients of other lock
+// libraries).
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())

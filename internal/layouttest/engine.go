@@ -73,8 +73,9 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		Edit:   func(*machine.Machine) {},
 	}
 	if e.on.Virtual {
-		// Requests must take time. After a record is deleted, the next token comes from the
-		// clock. That token must be higher than the token in the deleted record.
+		// After a record is deleted, the next token comes from the clock. It must be higher than
+		// the token in the deleted record. So the clock must advance: each request takes a little
+		// virtual time.
 		w.latency = 100 * time.Microsecond
 		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}

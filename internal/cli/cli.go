@@ -50,7 +50,6 @@ func Main(env invocation.Env) int {
 	in := invocation.New(env)
 	root := newRoot(in)
 	root.SetArgs(env.Args)
-	root.SetIn(env.Stdin)
 	root.SetOut(helpOutput{in.Stdout})
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
@@ -190,12 +189,8 @@ func newRoot(in *invocation.Invocation) *cobra.Command {
 	f.BoolVarP(&in.Quiet, "quiet", "q", false, "print errors only; a held KEY is not an error")
 	f.BoolVarP(&in.Verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")
 
-	root.AddGroup(
-		&cobra.Group{ID: "hold", Title: "Hold:"},
-		&cobra.Group{ID: "look", Title: "Inspect and repair:"},
-		&cobra.Group{ID: "setup", Title: "Set up:"},
-	)
 	add := func(group string, cmds ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: group, Title: group})
 		for _, cmd := range cmds {
 			cmd.GroupID = group
 			cmd.Flags().SortFlags = false
@@ -204,9 +199,9 @@ func newRoot(in *invocation.Invocation) *cobra.Command {
 	}
 	ofHold, ofSetup := hold.Commands{Invocation: in}, setup.Commands{Invocation: in}
 	toRead, toRepair := inspect.Commands{Invocation: in}, repair.Commands{Invocation: in}
-	add("hold", ofHold.Run(), ofHold.Acquire(), ofHold.Renew(), ofHold.Release(), ofHold.Elect())
-	add("look", toRead.List(), toRead.Get(), toRepair.Break(), toRepair.Forget(), toRead.UI(), toRead.Doctor())
-	add("setup", ofSetup.Table(), ofSetup.Local(), ofSetup.Demo(), newCompletion(in), newVersion(in))
+	add("Hold:", ofHold.Run(), ofHold.Acquire(), ofHold.Renew(), ofHold.Release(), ofHold.Elect())
+	add("Inspect and repair:", toRead.List(), toRead.Get(), toRepair.Break(), toRepair.Forget(), toRead.UI(), toRead.Doctor())
+	add("Set up:", ofSetup.Table(), ofSetup.Local(), ofSetup.Demo(), newCompletion(in), newVersion(in))
 	root.AddCommand(
 		&cobra.Command{Use: "exit-codes", Short: "Meaning of the exit codes"},
 		&cobra.Command{Use: "environment", Short: "Variables that leasehold reads, and sets for CMD"},
@@ -236,8 +231,7 @@ func refuseEmpty(cmd *cobra.Command) error {
 
 // flagError returns a message for an error of pflag: an unknown flag or an invalid value.
 func flagError(cmd *cobra.Command, err error) string {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if unknown, is := failure.As[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
 		return err.Error() + flagSuggestion(cmd, unknown.GetSpecifiedName())
 	}
 	var bad *pflag.InvalidValueError

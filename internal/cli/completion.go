@@ -101,19 +101,15 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // returns an error if the command has no flag --key: ignore the error
-	values := map[string][]cobra.Completion{
-		"layout":     layout.Names(),
-		"attr":       {"key=", "sort=", "ttl="},
-		"signal":     {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"},
-		"background": process.BackgroundModes,
-	}
-	for name, all := range values {
-		directive := cobra.ShellCompDirectiveNoFileComp
-		if name == "attr" {
-			directive |= cobra.ShellCompDirectiveNoSpace
-		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // returns an error if the command does not have the flag: ignore the error
+	const noFile = cobra.ShellCompDirectiveNoFileComp
+	for name, values := range map[string]cobra.CompletionFunc{
+		"key":        in.AnyKey,
+		"layout":     cobra.FixedCompletions(layout.Names(), noFile),
+		"attr":       cobra.FixedCompletions([]cobra.Completion{"key=", "sort=", "ttl="}, noFile|cobra.ShellCompDirectiveNoSpace),
+		"signal":     cobra.FixedCompletions([]cobra.Completion{"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"}, noFile),
+		"background": cobra.FixedCompletions(process.BackgroundModes, noFile),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(values)) // returns an error if the command does not have the flag: ignore the error
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

@@ -92,8 +92,6 @@ func isTrial(info *debug.BuildInfo, dir string) bool {
 		moduleAt(dir) == info.Main.Path
 }
 
-const moduleLine = `(?m)^module\s+"?([^\s"]+)`
-
 // moduleAt returns the path of the module that contains the directory dir. It reads the
 // nearest go.mod, in dir or in a parent directory. It returns "" if there is no go.mod, or
 // if that file names no module.
@@ -102,7 +100,7 @@ func moduleAt(dir string) string {
 	if above := filepath.Dir(dir); err != nil && above != dir {
 		return moduleAt(above)
 	}
-	if m := regexp.MustCompile(moduleLine).FindSubmatch(b); m != nil {
+	if m := regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`).FindSubmatch(b); m != nil {
 		return string(m[1])
 	}
 	return ""

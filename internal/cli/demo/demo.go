@@ -134,7 +134,7 @@ func (d *Demo) run(ctx context.Context, name string) *run {
 // line; its only argument is the token.
 func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	r.token = d.next(ctx, r, string(leasehold.EventGranted)).Token
-	if d.write(ctx, r.token) && d.err == nil {
+	if d.write(ctx, r.token) {
 		d.err = fmt.Errorf("the write of %s was refused, though it holds the key: please report this", r.name)
 	}
 	if d.began.IsZero() {
@@ -164,9 +164,9 @@ func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
 		within, cancel := context.WithTimeout(ctx, d.Lease/4)
-		answers := d.answers(within)
+		_, err := d.Store.Requests().GetItem(within, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
 		cancel()
-		if answers {
+		if err == nil {
 			return
 		}
 		d.signal(r, process.ContinueSignal)
@@ -181,11 +181,10 @@ func (d *Demo) summarize(blocked time.Duration) error {
 	if blocked > durations.Sum(d.Lease, time.Second) { // longer than expected, because the machine or the table is slow
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
-	err := d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds())
-	if err == nil {
-		err = d.Out.Prose("Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.")
+	if err := d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds()); err != nil {
+		return err
 	}
-	return err
+	return d.Out.Prose("Try: leasehold run hello -- sh -c 'echo $LEASEHOLD_TOKEN; sleep 30', in two terminals.")
 }
 
 // say prints one line of the demo, as text or as JSON. It prints nothing after a failed
@@ -245,12 +244,9 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// fence is the name of an attribute of the protected item. It stores the highest fencing
-// token of all writes to the item.
-const fence = "fence"
-
-// write writes to the protected item with the given fencing token. It returns true if
-// DynamoDB refused the write because an earlier write had a higher token.
+// write writes to the protected item with the given fencing token. The attribute "fence" of
+// the item stores the highest fencing token of all writes to the item. write returns true
+// if DynamoDB refused the write because an earlier write had a higher token.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
@@ -260,21 +256,13 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 		Key:                       d.item,
 		UpdateExpression:          aws.String("SET #fence = :token"),
 		ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
-		ExpressionAttributeNames:  map[string]string{"#fence": fence},
+		ExpressionAttributeNames:  map[string]string{"#fence": "fence"},
 		ExpressionAttributeValues: protocol.Item{":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)}},
 	})
-	var refusal *types.ConditionalCheckFailedException
-	if refused = errors.As(err, &refusal); !refused {
+	if refused = errors.As(err, new(*types.ConditionalCheckFailedException)); !refused {
 		d.err = err
 	}
 	return refused
-}
-
-// answers reports whether the store answers a read. A local store does not answer while a
-// suspended process keeps its file locked.
-func (d *Demo) answers(ctx context.Context) bool {
-	_, err := d.Store.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
-	return err == nil
 }
 
 // run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when

@@ -119,70 +119,54 @@ func Silent(err error) bool {
 	return err == nil || exits && code.Err == nil
 }
 
-// Cause returns the cause of ctx's cancellation. It returns err if ctx is not cancelled.
+// Cause returns the cause of ctx's cancellation instead of the error err. It returns err if
+// ctx is not cancelled, or if err is nil.
 func Cause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// kinds lists the kinds of error that JSON output distinguishes. The first kind that fits
-// an error is used.
-var kinds = []struct {
-	name   string // value of "error" in JSON
-	fits   func(error) bool
-	answer bool // true if the error is the answer "no" rather than a failure
-}{
-	{"usage", is[*MisuseError], false},
-	{"held", NotGranted, true},
-	{"lost", matches(leasehold.ErrLost), true},
-	{"not_found", didNothing(leasehold.ErrNotFound), true},
-	{"not_found", matches(election.ErrNoLeader), true},
-	{"not_found", matches(election.ErrLeaderDead), true},
-	{"changed", didNothing(leasehold.ErrChanged), true},
-	{"bad_record", is[*leasehold.RecordError], false},
-	{"no_table", noTable, false},
-	{"unsupported", matches(errors.ErrUnsupported), false},
-	{"untold", matches(leasehold.ErrHolderUntold), false},
-	{"unknown", matches(leasehold.ErrUnknownOutcome), false},
-	{"aws", is[*leasehold.OpError], false},
-	{"aws", matches(boltstore.ErrBusy), false},
-	{"aws", is[smithy.APIError], false},
-	{"aws", is[*smithy.OperationError], false},
-}
-
-// Kind returns the value of the field "error" for err in JSON output; "unknown" if no kind
-// fits. answer is true if err is the answer "no" rather than a failure.
+// Kind returns the value of the field "error" for err in JSON output: the first kind below
+// that fits err, or "unknown" if no kind fits. answer is true if err is the answer "no"
+// rather than a failure.
 func Kind(err error) (name string, answer bool) {
-	for _, k := range kinds {
-		if k.fits(err) {
-			return k.name, k.answer
-		}
+	unknown := errors.Is(err, leasehold.ErrUnknownOutcome) // the failed request may have changed something
+	switch {
+	case is[*MisuseError](err):
+		return "usage", false
+	case NotGranted(err):
+		return "held", true
+	case errors.Is(err, leasehold.ErrLost):
+		return "lost", true
+	case errors.Is(err, leasehold.ErrNotFound) && !unknown, errors.Is(err, election.ErrNoLeader), errors.Is(err, election.ErrLeaderDead):
+		return "not_found", true
+	case errors.Is(err, leasehold.ErrChanged) && !unknown:
+		return "changed", true
+	case is[*leasehold.RecordError](err):
+		return "bad_record", false
+	case noTable(err):
+		return "no_table", false
+	case errors.Is(err, errors.ErrUnsupported):
+		return "unsupported", false
+	case errors.Is(err, leasehold.ErrHolderUntold):
+		return "untold", false
+	case unknown:
+		return "unknown", false
+	case is[*leasehold.OpError](err), errors.Is(err, boltstore.ErrBusy), is[smithy.APIError](err), is[*smithy.OperationError](err):
+		return "aws", false
 	}
 	return "unknown", false
 }
 
-func is[E error](err error) bool {
-	_, ok := As[E](err)
-	return ok
-}
+func is[E error](err error) bool { return errors.As(err, new(E)) }
 
 // As returns the first error of type E in err's chain, as errors.As does.
 func As[E error](err error) (E, bool) {
 	var target E
 	ok := errors.As(err, &target)
 	return target, ok
-}
-
-func matches(target error) func(error) bool {
-	return func(err error) bool { return errors.Is(err, target) }
-}
-
-// didNothing returns a function that reports whether an error matches target and also means
-// that the failed request certainly changed nothing.
-func didNothing(target error) func(error) bool {
-	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }
 
 // noTable reports whether err means that the table does not exist. The library reports this

@@ -191,16 +191,14 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)
 	}
-	lock, err := locks.Resume(ctx, g.Grant)
-	for range maxRenewalsFollowed {
+	for followed := 0; ; followed++ {
+		lock, err := locks.Resume(ctx, g.Grant)
 		since := g.renewedSince(err)
-		if since == nil {
-			break
+		if since == nil || followed == maxRenewalsFollowed {
+			return lock, g.explain(here, err)
 		}
 		g.Versions = []string{since.Version}
-		lock, err = locks.Resume(ctx, g.Grant)
 	}
-	return lock, g.explain(here, err)
 }
 
 // explain adds another possible cause to an error that reports the loss of the grant: a
@@ -241,9 +239,8 @@ func (g Grant) renewedSince(err error) *leasehold.Record {
 	if !errors.As(err, &lost) || lost.By == nil {
 		return nil
 	}
-	r := lost.By
-	if r.Released || r.Grant != g.ID || r.Token != g.Token || r.Owner != "" && r.Owner != g.Owner {
-		return nil
+	if r := lost.By; !r.Released && r.Grant == g.ID && r.Token == g.Token && (r.Owner == "" || r.Owner == g.Owner) {
+		return r
 	}
-	return r
+	return nil
 }

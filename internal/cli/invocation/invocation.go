@@ -72,7 +72,6 @@ type Invocation struct {
 
 	Metrics    textfile.Run // metrics that "leasehold run --metrics" writes
 	PlaceShown bool         // true if the command itself prints which store it uses, so that sayUnnamed need not
-	completing bool         // true if leasehold runs only to complete a word for a shell, and must not create a store
 }
 
 // New returns an Invocation for env. Cobra sets its flags later.
@@ -90,7 +89,7 @@ func New(env Env) *Invocation {
 // Open opens the lock table that is given by flags and environment. Until the table is closed,
 // leasehold reports to the user if requests have been failing for some time.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
-	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)
+	o.Flags = arguments.StoreFlags(cmd)
 	o.Unnamed, o.Made = in.sayUnnamed, in.sayMade
 	if in.Verbose {
 		o.Requests = in.logRequests
@@ -117,15 +116,14 @@ func (in *Invocation) sayTrouble(n requests.News) {
 // sayUnnamed prints which store leasehold uses by default because the user named none. With
 // -q it prints nothing.
 func (in *Invocation) sayUnnamed(p store.Place) {
-	if in.Quiet || in.PlaceShown {
-		return
-	}
-	if p.Despite != "" {
+	switch {
+	case in.PlaceShown:
+	case p.Despite != "":
 		in.Say.Note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
 			in.Settings.Tilde(p.File), p.Scope(), p.Despite)
-		return
+	default:
+		in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
 	}
-	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
 }
 
 // MakeFile creates the file of a local store at path, if it does not exist yet, and tells
@@ -169,23 +167,17 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 		if err != nil {
 			return err
 		}
-		if err := fn(ctx, t); err != nil {
-			return failure.Cause(ctx, err)
-		}
-		return nil
+		return failure.Cause(ctx, fn(ctx, t))
 	}))
 }
 
-// eventRequest is the kind of the event that reports one request (with -v).
-const eventRequest = "request"
-
-// logRequests returns a function that logs one request to the server of s, as an event and
-// as a line of text.
+// logRequests returns a function that logs one request to the server of s (with -v), as an
+// event of the kind "request" and as a line of text.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {
 		entry := log.Entry(r, s.Server())
-		e := say.NewEvent(eventRequest, in.Now())
+		e := say.NewEvent("request", in.Now())
 		e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = entry.Operation, entry.Attempt, entry.ID, entry.Units, say.Millis(entry.Took), entry.Outcome
 		if len(entry.Keys) == 1 {
 			e.Key, e.SortKey = entry.Keys[0].Partition, entry.Keys[0].Sort
@@ -226,8 +218,8 @@ func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, want
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	cmd.SetContext(ctx)
-	in.Say, in.completing = say.NewMessages(say.To(io.Discard, false)), true
-	s, err := in.Open(cmd, store.Opening{})
+	in.Say = say.NewMessages(say.To(io.Discard, false))
+	s, err := in.Open(cmd, store.Opening{AsItIs: true})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

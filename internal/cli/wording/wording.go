@@ -110,8 +110,7 @@ func dollarQuoted(s string) string {
 	for _, r := range s {
 		switch {
 		case r == '\'', r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
+			fmt.Fprintf(&b, `\%c`, r)
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
 		default:
@@ -151,11 +150,8 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
-// timeFormat is the format of times for programs: RFC 3339 with milliseconds, in UTC.
-const timeFormat = "2006-01-02T15:04:05.000Z07:00"
-
-// Time formats t for programs, in timeFormat.
-func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
+// Time formats t for programs: RFC 3339 with milliseconds, in UTC.
+func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // Plural returns singular if n is 1, and plural otherwise.
 func Plural(n int, singular, plural string) string {
@@ -204,16 +200,13 @@ func ParseDuration(s string) (time.Duration, error) {
 func Fill(head, text string, width int) string {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
 	var out strings.Builder
-	line, empty := head, true
+	line, gap := head, "" // gap is "" until the line has a word, and then a space
 	for _, word := range words(text) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+		if gap != "" && utf8.RuneCountInString(line+gap+word) > width {
 			out.WriteString(strings.TrimRight(line, " ") + "\n")
-			line, empty = indent, true
+			line, gap = indent, ""
 		}
-		if !empty {
-			line += " "
-		}
-		line, empty = line+word, false
+		line, gap = line+gap+word, " "
 	}
 	return out.String() + line + "\n"
 }

@@ -24,27 +24,25 @@ const (
 
 // Doctor returns the command "leasehold doctor".
 func (c *Commands) Doctor() *cobra.Command {
-	flag, prefix := arguments.Lasting(protocol.DefaultLease), ""
+	lease, prefix := arguments.Lasting(protocol.DefaultLease), ""
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check everything that locks here depend on",
 		Args:  arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			length, err := c.Settings.Lease(flag)
-			if err != nil {
-				return err
-			}
-			return c.doctor(cmd, length, prefix)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd, lease, prefix) },
 	}
 	fl := cmd.Flags()
-	fl.VarP(&flag, "lease", "l", "compare the round trip with a lease of `DURATION`")
+	fl.VarP(&lease, "lease", "l", "compare the round trip with a lease of `DURATION`")
 	fl.StringVar(&prefix, "prefix", "", "write to a key that begins with `PREFIX`, if the caller may use no others")
 	return cmd
 }
 
-func (c *Commands) doctor(cmd *cobra.Command, length time.Duration, prefix string) error {
+func (c *Commands) doctor(cmd *cobra.Command, lease arguments.Duration, prefix string) error {
 	c.PlaceShown = true
+	length, err := c.Settings.Lease(lease)
+	if err != nil {
+		return err
+	}
 	records, err := c.Settings.Records()
 	if err == nil {
 		err = records.RefuseShortLease(cmd, length)

@@ -42,12 +42,7 @@ func (c *Commands) UI() *cobra.Command {
 		Use:   "ui [flags]",
 		Short: "See every lock, and what happened to it, in a browser",
 		Args:  arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.reads <= 0 || f.reads > 1e6 {
-				return failure.MisuseOf(cmd, "--reads must be above 0, and at most 1000000")
-			}
-			return c.serveUI(cmd, f)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.serveUI(cmd, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 picks a free port")
@@ -60,6 +55,9 @@ func (c *Commands) UI() *cobra.Command {
 }
 
 func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
+	if f.reads <= 0 || f.reads > 1e6 {
+		return failure.MisuseOf(cmd, "--reads must be above 0, and at most 1000000")
+	}
 	secret, err := uiSecret(f.tokenFile)
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ type Report struct {
 	Where  string // the table or file that stores the locks, for error messages
 	Strict bool   // if true, an Unknown finding makes the exit code CodeTrouble, and Verdict returns the error of a failed check
 
-	worst  State // the worst state found: "", Warning or Fatal
+	bad    bool  // true if a finding was Warning or Fatal
 	failed bool  // true if a check could not be completed
 	err    error // error of a failed check (if Strict), or error of writing to standard output
 }
@@ -111,9 +111,7 @@ func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
 	}
-	if f.State == Fatal || f.State == Warning && r.worst == "" {
-		r.worst = f.State
-	}
+	r.bad = r.bad || f.State == Fatal || f.State == Warning
 	r.failed = r.failed || f.Failed || r.Strict && f.State == Unknown
 	if r.Strict && f.Failed {
 		r.err = f.Err
@@ -172,7 +170,7 @@ func (r *Report) Verdict(ctx context.Context) error {
 		return context.Cause(ctx)
 	case r.failed:
 		return failure.Exit(failure.CodeTrouble, nil)
-	case r.worst != "":
+	case r.bad:
 		return failure.Exit(failure.CodeNo, nil)
 	}
 	return nil

@@ -83,15 +83,14 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 		found = append(found, untold("ttl", "DescribeTimeToLive"))
 	}
 	t.isStrong = known.table.MultiRegionConsistency == types.MultiRegionConsistencyStrong
-	replicas := t.replicas(known.table)
-	if len(found) > 0 {
-		return append(found, replicas...)
+	if len(found) == 0 {
+		what := fmt.Sprintf("%s in %s fits layout %s", t.Table, t.Location, t.Layout.Name())
+		if t.Created {
+			what += ", made now"
+		}
+		found = []Finding{{Check: "table", State: OK, What: what}}
 	}
-	what := fmt.Sprintf("%s in %s fits layout %s", t.Table, t.Location, t.Layout.Name())
-	if t.Created {
-		what += ", made now"
-	}
-	return append([]Finding{{Check: "table", State: OK, What: what}}, replicas...)
+	return append(found, t.replicas(known.table)...)
 }
 
 // undescribed returns the finding for a failed DescribeTable, whose error is err. With

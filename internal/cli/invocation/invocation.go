@@ -55,7 +55,7 @@ func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Environ: os.Environ(), LookupEnv: os.LookupEnv, Now: time.Now, Executable: process.ThisProgram,
-		MachineDir: store.MachineDir(), OnEC2: store.OnEC2, OnTrial: build.OnTrial,
+		MachineDir: store.MachineDir, OnEC2: store.OnEC2, OnTrial: build.OnTrial,
 		FileSystem: checks.FileSystem,
 	}
 }
@@ -89,12 +89,12 @@ func New(env Env) *Invocation {
 // Open opens the lock table that is given by flags and environment. Until the table is closed,
 // leasehold reports to the user if requests have been failing for some time.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
-	o.Flags = arguments.StoreFlags(cmd)
-	o.Unnamed, o.Made = in.sayUnnamed, in.sayMade
+	o.Flags, o.MakeFile = arguments.StoreFlags(cmd), in.MakeFile
 	if in.Verbose {
 		o.Requests = in.logRequests
 	}
 	o.Known = func(s *store.Store) {
+		in.sayUnnamed(s.Place)
 		in.Say.SetTable(s.Table, s.Where(), o.Flags)
 		s.Trouble = s.Health.Tell(s.Server, in.sayTrouble)
 		s.OnClose(s.Trouble.End)
@@ -113,11 +113,11 @@ func (in *Invocation) sayTrouble(n requests.News) {
 	}
 }
 
-// sayUnnamed prints which store leasehold uses by default because the user named none. With
+// sayUnnamed prints that leasehold uses the store p by default, if the user named none. With
 // -q it prints nothing.
 func (in *Invocation) sayUnnamed(p store.Place) {
 	switch {
-	case in.PlaceShown:
+	case !p.Unnamed, in.PlaceShown:
 	case p.Despite != "":
 		in.Say.Note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
 			in.Settings.Tilde(p.File), p.Scope(), p.Despite)
@@ -135,13 +135,9 @@ func (in *Invocation) MakeFile(path string) error {
 	}
 	made, err := in.Settings.MakeFile(abs)
 	if made {
-		in.sayMade(abs)
+		in.Say.Note("made a new store %s: locks between processes that name this file", abs)
 	}
 	return err
-}
-
-func (in *Invocation) sayMade(path string) {
-	in.Say.Note("made a new store %s: locks between processes that name this file", path)
 }
 
 // OnStore opens the lock table, calls fn, and closes the table. A signal cancels fn's

@@ -2,6 +2,7 @@ package requests
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,8 +148,8 @@ type Health struct {
 	failed *Request  // the last request if it failed; nil if it was answered
 	since  time.Time // start of the first request that failed after the last answered request
 
-	open       map[*Pending]struct{} // waits in progress
-	answeredAt time.Time             // when a request was last answered; zero if never
+	open       []*Pending // waits in progress
+	answeredAt time.Time  // when a request was last answered; zero if never
 	answers    int
 }
 
@@ -165,11 +166,8 @@ type Pending struct {
 func (h *Health) Begin() *Pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open == nil {
-		h.open = map[*Pending]struct{}{}
-	}
 	p := &Pending{of: h, began: time.Now()}
-	h.open[p] = struct{}{}
+	h.open = append(h.open, p)
 	return p
 }
 
@@ -177,7 +175,7 @@ func (h *Health) Begin() *Pending {
 func (p *Pending) End() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	delete(p.of.open, p)
+	p.of.open = slices.DeleteFunc(p.of.open, func(other *Pending) bool { return other == p })
 }
 
 func (p *Pending) sent() {
@@ -222,7 +220,7 @@ func (h *Health) Trouble(server Server) Trouble {
 		t.silent = failure.IsTimeout(h.failed.Err)
 		return t
 	}
-	for p := range h.open {
+	for _, p := range h.open {
 		if lasts := min(time.Since(p.began), time.Since(h.answeredAt)); lasts > t.lasts {
 			t.lasts, t.unsent, t.silent = lasts, !p.isSent, true
 		}

@@ -81,10 +81,8 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	}
 	failed := &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: op.name, Err: err} // err in the form in which the SDK returns it to its caller
 	if decide.NotSigned(failed) {
-		for _, w := range op.watches {
-			if w.Health != nil {
-				w.Health.saw(Request{Operation: op.name, Input: op.input, Began: began, Took: time.Since(began), Err: failed})
-			}
+		for _, p := range op.open {
+			p.of.saw(Request{Operation: op.name, Input: op.input, Began: began, Took: time.Since(began), Err: failed})
 		}
 	}
 	return out, about, err

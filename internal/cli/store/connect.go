@@ -46,10 +46,8 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 		return err
 	}
 	endpoint, by := settings.endpoint()
-	if endpoint != "" {
-		if err := checkEndpoint(endpoint, by); err != nil {
-			return err
-		}
+	if err := checkEndpoint(endpoint, by); err != nil {
+		return err
 	}
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
@@ -108,10 +106,8 @@ func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	if region == "" {
 		return failure.Misusef("no region: set AWS_REGION or use --region")
 	}
-	if server != "" {
-		if err := checkEndpoint(server, "the profile's endpoint_url"); err != nil {
-			return err
-		}
+	if err := checkEndpoint(server, "the profile's endpoint_url"); err != nil {
+		return err
 	}
 	if err := checkRegion(region, by, server != ""); err != nil {
 		return err
@@ -174,8 +170,11 @@ func checkRegion(region, by string, otherServer bool) error {
 
 // checkEndpoint returns an error if no request can be sent to the URL endpoint. It also
 // refuses a URL with a password, because leasehold prints the URL, stores it in grants and
-// passes it to CMD.
+// passes it to CMD. An empty endpoint is valid: the SDK then chooses it.
 func checkEndpoint(endpoint, by string) error {
+	if endpoint == "" {
+		return nil
+	}
 	if strings.Contains(endpoint, "@") { // checked first, so that no later message prints the password
 		return failure.Misusef("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -26,16 +25,6 @@ import (
 
 // DefaultFile is the base name of the default local store's file.
 const DefaultFile = "locks.db"
-
-// MachineDir returns the directory of the machine's store, the local store that all users
-// of a machine share. An administrator creates the directory. MachineDir returns "" on
-// Windows, which has no such store.
-func MachineDir() string {
-	if runtime.GOOS == "windows" {
-		return ""
-	}
-	return "/var/lib/leasehold"
-}
 
 // defaultFile returns the file of the default local store.
 //
@@ -225,20 +214,18 @@ func missing(path string) bool {
 // other directories, a process with a mistyped path would use a store of its own, and its
 // locks would exclude no other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
-	dir := filepath.Dir(path)
-	if s.isMachines(path) && missing(path) && !missing(dir) {
-		return true, makeShared(path) // makeShared sets a mode with which other users can use the file
+	if !missing(path) {
+		return false, nil
 	}
-	if missing(dir) {
+	if dir := filepath.Dir(path); missing(dir) {
 		if standard, _, err := s.defaultFile(); err != nil || standard != path {
 			return false, failure.Misusef("no such directory: %s: make it, or check --file and LEASEHOLD_FILE", dir)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return false, failure.Misusef("cannot create the directory of %s: %v", path, failure.WithoutPath(err))
 		}
-	}
-	if !missing(path) {
-		return false, nil
+	} else if s.isMachines(path) {
+		return true, makeShared(path) // makeShared sets a mode with which other users can use the file
 	}
 	made, _ = boltstore.Make(path, nil) // error ignored, because OpenFile later reports why the file cannot be created
 	return made, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +33,7 @@ type Settings struct {
 	Failover                  string // value of --failover: further Regions of the table, separated by commas
 	OfGrant                   bool   // true if Table, Region and Endpoint come from a grant rather than from flags
 
-	byVariable []string // the AWSVariables that readAWSVariables has used because their flags were not given
+	byVariable map[string]string // for each of awsFlags that was not given: the variable that readAWSVariables has used instead
 
 	LookupEnv  func(name string) (string, bool)
 	SetByRun   func(table, file string) bool // reports whether this process runs under a "leasehold run" that set LEASEHOLD_TABLE and LEASEHOLD_FILE to these values
@@ -173,6 +172,9 @@ func (s *Settings) ForAWS() []*string {
 // from the variables in AWSVariables. If Region and Endpoint come from a grant, it does not
 // change them, even if they are empty.
 func (s *Settings) readAWSVariables() error {
+	if s.byVariable == nil {
+		s.byVariable = map[string]string{}
+	}
 	for i, to := range s.ForAWS() {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {
 			continue
@@ -182,7 +184,7 @@ func (s *Settings) readAWSVariables() error {
 			return err
 		}
 		if *to = v; v != "" {
-			s.byVariable = append(s.byVariable, AWSVariables[i])
+			s.byVariable[awsFlags[i]] = AWSVariables[i]
 		}
 	}
 	return nil
@@ -190,12 +192,7 @@ func (s *Settings) readAWSVariables() error {
 
 // sourceOf returns where the value of flag, one of awsFlags, comes from: the flag itself or
 // its variable.
-func (s *Settings) sourceOf(flag string) string {
-	if variable := AWSVariables[slices.Index(awsFlags, flag)]; slices.Contains(s.byVariable, variable) {
-		return variable
-	}
-	return flag
-}
+func (s *Settings) sourceOf(flag string) string { return cmp.Or(s.byVariable[flag], flag) }
 
 // regionBy returns the source of the Region: a flag, a variable, a profile or the table's
 // ARN. It returns "" if no Region is set, which is valid for a server on loopback.

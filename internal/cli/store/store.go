@@ -38,7 +38,6 @@ type Store struct {
 	failover []string    // Regions in --failover
 	regions  *regions.DB // client for several Regions; nil without --failover, and before the first call of Requests
 
-	misfit  error // how the local store's table differs from the expected layout; nil if it does not
 	closing []func()
 }
 
@@ -52,8 +51,7 @@ type Opening struct {
 
 	Wait time.Duration // limits the wait until another process unlocks a local store's file; zero means ten seconds, Forever no limit
 
-	Unnamed  func(Place)                         // called if the user named no store, so that the default is used
-	Made     func(file string)                   // called after Open has created the file that the user named
+	MakeFile func(file string) error             // called if Make is true, to create the file that the user named; calls Settings.MakeFile
 	Known    func(*Store)                        // called when it is known which store is used, before the first request
 	Requests func(*Store) func(requests.Request) // returns a function that is called after each request; nil if not needed
 }
@@ -87,9 +85,6 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	} else {
 		err = s.openAWS(ctx, settings, o)
 	}
-	if err == nil && !o.AnyLayout {
-		err = s.misfit
-	}
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -102,14 +97,8 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	switch {
 	case missing(p.File) && (o.AsItIs || !o.Make && !p.Unnamed):
 		return failure.Misusef("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
-	case p.Unnamed:
-		o.Unnamed(p)
-	case o.Make:
-		made, err := settings.MakeFile(p.File)
-		if made {
-			o.Made(p.File)
-		}
-		if err != nil {
+	case o.Make && !p.Unnamed:
+		if err := o.MakeFile(p.File); err != nil {
 			return err
 		}
 	}
@@ -136,20 +125,23 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	if o.AsItIs {
 		return nil
 	}
-	return s.createTable(ctx)
+	return s.createTable(ctx, o.AnyLayout)
 }
 
-// createTable creates the table in a local store, unless it exists.
-func (s *Store) createTable(ctx context.Context) error {
+// createTable creates the table in a local store, unless it exists. If a table of another
+// layout exists, createTable returns an error, unless anyLayout is true.
+func (s *Store) createTable(ctx context.Context, anyLayout bool) error {
 	spec := table.Spec{Name: s.Table, Layout: s.Layout}
 	problems, err := table.Check(ctx, s.Home, spec)
 	if err == nil && len(problems) == 0 {
 		return nil
 	}
 	for _, p := range problems {
-		if p.Fatal {
-			s.misfit = failure.Misusef("%s does not fit: %s", s.Location, ByFlags(p.What))
+		switch {
+		case p.Fatal && anyLayout:
 			return nil
+		case p.Fatal:
+			return failure.Misusef("%s does not fit: %s", s.Location, ByFlags(p.What))
 		}
 	}
 	s.Created = errors.Is(err, leasehold.ErrTableNotFound)

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -200,17 +199,13 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 // attribute. layout.Native uses it in the same way.
 const noAttribute = "-"
 
-// settingOf matches advice of package table that tells a Go programmer to set a field of a
-// layout. ByFlags replaces this advice.
-var settingOf = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
-})
-
 // ByFlags returns problem, a text of package table, with advice that suits the command. The
 // advice names flags instead of fields of a layout.
 func ByFlags(problem string) string {
-	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
-		part := settingOf().FindStringSubmatch(set)
+	// The pattern matches advice that tells a Go programmer to set a field of a layout.
+	advice := regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
+	return advice.ReplaceAllStringFunc(problem, func(set string) string {
+		part := advice.FindStringSubmatch(set)
 		switch {
 		case part[1] != "":
 			return "of layout " + part[1] + ": use --layout " + part[1]

@@ -41,16 +41,23 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 }
 
 // toRewrite is a record that the lock library of the table's layout cannot read, for
-// example a record in another layout.
+// example a record in another layout. It is also the JSON object that "table rewrite --json"
+// prints.
 type toRewrite struct {
-	key    leasehold.Key
-	what   string // why that lock library cannot read the record
-	result string
-	owner  string // owner of the lock if it is held; otherwise ""
-	bad    error  // error if the item is not a lock record at all; otherwise nil
+	Table   string `json:"table"`
+	Key     string `json:"key"`
+	SortKey string `json:"sortKey,omitempty"`
+	Result  string `json:"result"`
+	What    string `json:"what"`            // why that lock library cannot read the record
+	Owner   string `json:"owner,omitempty"` // owner of the lock if it is held; otherwise ""
+
+	bad error // error if the item is not a lock record at all; otherwise nil
 }
 
-// Values of toRewrite.result, as printed.
+// key returns the key of the record.
+func (r *toRewrite) key() leasehold.Key { return leasehold.Key{Partition: r.Key, Sort: r.SortKey} }
+
+// Values of toRewrite.Result, as printed.
 const (
 	resultDue       = "due"
 	resultRewritten = "rewritten"
@@ -82,13 +89,13 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 	}
 	done, left := 0, 0
 	for _, r := range all {
-		if r.result == resultDue {
+		if r.Result == resultDue {
 			if err := r.rewrite(ctx, t.Locks); err != nil {
 				c.Say.Note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
 				return err
 			}
 		}
-		switch r.result {
+		switch r.Result {
 		case resultRewritten:
 			done++
 		case resultGone:
@@ -96,7 +103,7 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 		default:
 			left++
 		}
-		if err := c.sayRewrite(t, r); err != nil {
+		if err := c.sayRewrite(r); err != nil {
 			return err
 		}
 	}
@@ -116,10 +123,10 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
 	due := 0
 	for _, r := range all {
-		if r.result == resultDue {
+		if r.Result == resultDue {
 			due++
 		}
-		if err := c.sayRewrite(t, r); err != nil {
+		if err := c.sayRewrite(r); err != nil {
 			return err
 		}
 	}
@@ -132,20 +139,20 @@ func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toR
 // rewrite acquires and releases the key of r. These two calls rewrite the whole record in
 // the table's layout, except the user's data and attributes.
 func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
-	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal(),
+	lock, err := locks.TryAcquire(ctx, r.Key, leasehold.WithSortKey(r.SortKey), leasehold.IfExists(), leasehold.WithoutRenewal(),
 		leasehold.NoWaitEvenIfDead()) // never take over a held lock, even if its holder appears dead
 	var held *leasehold.HeldError
 	switch {
 	case errors.As(err, &held):
-		r.result, r.owner = resultHeld, held.Holder.Owner
+		r.Result, r.Owner = resultHeld, held.Holder.Owner
 		return nil
 	case errors.Is(err, leasehold.ErrNotFound):
-		r.result = resultGone
+		r.Result = resultGone
 		return nil
 	case err != nil:
 		return err
 	}
-	r.result = resultRewritten
+	r.Result = resultRewritten
 	// A signal cancels ctx, but must not stop the release.
 	return lock.Release(context.WithoutCancel(ctx), leasehold.DeleteOnRelease(false))
 }
@@ -167,31 +174,24 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 		if what == "" {
 			continue
 		}
-		found := toRewrite{key: key, what: what, result: resultDue}
+		found := toRewrite{Table: t.Table, Key: key.Partition, SortKey: key.Sort, Result: resultDue, What: what}
 		switch r, err := proto.Decode(item); {
 		case err != nil:
-			found.result, found.bad = resultBad, reader.AsRecordError(key, item, err)
+			found.Result, found.bad = resultBad, reader.AsRecordError(key, item, err)
 		case !r.Released:
-			found.result, found.owner = resultHeld, r.Owner
+			found.Result, found.Owner = resultHeld, r.Owner
 		}
 		all = append(all, found)
 	}
-	slices.SortFunc(all, func(x, y toRewrite) int { return x.key.Compare(y.key) })
+	slices.SortFunc(all, func(x, y toRewrite) int { return x.key().Compare(y.key()) })
 	return all, nil
 }
 
 // sayRewrite prints one line that contains the result for the record r.
-func (c *Commands) sayRewrite(t *store.Table, r toRewrite) error {
-	cells := []string{r.result, visible.Name(r.key.String()), visible.Name(r.what)}
-	if r.owner != "" {
-		cells = append(cells, "by "+wording.Owner(r.owner))
+func (c *Commands) sayRewrite(r toRewrite) error {
+	cells := []string{r.Result, visible.Name(r.key().String()), visible.Name(r.What)}
+	if r.Owner != "" {
+		cells = append(cells, "by "+wording.Owner(r.Owner))
 	}
-	return c.Print(struct {
-		Table   string `json:"table"`
-		Key     string `json:"key"`
-		SortKey string `json:"sortKey,omitempty"`
-		Result  string `json:"result"`
-		What    string `json:"what"`
-		Owner   string `json:"owner,omitempty"`
-	}{t.Table, r.key.Partition, r.key.Sort, r.result, r.what, r.owner}, "%s\n", say.Tabbed(cells...))
+	return c.Print(r, "%s\n", say.Tabbed(cells...))
 }

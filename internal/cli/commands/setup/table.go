@@ -118,7 +118,6 @@ func (c *Commands) newTableCheck() *cobra.Command {
 // need not exist: they read no AWS settings and send no requests.
 
 func (c *Commands) newTablePolicy() *cobra.Command {
-	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	var prefixes []string
 	cmd := &cobra.Command{
 		Use:       "policy [use|operate|read] [flags]",
@@ -126,12 +125,12 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: []cobra.Completion{string(table.Use), string(table.Operate), string(table.Read)},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			access := accesses[0]
+			access := table.Use
 			switch {
 			case len(args) > 1:
 				return failure.MisuseOf(cmd, "only one access is allowed: remove %s", visible.Name(args[1]))
 			case len(args) == 1:
-				if access = table.Access(args[0]); !slices.Contains(accesses, access) {
+				if access = table.Access(args[0]); !slices.Contains(cmd.ValidArgs, args[0]) {
 					return failure.MisuseOf(cmd, "unknown access %s: it can be use, operate or read", visible.Name(args[0]))
 				}
 			}

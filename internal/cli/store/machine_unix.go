@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+// MachineDir is the directory of the machine's store, the local store that all users of a
+// machine share. An administrator creates the directory.
+const MachineDir = "/var/lib/leasehold"
+
 // giveGroup changes the group of the file f to the group of its directory dir. It does
 // nothing if the user does not belong to that group. Other users then need the permissions
 // that f gives to everyone.

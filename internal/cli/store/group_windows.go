@@ -1,8 +1,0 @@
-package store
-
-import (
-	"io/fs"
-	"os"
-)
-
-func giveGroup(*os.File, fs.FileInfo) {}

@@ -140,7 +140,7 @@ func (r *Report) print(f Finding) error {
 		}
 		state := fmt.Sprintf("%-7s", f.State)
 		text := wording.Fill(fmt.Sprintf("%s  %-18s  ", state, f.Check), what, r.Out.Columns())
-		return r.Out.Show(append(colours[f.State].Of(state), strings.TrimPrefix(text, state))...)
+		return r.Out.Show(colours[f.State], state, strings.TrimPrefix(text, state))
 	}
 	return r.Out.Show(say.Tabbed(string(f.State), f.Check, f.What, f.Do), "\n")
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -50,7 +49,7 @@ type wait struct {
 	seenAt  time.Time // when the first holder was seen; zero if none was seen yet
 	told    told      // last report: an event, or a line that is not rewritten
 
-	stop func() // ends the reports that start began
+	end func() // ends the reports that start began
 }
 
 // told contains the time of the last report about a wait, and the queue position in that
@@ -90,7 +89,7 @@ func newWait(user User, earlier *wait, former string) *wait {
 
 // start makes w report the holder every second, until end is called.
 func (w *wait) start() {
-	w.stop = seconds.Each(func() {
+	w.end = w.say.EachSecond(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.report()
@@ -106,11 +105,6 @@ func (w *wait) tries(nonblock bool) {
 	if w.event.Holder != nil {
 		w.seenAt = w.now()
 	}
-}
-
-func (w *wait) end() {
-	w.stop()
-	w.say.Clear()
 }
 
 // saw handles an event e of the lock client. A waiting event contains the holder of the key

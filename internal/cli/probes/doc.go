@@ -23,6 +23,6 @@
 // names the leader that it saw last. That leader's term may have ended since. The leader is
 // unknown until the campaign has read the record.
 //
-// The function standingAt implements the table above. A Seat records whether this process
-// leads, and answers the probes. Package serve chooses the address.
+// A Seat records whether this process leads, and answers the probes. Its method answers
+// implements the table above. Package serve chooses the address.
 package probes

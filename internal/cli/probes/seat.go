@@ -54,36 +54,39 @@ func (s *Seat) Won(term Term, as election.Leader) {
 // Left records that the term of this process has ended, so that the leader is unknown.
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
-// answers returns the current answers to the probes, and the leader to name.
-func (s *Seat) answers() (standing, election.Leader) {
+// answers returns the current answers to the probes, and the leader to name. leads is true
+// if this process leads, with trust left in its term. live is true unless CMD runs and
+// renewals are overdue.
+func (s *Seat) answers() (leads, live bool, leader election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader
 	s.mu.Unlock()
 	if term == nil {
-		return standingAt(s.now(), time.Time{}, s.overdue, false), leader
+		return false, true, leader
 	}
 	running, until := term.Running(), term.TrustedUntil()
-	at := standingAt(s.now(), until, s.overdue, running)
-	if !at.leads {
+	left := until.Sub(s.now())
+	leads, live = left > 0, !running || left >= s.overdue
+	if !leads {
 		leader = election.Leader{}
 	}
-	return at, leader
+	return leads, live, leader
 }
 
 // Handler returns the HTTP handler for GET /leader and GET /live.
 func (s *Seat) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /leader", func(w http.ResponseWriter, _ *http.Request) {
-		at, leader := s.answers()
-		answer(w, at.leads, leaderText(leader))
+		leads, _, leader := s.answers()
+		answer(w, leads, leaderText(leader))
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
-		at, _ := s.answers()
+		_, live, _ := s.answers()
 		text := "live\n"
-		if !at.live {
+		if !live {
 			text = "renewals are overdue\n"
 		}
-		answer(w, at.live, text)
+		answer(w, live, text)
 	})
 	return mux
 }
@@ -113,18 +116,4 @@ func leaderText(l election.Leader) string {
 		}
 	}
 	return text
-}
-
-// standing contains the answers to the two probes at one moment.
-type standing struct {
-	leads bool // true if this process leads, with trust left in its term
-	live  bool // true unless CMD runs and renewals are overdue
-}
-
-// standingAt returns the standing at the time now of a process whose term is trusted until
-// trustedUntil (zero without a term). Renewals are overdue if trust ends within the
-// duration overdue. running is true while CMD runs.
-func standingAt(now, trustedUntil time.Time, overdue time.Duration, running bool) standing {
-	left := trustedUntil.Sub(now) // negative if there is no term
-	return standing{leads: left > 0, live: !running || left >= overdue}
 }

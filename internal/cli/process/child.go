@@ -50,11 +50,7 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 // CMD has ended.
 func (c *Child) watch() {
 	defer close(c.Exited)
-	for {
-		stopped, sig := c.await()
-		if !stopped {
-			return
-		}
+	for sig := c.await(); sig != 0; sig = c.await() {
 		c.Stops <- sig
 	}
 }
@@ -81,6 +77,15 @@ func (c *Child) Reap() int {
 	return exitCode(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
+// exitCode returns the exit code that a shell would report: 128+N for a process that signal
+// N killed.
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() { // never on Windows
+		return failure.CodeSignal + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
 // Find returns the path of the executable with the given name. leasehold calls Find before
 // the wait for KEY, because the wait would be useless if the executable did not exist.
 func Find(name string) (string, error) {
@@ -101,8 +106,7 @@ func StartError(name string, err error) error {
 		return failure.Exit(failure.CodeNoCommand, failure.Misusef("%s is only in the current directory: call it ./%s", visible.Name(name), name))
 	}
 	err = failure.WithoutPath(err)
-	var look *exec.Error
-	if errors.As(err, &look) {
+	if look, is := failure.As[*exec.Error](err); is {
 		err = look.Err
 	}
 	var why any = err
@@ -132,11 +136,12 @@ type gate struct {
 	err    error         // why execve(2) failed; set before passed is closed, nil if it did not fail
 }
 
-// noGate returns a gate for a CMD that was started directly. This gate counts as passed.
-func noGate() *gate {
-	g := &gate{passed: make(chan struct{})}
-	close(g.passed)
-	return g
+// startDirectly starts cmd without a gate. The gate that it returns counts as passed.
+func startDirectly(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
+	passed := make(chan struct{})
+	close(passed)
+	c, err := Start(cmd)
+	return c, &gate{passed: passed}, err
 }
 
 // open opens the gate: the child now becomes CMD.

@@ -15,12 +15,12 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// await blocks until CMD is suspended or has ended. If CMD is suspended, it returns true
-// and the signal that suspended CMD.
+// await blocks until CMD is suspended or has ended. It returns the signal that suspended
+// CMD, or 0 if CMD has ended.
 //
 // await does not reap CMD (waitid(2), WNOWAIT). So no new process can get CMD's id before
 // Reap, and signals to CMD's group cannot reach other processes.
-func (c *Child) await() (stopped bool, sig syscall.Signal) {
+func (c *Child) await() syscall.Signal {
 	const cldStopped = 5 // CLD_STOPPED, a value of si_code, from <asm-generic/siginfo.h>
 	for {
 		var info unix.Siginfo
@@ -29,12 +29,12 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 		case err == unix.EINTR:
 			continue
 		case err != nil || info.Code != cldStopped:
-			return false, 0
+			return 0
 		}
 		// Consume this report of waitid(2), so that the next call does not return it again.
 		// The report that CMD has ended is consumed by Reap.
 		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
-		return true, stopSignal(&info)
+		return stopSignal(&info)
 	}
 }
 

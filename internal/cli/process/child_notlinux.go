@@ -12,9 +12,9 @@ import (
 // can kill CMD when leasehold dies. Elsewhere, only the watchdog then kills CMD.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// await blocks until CMD is suspended or has ended. If CMD is suspended, it returns true
-// and the signal that suspended CMD.
-func (c *Child) await() (stopped bool, sig syscall.Signal) {
+// await blocks until CMD is suspended or has ended. It returns the signal that suspended
+// CMD, or 0 if CMD has ended.
+func (c *Child) await() syscall.Signal {
 	var status unix.WaitStatus
 	for {
 		_, err := unix.Wait4(c.cmd.Process.Pid, &status, unix.WUNTRACED, nil)
@@ -22,12 +22,12 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return false, 0
+			return 0
 		case status.Stopped():
-			return true, status.StopSignal()
+			return status.StopSignal()
 		}
 		ended := syscall.WaitStatus(status)
 		c.status = &ended
-		return false, 0
+		return 0
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold-go/leasehold/internal/cli/atgate"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
 // ownSession returns attributes that start a process in a new session. Such a process does
@@ -38,15 +37,6 @@ func waitUnlessStopped(p *os.Process) {
 			return
 		}
 	}
-}
-
-// exitCode returns the exit code that a shell would report: 128+N for a process that signal
-// N killed.
-func exitCode(status syscall.WaitStatus) int {
-	if status.Signaled() {
-		return failure.CodeSignal + int(status.Signal())
-	}
-	return status.ExitStatus()
 }
 
 // startAtGate starts a child that runs self, the path of this executable, and waits at the
@@ -119,10 +109,7 @@ func (t *terminal) foreground() int {
 		}
 		t.f = f
 	}
-	group, err := unix.IoctlGetInt(int(t.f.Fd()), unix.TIOCGPGRP)
-	if err != nil {
-		return 0
-	}
+	group, _ := unix.IoctlGetInt(int(t.f.Fd()), unix.TIOCGPGRP) // 0 if this fails
 	return group
 }
 

@@ -3,7 +3,6 @@ package process
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
@@ -55,21 +54,18 @@ func ownGroup() *syscall.SysProcAttr { return ownSession() }
 
 // startAtGate starts CMD directly, because a Windows process cannot become another program.
 // If leasehold is killed before it has sent CMD's process id to the watchdog, CMD survives.
-func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
-	c, err := Start(cmd)
-	return c, noGate(), err
-}
+var startAtGate = startDirectly
 
 // waitUnlessStopped waits until the child process p has ended. Windows cannot suspend it by
 // a signal.
 func waitUnlessStopped(p *os.Process) { _, _ = p.Wait() }
 
-func (c *Child) await() (stopped bool, sig syscall.Signal) {
+func (c *Child) await() syscall.Signal {
 	if state, err := c.cmd.Process.Wait(); err == nil {
 		status := state.Sys().(syscall.WaitStatus)
 		c.status = &status
 	}
-	return false, 0
+	return 0
 }
 
 // PassOn kills CMD, because Windows has no other signal.
@@ -81,8 +77,6 @@ func (c *Child) WasStopped(syscall.Signal) {}
 type terminal struct{}
 
 func (*terminal) takeBack() {}
-
-func exitCode(status syscall.WaitStatus) int { return status.ExitStatus() }
 
 // ParentEnd returns a channel that is closed when the parent, the process that started this
 // one, has ended. It returns an error if the parent has already ended.

@@ -72,10 +72,10 @@ type supervision struct {
 func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.Messages) (Ended, error) {
 	s := &supervision{
 		Job: j, lock: lock, signals: signals, renewed: renewed, say: say,
-		descent: watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
+		descent:    watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
+		background: newBackground(j.Background),
 	}
 	name := j.Cmd.Args[0] // read here, because startAtGate changes the arguments
-	s.background = newBackground(j.Background)
 	defer s.background.end()
 	var err error
 	s.self, err = j.Executable()
@@ -118,17 +118,15 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 // watchdog then runs in this process and dies with this process, so the watchdog need not
 // know the group before CMD runs.
 func (s *supervision) start() (*Child, error) {
-	var c *Child
-	var err error
+	start := startAtGate
 	if s.self == "" {
-		s.gate = noGate()
-		c, err = Start(s.Cmd)
-	} else {
-		c, s.gate, err = startAtGate(s.self, s.Cmd)
+		start = startDirectly
 	}
+	c, gate, err := start(s.self, s.Cmd)
 	if err != nil {
 		return nil, err
 	}
+	s.gate = gate
 	s.orderStop(c)
 	s.gate.open()
 	return c, nil
@@ -167,7 +165,11 @@ func (s *supervision) supervise(c *Child) {
 			// before the watchdog kills it.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
-				s.passOn(c, sig, exited == nil || c.hasEnded()) // once CMD has ended, passOn sends the signal to the processes that outlive it
+				if exited == nil || c.hasEnded() { // then only the processes that outlive CMD can receive the signal
+					s.stopBackground(c, sig)
+				} else {
+					c.PassOn(sig)
+				}
 			}
 		case <-resign:
 			resign = nil
@@ -212,15 +214,6 @@ func (s *supervision) resign(c *Child) {
 	default:
 		s.Resigned = true
 		s.say.Text("%s: asked to step down: stopping CMD, and waiting for it", s.lock)
-		s.passOn(c, s.Stop, false)
-	}
-}
-
-// passOn sends sig to CMD or, if exited is true, to the processes that outlive CMD.
-func (s *supervision) passOn(c *Child, sig os.Signal, exited bool) {
-	if exited {
-		s.stopBackground(c, sig)
-	} else {
-		c.PassOn(sig)
+		c.PassOn(s.Stop)
 	}
 }

@@ -56,15 +56,14 @@ func (s *Signals) Release() { signal.Stop(s.C) }
 // still receive it.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	var ended os.Signal
+	ended := make(chan os.Signal, 1) // receives that signal, if it arrives; closed when no more signals are received from C
 	go func() {
-		defer close(done)
+		defer close(ended)
 		for {
 			select {
 			case sig := <-s.C:
 				if number := sig.(syscall.Signal); endsWait(number) {
-					ended = sig
+					ended <- sig
 					cancel(&failure.SignalError{Signal: number, Name: SignalName(number)})
 					return
 				}
@@ -81,15 +80,12 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}()
 	return ctx, func() {
 		cancel(context.Canceled)
-		<-done
-		if ended == nil {
-			return
+		for sig := range ended {
+			select {
+			case s.C <- sig:
+			default: // C is full of other signals, so this one is dropped
+			}
 		}
-		select {
-		case s.C <- ended:
-		default: // C is full of other signals, so this one is dropped
-		}
-		ended = nil
 	}
 }
 

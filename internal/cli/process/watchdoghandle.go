@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,9 +64,9 @@ func (s *supervision) sayStopping() {
 // watchdogHandle is the supervisor's connection to a running watchdog.
 type watchdogHandle struct {
 	orders  io.WriteCloser
-	reports <-chan string // reports from the watchdog; closed when it has ended
-	pid     int           // process id of the watchdog; zero if it runs in this process
-	wait    func()        // returns when the watchdog has ended
+	reports <-chan string  // reports from the watchdog; closed when it has ended
+	pid     int            // process id of the watchdog; zero if it runs in this process
+	running sync.WaitGroup // done when the watchdog has ended
 }
 
 // startWatchdog starts self, the path of this executable, as a watchdog process. If the
@@ -84,13 +85,9 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ended := make(chan struct{})
 	// Read the pid before waiting for the process, because waiting releases cmd.Process.
-	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: cmd.Process.Pid, wait: func() { <-ended }}
-	go func() {
-		defer close(ended)
-		waitUnlessStopped(cmd.Process)
-	}()
+	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: cmd.Process.Pid}
+	g.running.Go(func() { waitUnlessStopped(cmd.Process) })
 	return g, nil
 }
 
@@ -130,13 +127,12 @@ func (s *supervision) replaceWatchdog(c *Child) {
 func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	g := &watchdogHandle{orders: orders, reports: readReports(reports)}
+	g.running.Go(func() {
 		defer out.Close()
 		watchdog.Run(in, out, sig, grace, d)
-	}()
-	return &watchdogHandle{orders: orders, reports: readReports(reports), wait: func() { <-done }}
+	})
+	return g
 }
 
 func readReports(r io.ReadCloser) <-chan string {
@@ -164,7 +160,7 @@ func (g *watchdogHandle) order(what string, value any) {
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()
-	g.wait()
+	g.running.Wait()
 	for range g.reports {
 		acted = true
 	}

@@ -22,7 +22,7 @@ func TestReplaceWatchdogKillsCMDIfTrustHasEnded(t *testing.T) {
 	s := &supervision{
 		lock: &several{until: time.Now()}, say: say.NewMessages(say.To(io.Discard, false)), until: boottime.Now(),
 		self:     "/bin/true", // this program starts as the watchdog and exits immediately, so no watchdog stops CMD
-		watchdog: &watchdogHandle{orders: textOf{io.Discard}, reports: died, wait: func() {}},
+		watchdog: &watchdogHandle{orders: textOf{io.Discard}, reports: died},
 		descent:  watchdog.Descent{GroupOnly: true},
 	}
 	s.replaceWatchdog(c)

@@ -107,7 +107,7 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 		out.RemainingMs = Millis(e.Remaining)
 	case leasehold.EventLost:
 	case leasehold.EventDone:
-		if done := (*leasehold.DoneError)(nil); errors.As(e.Err, &done) {
+		if done, is := failure.As[*leasehold.DoneError](e.Err); is {
 			out.Done = &done.Done
 		}
 		e.Err = nil // out.Done is shown instead of the error
@@ -262,17 +262,13 @@ func openToAppend(path string) (*os.File, error) {
 func (s *eventStream) write(f *os.File) {
 	defer close(s.done)
 	defer f.Close()
-	lines := 0
-	var failed error
+	_, failed := f.Write(<-s.lines)
+	s.first <- failed
 	for line := range s.lines {
 		if failed != nil {
 			continue
 		}
-		_, failed = f.Write(line)
-		switch lines++; {
-		case lines == 1:
-			s.first <- failed
-		case failed != nil:
+		if _, failed = f.Write(line); failed != nil {
 			s.broken(failed)
 		}
 	}

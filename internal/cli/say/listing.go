@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -140,8 +139,7 @@ func (s *Rows) Write(r Record, now time.Time) error {
 	}
 	text += s.line(cells, func(c cell) string { return c.text })
 	if to, ok := s.w.(*Output); ok && s.Checked { // colours only the last column, so colour sequences do not disturb the alignment
-		parts := append([]any{strings.TrimSuffix(text, string(r.Holder)+"\n")}, r.colour().Of(string(r.Holder))...)
-		return to.Show(append(parts, "\n")...)
+		return to.Show(strings.TrimSuffix(text, string(r.Holder)+"\n"), r.colour(), string(r.Holder), "\n")
 	}
 	_, err := io.WriteString(s.w, text)
 	return err
@@ -196,7 +194,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	var p *progress
 	var failed error
 	toGo := len(records)
-	end := seconds.Each(func() {
+	end := m.EachSecond(func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if p != nil && failed == nil && toGo > 0 { // after the last record, the progress line would appear below the result
@@ -223,7 +221,6 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 		}
 	})
 	end()
-	m.Clear()
 	return failed
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
@@ -43,14 +44,6 @@ const overLine sequence = "\r\x1b[K"
 // Colour is a terminal control sequence for a colour. Show omits it if NO_COLOR is set.
 type Colour string
 
-// Of returns arguments for Show that print text in the colour c.
-func (c Colour) Of(text string) []any {
-	if c == "" {
-		return []any{text}
-	}
-	return []any{c, text, noColour}
-}
-
 const (
 	// Red is the colour of dead holders and failures.
 	Red Colour = "\x1b[31m"
@@ -60,20 +53,24 @@ const (
 )
 
 // Show writes all parts with a single call of Write. A part is a string, a sequence or a
-// Colour. Control characters in strings are made visible.
+// Colour, which is the colour of the next string. Control characters in strings are made
+// visible.
 func (o *Output) Show(parts ...any) error {
 	var b strings.Builder
+	var after Colour // ends the colour of the next string; empty if that string has none
 	for _, p := range parts {
 		switch p := p.(type) {
 		case string:
-			b.WriteString(visible.Text(p))
+			b.WriteString(visible.Text(p) + string(after))
+			after = ""
 		case sequence:
 			if o.Terminal {
 				b.WriteString(string(p))
 			}
 		case Colour:
-			if o.Coloured {
+			if o.Coloured && p != "" {
 				b.WriteString(string(p))
+				after = noColour
 			}
 		}
 	}
@@ -124,11 +121,17 @@ func Tabbed(cells ...string) string {
 // Prose writes one or several sentences. It writes them as one line, but on a terminal it
 // breaks the line between words.
 func (o *Output) Prose(format string, args ...any) error {
-	text := visible.Line(fmt.Sprintf(format, args...))
+	return o.Show(o.filled("", fmt.Sprintf(format, args...), o.Columns()))
+}
+
+// filled returns head and text as one line. For a terminal with the given width, it breaks
+// the line between words.
+func (o *Output) filled(head, text string, width int) string {
+	text = visible.Line(text)
 	if o.Terminal {
-		return o.Show(wording.Fill("", text, o.Columns()))
+		return wording.Fill(head, text, width)
 	}
-	return o.Show(text, "\n")
+	return head + text + "\n"
 }
 
 // IsTerminal reports whether stream is an *os.File that is a terminal.
@@ -233,6 +236,16 @@ func (m *Messages) Clear() {
 	m.print("")
 }
 
+// EachSecond calls fn once a second until the caller calls end. fn may call Rewrite: end
+// waits until a call of fn has returned, and then erases the line.
+func (m *Messages) EachSecond(fn func()) (end func()) {
+	stop := seconds.Each(fn)
+	return func() {
+		stop()
+		m.Clear()
+	}
+}
+
 // Event writes e to the stream of --events. Without --events, it prints e if --json is
 // given.
 func (m *Messages) Event(e Event) {
@@ -248,15 +261,7 @@ func (m *Messages) Event(e Event) {
 
 // sentence prints a text message. On a terminal it breaks the message between words. The
 // caller must hold m.mu.
-func (m *Messages) sentence(text string) {
-	const head = "leasehold: "
-	text = visible.Line(text)
-	if m.w.Terminal {
-		m.print(wording.Fill(head, text, m.width))
-		return
-	}
-	m.print(head + text + "\n")
-}
+func (m *Messages) sentence(text string) { m.print(m.w.filled("leasehold: ", text, m.width)) }
 
 // print writes text to standard error. If the last line is one that Rewrite printed, print
 // overwrites it. The caller must hold m.mu.

@@ -121,15 +121,15 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 		widest = max(widest, len(f[0]))
 	}
 	for _, f := range fields {
-		line := []any{Tabbed(f[0], f[1])}
+		name := f[0] + "\t"
 		if o.Terminal {
-			var c Colour
-			if f[0] == "holder" {
-				c = r.colour()
-			}
-			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.Of(visible.Line(f[1]))...)
+			name = fmt.Sprintf("%-*s  ", widest, f[0])
 		}
-		if err := o.Show(append(line, "\n")...); err != nil {
+		var c Colour
+		if f[0] == "holder" {
+			c = r.colour()
+		}
+		if err := o.Show(name, c, visible.Line(f[1]), "\n"); err != nil {
 			return err
 		}
 	}
@@ -260,17 +260,21 @@ func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	if d == nil {
 		return ""
 	}
-	parts := []string{workText(d)}
-	if d.Owner != "" {
-		parts = append(parts, "by "+wording.Owner(d.Owner))
-	}
-	if when := at(d.At); when != "" {
-		parts = append(parts, "at "+when)
-	}
-	if d.Token != 0 {
-		parts = append(parts, fmt.Sprintf("token %d", d.Token))
-	}
+	parts := phrases{workText(d)}
+	parts.add(d.Owner != "", "by "+wording.Owner(d.Owner))
+	parts.add(!d.At.IsZero(), "at "+at(d.At))
+	parts.add(d.Token != 0, fmt.Sprintf("token %d", d.Token))
 	return strings.Join(parts, ", ")
+}
+
+// phrases are the parts of the text about a former grant or about completed work.
+type phrases []string
+
+// add appends the phrase if its value is known.
+func (p *phrases) add(known bool, phrase string) {
+	if known {
+		*p = append(*p, phrase)
+	}
 }
 
 // workText returns the label of completed work (--once), or the start of its period
@@ -288,16 +292,10 @@ func formerText(f *leasehold.End, at func(time.Time) string) string {
 	if f == nil {
 		return ""
 	}
-	var parts []string
-	if f.Owner != "" {
-		parts = append(parts, wording.Owner(f.Owner))
-	}
-	if f.Token != 0 {
-		parts = append(parts, fmt.Sprintf("token %d", f.Token))
-	}
-	if until := at(f.At); until != "" {
-		parts = append(parts, "until "+until)
-	}
+	var parts phrases
+	parts.add(f.Owner != "", wording.Owner(f.Owner))
+	parts.add(f.Token != 0, fmt.Sprintf("token %d", f.Token))
+	parts.add(!f.At.IsZero(), "until "+at(f.At))
 	return strings.Join(append(parts, f.How), ", ")
 }
 

@@ -184,7 +184,7 @@ func TestOutputEscapesControlCharactersInText(t *testing.T) {
 	} {
 		var got bytes.Buffer
 		c.out.To = &got
-		if err := c.out.Show(append([]any{overLine}, Red.Of(evil)...)...); err != nil || got.String() != c.want {
+		if err := c.out.Show(overLine, Red, evil); err != nil || got.String() != c.want {
 			t.Errorf("%+v: %q, %v", c.out, got.String(), err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/probes"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -174,9 +173,8 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 			return failure.Like(err, "nobody leads "+wording.Name(key))
 		case errors.Is(err, election.ErrLeaderDead):
 			return failure.Like(err, "the leader of "+wording.Name(key)+" appears dead, and cannot be asked: the next candidate takes over, see leasehold get "+wording.ShellWord(key))
-		default:
-			return err
 		}
+		return err
 	})
 }
 
@@ -191,7 +189,7 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 		return func() {}
 	}
 	began, advised := c.Now(), false
-	stop := seconds.Each(func() {
+	return c.Say.EachSecond(func() {
 		now := c.Now()
 		lasts := now.Sub(began)
 		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
@@ -206,10 +204,6 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 			c.Say.Rewrite(line)
 		}
 	})
-	return func() {
-		stop()
-		c.Say.Clear()
-	}
 }
 
 // Leader is one line of "elect --watch --json". While no process leads, the line contains

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
@@ -19,10 +18,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
-	fl.StringVarP(path, "grant", "f", grants.Standard, usage)
-}
 
 // grantFlags contains the values of the flags of "leasehold renew" and "leasehold release".
 type grantFlags struct {
@@ -131,7 +126,7 @@ func (c *Commands) Renew() *cobra.Command {
 		},
 	}
 	fl := cmd.Flags()
-	grantFlag(fl, &f.path, "read the grant from `FILE`, and write the new one to it")
+	fl.StringVarP(&f.path, "grant", "f", grants.Standard, "read the grant from `FILE`, and write the new one to it")
 	fl.VarP(&length, "lease", "l", "new lease `DURATION` (default: as before)")
 	f.data.Flag(fl)
 	return cmd
@@ -167,7 +162,7 @@ func (c *Commands) Release() *cobra.Command {
 		},
 	}
 	fl := cmd.Flags()
-	grantFlag(fl, &f.path, "read the grant from `FILE`")
+	fl.StringVarP(&f.path, "grant", "f", grants.Standard, "read the grant from `FILE`")
 	f.data.Flag(fl)
 	return cmd
 }
@@ -202,7 +197,7 @@ func (c *Commands) Acquire() *cobra.Command {
 	fl := cmd.Flags()
 	waitFlags(fl, &f)
 	recordFlags(fl, &f)
-	grantFlag(fl, &path, "write the grant to `FILE`, mode 0600")
+	fl.StringVarP(&path, "grant", "f", grants.Standard, "write the grant to `FILE`, mode 0600")
 	return cmd
 }
 

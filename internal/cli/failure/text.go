@@ -49,7 +49,7 @@ func Text(err error, where string) string {
 	case failed:
 		what := op.Op
 		if op.Key != (leasehold.Key{}) {
-			what += " " + wording.Key(op.Key)
+			what += " " + op.Key.String()
 		}
 		what += " in " + where + ": "
 		if noTable(err) {

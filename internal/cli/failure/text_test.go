@@ -13,7 +13,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -37,7 +36,7 @@ func TestMessageShortensLongKeyExceptInCommand(t *testing.T) {
 		}
 	}
 	short := leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"}
-	lab.Want(t, "a key of 68 characters", wording.Key(short), short.Partition)
+	lab.Want(t, "a key of 68 characters", short.String(), short.Partition)
 }
 
 func TestTimeoutErrorGivesAdviceOnlyAboutItsCause(t *testing.T) {

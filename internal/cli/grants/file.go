@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
@@ -113,7 +112,7 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 	if end := leaseEnds(in); now.Before(end) {
 		return failure.Misusef("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
 			"run leasehold release -f %[1]s first, or name another file",
-			g.path, wording.Key(in.Key), in.Token, end.Local().Format(time.DateTime))
+			g.path, in.Key.String(), in.Token, end.Local().Format(time.DateTime))
 	}
 	return nil
 }

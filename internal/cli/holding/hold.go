@@ -275,7 +275,7 @@ func (r *renewals) event(e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventRenewed:
 		if r.fails(e.Key, nil) {
-			r.say.Text("renewed %s", wording.Key(e.Key))
+			r.say.Text("renewed %s", e.Key.String())
 		}
 		select {
 		case r.renewed <- struct{}{}:
@@ -284,7 +284,7 @@ func (r *renewals) event(e leasehold.Event) {
 	case leasehold.EventRenewError:
 		if !r.fails(e.Key, e.Err) {
 			r.say.Text("%s could not be renewed, trust ends in %s: still trying: %s",
-				wording.Key(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.where))
+				e.Key.String(), wording.Age(e.Remaining), failure.Text(e.Err, r.where))
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	if w.former != "" && grant == w.former { // this process itself has this grant, from its previous term
 		if !w.checks {
 			w.checks = true
-			w.say.Text("checking whether the former grant of %s to this process is still current", wording.Key(r.Key))
+			w.say.Text("checking whether the former grant of %s to this process is still current", r.Key.String())
 		}
 		return
 	}
@@ -184,7 +184,7 @@ func (w *wait) text(now time.Time) string {
 		return "waiting: " + w.all.String()
 	}
 	holder := w.event.Holder
-	line := "waiting for " + wording.Key(holder.Key) + ", held by " + wording.Owner(holder.Owner)
+	line := "waiting for " + holder.Key.String() + ", held by " + wording.Owner(holder.Owner)
 	if !holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(holder.GrantedAt))
 	}
@@ -216,7 +216,7 @@ func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	owner := map[leasehold.Key]string{}
 	switch {
 	case w.Permits > 1:
-		return &allHeld{text: fmt.Sprintf("all %d permits of %s are held", w.Permits, wording.Key(keys[0])), n: w.Permits, owner: owner}
+		return &allHeld{text: fmt.Sprintf("all %d permits of %s are held", w.Permits, keys[0].String()), n: w.Permits, owner: owner}
 	case w.Any && len(keys) > 1:
 		return &allHeld{text: wording.KeysAre(keys) + " held", n: len(keys), keys: keys, owner: owner}
 	}

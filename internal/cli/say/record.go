@@ -323,7 +323,7 @@ func breakText(b *leasehold.End, at func(time.Time) string) string {
 // Grant returns text that names the grant in a record: its key, its owner and, if it has
 // one, its fencing token.
 func Grant(r leasehold.Record) string {
-	text := wording.Key(r.Key) + " to " + wording.Owner(r.Owner)
+	text := r.Key.String() + " to " + wording.Owner(r.Owner)
 	if r.Token != 0 {
 		text += fmt.Sprintf(" (token %d)", r.Token)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
-	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/localdynamo"
@@ -226,7 +225,7 @@ func (t *Table) Observer(limit time.Duration) holders.Observer {
 // Item reads the item with the given key, even if it is not a valid lock record.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
 	if err := s.Proto.CheckKey(key); err != nil {
-		return nil, failure.Misusef("%s: %v", wording.Key(key), err)
+		return nil, failure.Misusef("%s: %v", key.String(), err)
 	}
 	reader := holders.NewReader(s.Requests(), s.Table, s.Proto)
 	found, err := reader.ByKey(ctx, []protocol.Key{key})

@@ -62,7 +62,7 @@ func (t Target) NotFound(key leasehold.Key) error {
 	if t.File != "" {
 		in = t.Location
 	}
-	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, key.String(), in)
 }
 
 // Place is the location of the locks: a table in DynamoDB, or a file on this machine.

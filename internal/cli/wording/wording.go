@@ -45,9 +45,6 @@ func KeysAre(keys []leasehold.Key) string {
 	return List(keys) + " " + Plural(len(keys), "is", "are")
 }
 
-// Key returns the text of a key for messages.
-func Key(k leasehold.Key) string { return k.String() }
-
 // Name returns the text of a key without a sort key, for messages.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 

@@ -192,7 +192,7 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 	return c.Say.EachSecond(func() {
 		now := c.Now()
 		lasts := now.Sub(began)
-		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
+		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), r.Key.String(), wording.Age(lasts))
 		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader's lease has expired by now, so this leader is live but has not resigned
 			advised = true
 			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)

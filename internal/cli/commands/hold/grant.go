@@ -119,7 +119,7 @@ func (c *Commands) Renew() *cobra.Command {
 				}
 				if err := file.Write(c.Stdout, grants.Grant{Grant: grant, At: here}); err != nil {
 					return failure.Misusef("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
-						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
+						grant.Key.String(), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 				}
 				return context.Cause(ctx) // *failure.SignalError if a signal arrived, otherwise nil
 			}))
@@ -214,7 +214,7 @@ func (c *Commands) acquire(ctx context.Context, s *store.Store, seeker *holding.
 	if err == nil {
 		return nil
 	}
-	k := wording.Key(grant.Key)
+	k := grant.Key.String()
 	if kept := h.TakeBack(ctx, grant); kept != nil {
 		return failure.Misusef("cannot write the grant to %s: %v; %s could not be released either, and will be free when the lease expires: %s",
 			to.Name(), failure.WithoutPath(err), k, failure.Text(kept, s.Where()))

@@ -222,7 +222,7 @@ func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Ke
 		}
 		o := c.Say.Observe(ctx, t.Observer(f.check.Duration), []leasehold.Record{r}, what)[0]
 		if o.Err == nil && o.State == holders.Unknown {
-			o.Err = fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", wording.Key(key), wording.Duration(f.check.Duration))
+			o.Err = fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", key.String(), wording.Duration(f.check.Duration))
 		}
 		return o.State == holders.Live, o.Err
 	})

@@ -96,13 +96,13 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	case err != nil:
 		return err
 	case r.Released:
-		return failure.Exit(failure.CodeNo, failure.Misusef("%s is not held: nothing to break", wording.Key(key)))
+		return failure.Exit(failure.CodeNo, failure.Misusef("%s is not held: nothing to break", key.String()))
 	case f.token != "" && f.token != grantOf(r):
 		return &leasehold.ChangedError{Now: r}
 	}
 	if !f.yes && !c.CanAsk() {
 		return failure.Misusef("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
-			wording.Key(r.Key), wording.Owner(r.Owner), f.wordsFor(r))
+			r.Key.String(), wording.Owner(r.Owner), f.wordsFor(r))
 	}
 	how := leasehold.BreakOptions{Reason: f.reason.Value, IfUnrenewed: f.token != "" && r.Token == 0}
 	if !f.yes {
@@ -163,7 +163,7 @@ func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold
 	if err != nil {
 		return o, err
 	}
-	err = c.Confirm(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", wording.Key(r.Key)), "nothing was broken")
+	err = c.Confirm(ctx, fmt.Sprintf("Break the grant of %s? [y/N] ", r.Key.String()), "nothing was broken")
 	if err == nil && o.State == holders.Dead {
 		err = by.StillDead(ctx, o)
 	}
@@ -185,12 +185,12 @@ func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leaseho
 	switch found.Kind {
 	case holders.KindDamaged:
 	case holders.KindSession:
-		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", wording.Key(key)))
+		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", key.String()))
 	default:
-		return fmt.Errorf("%w meanwhile: %s: look again", leasehold.ErrChanged, wording.Key(key))
+		return fmt.Errorf("%w meanwhile: %s: look again", leasehold.ErrChanged, key.String())
 	}
 	if !c.CanAsk() {
-		return failure.Misusef("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
+		return failure.Misusef("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", key.String(), visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	}
 	shown, _ := json.MarshalIndent(json.RawMessage(raw), "", "  ") // cannot fail, because raw is valid JSON
 	fmt.Fprintln(c.Stderr, string(shown))
@@ -201,11 +201,11 @@ func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leaseho
 		_ = c.Stderr.Prose("Without that attribute it is a held lock: rename the attribute instead.")
 	}
 	_ = c.Stderr.Prose("Its holder, if any, is not notified, and may work on until its next renewal. Tokens start again from the clock.")
-	if err := c.Confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", wording.Key(key)), "nothing was removed"); err != nil {
+	if err := c.Confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", key.String()), "nothing was removed"); err != nil {
 		return err
 	}
 	if err := removeExactly(ctx, t, key, item); err != nil {
 		return err
 	}
-	return c.Print(json.RawMessage(raw), "removed the record of %s\n", wording.Key(key))
+	return c.Print(json.RawMessage(raw), "removed the record of %s\n", key.String())
 }

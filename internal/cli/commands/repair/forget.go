@@ -60,7 +60,7 @@ func (c *Commands) forget(ctx context.Context, t *store.Table, key leasehold.Key
 	if err != nil {
 		return err
 	}
-	name := wording.Key(key)
+	name := key.String()
 	if len(free.Data) > 0 || len(free.Attributes) > 0 {
 		c.Say.Note("%s has data or attributes of yours, which are removed as well", name)
 	}
@@ -83,7 +83,7 @@ func (c *Commands) forget(ctx context.Context, t *store.Table, key leasehold.Key
 // record is damaged.
 func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item protocol.Item, free protocol.Record, err error) {
 	if protocol.IsSessionKey(t.Proto, key) {
-		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", wording.Key(key)))
+		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", key.String()))
 	}
 	if item, err = t.Item(ctx, key); err != nil {
 		return nil, free, err
@@ -101,7 +101,7 @@ func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item prot
 		return nil, free, err
 	}
 	return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%w: nothing was removed: forget %s once it is free",
-		&leasehold.HeldError{Table: t.Table, Key: key, Holder: r}, wording.Key(key)))
+		&leasehold.HeldError{Table: t.Table, Key: key, Holder: r}, key.String()))
 }
 
 // removeExactly deletes item from the table, but only if no attribute has changed since
@@ -126,14 +126,14 @@ func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item 
 }
 
 func changed(key leasehold.Key) error {
-	return fmt.Errorf("%w meanwhile: %s: nothing was removed: check with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
+	return fmt.Errorf("%w meanwhile: %s: nothing was removed: check with leasehold get %s", leasehold.ErrChanged, key.String(), wording.ShellKey(key))
 }
 
 // forgetDone removes the mark of the last completed work (--once or --every) from the
 // record of key. The key may be free or held.
 func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	r, err := holders.Get(ctx, t.Locks, key)
-	name := wording.Key(key)
+	name := key.String()
 	switch {
 	case err != nil:
 		return err

@@ -18,13 +18,13 @@ func (c *Child) await() syscall.Signal {
 	var status unix.WaitStatus
 	for {
 		_, err := unix.Wait4(c.cmd.Process.Pid, &status, unix.WUNTRACED, nil)
-		switch {
+		switch stop := stoppedBy(status); {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
 			return 0
-		case status.Stopped():
-			return status.StopSignal()
+		case stop != 0:
+			return stop
 		}
 		ended := syscall.WaitStatus(status)
 		c.status = &ended

@@ -31,12 +31,25 @@ func waitUnlessStopped(p *os.Process) {
 		_, err := unix.Wait4(p.Pid, &status, unix.WUNTRACED, nil)
 		switch {
 		case err == unix.EINTR:
-		case err == nil && status.Stopped():
+		case err == nil && stoppedBy(status) != 0:
 			_ = p.Kill()
 		default:
 			return
 		}
 	}
+}
+
+// stoppedBy returns the signal that has suspended a process, or 0 if the process is not
+// suspended. On BSD and macOS, Continued means that SIGSTOP has suspended the process, and
+// Stopped that another signal has (golang.org/x/sys/unix, syscall_bsd.go).
+func stoppedBy(status unix.WaitStatus) syscall.Signal {
+	switch {
+	case status.Stopped():
+		return status.StopSignal()
+	case status.Continued():
+		return syscall.SIGSTOP
+	}
+	return 0
 }
 
 // startAtGate starts a child that runs self, the path of this executable, and waits at the

@@ -30,12 +30,12 @@ func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that ends when the lock is lost, released or detached, or its
 // client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Err and Done of
-// this context, and of a context from Bind, read the clock: they are right immediately after
-// a pause of the process. A context derived from it by package context ends only when a
-// timer has fired.
+// this context, and of a context from Bind, read the clock, so they are right immediately
+// after a pause of the process. Contexts that package context derives from them end later,
+// by a timer.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
-// Err returns nil while the lock is trusted, then the cause of its context.
+// Err returns nil while the lock is trusted, then the cause of Lock.Context.
 func (l *Lock) Err() error { return l.h.Err() }
 
 // String returns key, table and token as readable text.
@@ -54,8 +54,8 @@ func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key", l.Key().String()), slog.String("table", l.c.cfg.Table), slog.Int64("token", l.Token()))
 }
 
-// Bind returns a copy of ctx that also ends with the lock. Call cancel when the work is
-// done.
+// Bind returns a copy of ctx that is also cancelled when the lock's context is cancelled. Call
+// cancel when the work is done.
 func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	return l.group().Bind(ctx)
 }
@@ -63,8 +63,8 @@ func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.Canc
 // Record returns a copy of the record as this grant wrote it last.
 func (l *Lock) Record() Record { return recordOf(l.h.Lock().Record()) }
 
-// TookOver returns the dead holder's last record if this grant took the key over: that
-// holder's work may be half done.
+// TookOver returns the dead holder's last record, and true, if this grant took the key over
+// from a dead holder. The work of that holder may be half done.
 func (l *Lock) TookOver() (Record, bool) {
 	if dead := l.h.Lock().Dead(); dead != nil {
 		return recordOf(*dead), true
@@ -72,12 +72,12 @@ func (l *Lock) TookOver() (Record, bool) {
 	return Record{}, false
 }
 
-// TrustedUntil returns when trust ends if no renewal succeeds, by the wall clock. After the
-// lock has ended it is in the past.
+// TrustedUntil returns the wall-clock time at which trust in the lock ends if no renewal
+// succeeds. After the lock has ended, this time is in the past.
 func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 
 // Do calls fn with Bind(ctx), and releases the lock when fn returns, panics or calls
-// runtime.Goexit. A panic continues once the release is answered, or Config.ReleaseGrace has
+// runtime.Goexit. A panic continues once the release has a reply, or Config.ReleaseGrace has
 // passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
 //
 // Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A
@@ -103,9 +103,9 @@ func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
 // lockOf returns the Lock that a handle belongs to.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
-// Renew renews now, and changes data, attributes or lease if opts say so. It is needed only
-// with WithoutRenewal or to store something. Failures are retried until ctx or the trust
-// ends.
+// Renew renews the lease immediately, and changes data, attributes or lease if opts contain
+// them. It is needed only with WithoutRenewal or to store something. Failed requests are
+// retried until ctx ends or the lock is lost.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
 	var ch lease.Changes
@@ -129,14 +129,15 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	return l.h.Renew(ctx, ch)
 }
 
-// Release frees the key. The lock's context ends before the write is sent. Release returns
-// nil if the key was freed, ErrLost if the lock had been lost before, and ErrUnknownOutcome
-// if a write had no reply: the key may be free. After any other error it is still held.
+// Release frees the key. The lock's context is cancelled before the write is sent. Release
+// returns nil if the key was freed, ErrLost if the lock had been lost before, and
+// ErrUnknownOutcome if a write had no reply: then the key may be free. After any other error
+// the key is still held.
 //
-// The client repeats a failed release in the background, and Close once more, until the
-// lease has ended (with Config.SharedLease: until the key is free) or DynamoDB has refused
-// it for good. Call Release again to wait for the outcome. A ctx that has ended shortens
-// Release to Config.ReleaseGrace.
+// The client repeats a failed release in the background, and Close once more, until the lease
+// has ended (with Config.SharedLease: until the key is free) or DynamoDB has refused it for
+// good. Call Release again to wait for the outcome. If ctx has ended, Release lasts at most
+// Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), Release ends this handle alone and sends
 // nothing. Options that change the record are then an error.
@@ -144,7 +145,7 @@ func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return l.group().Release(ctx, opts...)
 }
 
-// Release is Lock.Release for all locks, in parallel. It joins the errors.
+// Release releases all locks in parallel (see Lock.Release) and joins errors.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	terms, err := g.terms(opts)
 	if err != nil {
@@ -169,33 +170,33 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // Commit runs at most 99 writes (98 under Config.SharedLease) in one transaction that lands
 // only while this grant is current. Without writes it only checks the grant.
 //
-// It returns nil if the writes have landed, once; ErrLost if the grant had ended: then the
-// lock's context ends as well; and a *CommitError if one write failed, for example by its
-// own condition: then the lock is still held. After ErrUnknownOutcome the writes may have
-// landed, or may still land while the grant is current: read the items they change. After
-// any other error nothing was or will be written.
+// It returns nil if the writes have landed, once. It returns ErrLost if the grant had ended,
+// and then ends the lock's context. It returns a *CommitError if one write failed, for example
+// by its own condition; the lock is then still held. After ErrUnknownOutcome the writes may
+// have landed, or may still land while the grant is current: read the items they change.
+// After any other error nothing was or will be written.
 //
 // Conflicts and throttling are retried under one idempotency token while the lock is
-// trusted; lost replies until ctx ends, for at most five minutes. Commits of one lock take
-// turns. A write to the lock's own record is an error. The IAM policy must allow
-// dynamodb:ConditionCheckItem on the lock table. A table that is strongly consistent across
-// Regions has no transactions: the error is an *UnsupportedError.
+// trusted. Requests without a reply are retried until ctx ends, for at most five minutes.
+// Commits of one lock take turns. A write to the lock's own record is an error. The IAM policy
+// must allow dynamodb:ConditionCheckItem on the lock table. A table that is strongly
+// consistent across Regions has no transactions: the error is an *UnsupportedError.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	return l.group().Commit(ctx, writes)
 }
 
-// Commit is Lock.Commit under every lock: at most 100 - len(Guards()) writes. ErrLost names
-// the first lock whose guard failed; the others are still held.
+// Commit is like Lock.Commit, with at most 100 - len(Guards()) writes that land only while
+// all grants are current. ErrLost names the first lost lock.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	return g.g.Commit(ctx, writes)
 }
 
-// CommitAndRelease is Commit, and frees the key in the same transaction. If the writes did
-// not land, a release follows. The context ends before anything is sent.
+// CommitAndRelease is Commit, and frees the key in the same transaction. If the writes did not
+// land, a separate release follows. The lock's context ends before anything is sent.
 //
-// It returns nil if the writes, and what opts store, have landed, even if a release that
-// follows fails: that is logged and reported as an event. Otherwise it joins the errors of
-// the commit and of the release; ErrUnknownOutcome is about the commit. If other handles
+// It returns nil if the writes, and the changes in opts, have landed, even if a later release
+// fails: that failure is logged and reported as an event. Otherwise it joins the errors of the
+// commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles
 // share the grant (Reentrant), only this handle is released.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
@@ -210,33 +211,33 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	return g.g.CommitAndRelease(ctx, writes, terms, err)
 }
 
-// Guards is Group.Guards of this lock alone.
+// Guards is like Group.Guards, but for this lock alone.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
 // Guards returns checks that succeed only while all grants are current, for a transaction of
 // your own: a ConditionCheck for each lock, in the order of Locks, and under
-// Config.SharedLease a last one for the shared lease. Use all of them: only together do they
+// Config.SharedLease a last one for the shared lease. Use all checks: only together do they
 // fail as soon as any grant has ended. They stay valid across renewals. A transaction may
-// contain an item only once, so locks of one client under a shared lease need one Group.
+// contain an item only once, so locks that share a lease need one Group, with one last check.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.
 func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 
-// GuardError is Group.GuardError of this lock alone.
+// GuardError is like Group.GuardError, but for this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError takes err, the result of a transaction that contained all of Guards from index
-// first on. If a guard failed, its lock's context ends. If the shared lease's guard
-// failed, all contexts end. It returns a *LostError of the first lost lock, which wraps err,
-// or err if no guard failed.
+// GuardError takes err, the error of a transaction that contained all of Guards from index
+// first on. If a guard failed, its lock's context ends. If the shared lease's guard failed,
+// all contexts end. It returns a *LostError of the first lost lock, which wraps err, or err
+// if no guard failed.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that
-// succeeds only while this grant is current. So it sees everything that earlier holders
-// committed; a plain read may miss a commit that is still being carried out. The items are
+// succeeds only while this grant is current. So it sees everything that earlier holders have
+// committed. A plain read may miss a commit that DynamoDB is still executing. The items are
 // in the order of gets, nil for a missing item. If the grant has ended, the error is ErrLost
-// and the lock's context ends. Failures are retried until ctx or the trust ends.
+// and the lock's context ends. Failed requests are retried until ctx ends or the lock is lost.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
 	return l.h.Read(ctx, gets)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Get returns the record of one key, by a consistent read. The error is ErrNotFound if
-// there is no record, and a *RecordError if it is not a lock of this layout. Failed requests are
+// Get returns the record of one key, by a consistent read. The error is ErrNotFound if there is
+// no item, and a *RecordError if the item is not a lock of this layout. Failed requests are
 // retried for about ten seconds.
 func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record, error) {
 	k, err := c.keyWith("get", key, opts)
@@ -55,7 +55,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func() 
 }
 
 // List yields the records of the table, held and released. The reads are eventually
-// consistent: a record may be seconds old. A *RecordError is about one item. Any other error
+// consistent: a record may be seconds old. A *RecordError concerns one item; any other error
 // ends the listing. Requests are retried as in Get.
 func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
@@ -167,13 +167,13 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 	}
 }
 
-// Break frees the grant in r, as Get or List returned it, whatever client holds it. If the
-// record now shows another grant, nothing is freed and the error is a *ChangedError.
+// Break ends the grant in r, a record from Get or List, and frees its key. If the stored record
+// now shows another grant, nothing is freed and the error is a *ChangedError.
 //
 // The holder learns of the break at the next renewal of its lock or shared lease. Until then
-// its unfenced work may overlap with the next holder's; its Commits fail at once. Its
-// LostError and Record.Broken say which client broke the grant, when and why. Layouts whose
-// free keys have no record cannot store that: a Reason is then an *UnsupportedError.
+// its unfenced work may overlap with the next holder's, but its Commits fail immediately. Its
+// LostError and Record.Broken say which client broke the grant, when and why. A layout whose
+// free keys have no record cannot store this. With a Reason, the error is an *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
@@ -202,8 +202,8 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	return c.env.Call(ctx, "break", key, func(ctx context.Context) error { return breaks.Break(ctx, request) })
 }
 
-// ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
-// the work again. A holder keeps the key. If the record has another mark, the error matches
+// ForgetDone removes the done mark of r, a record from Get or List, so that the next call does
+// the work again. A held key stays held. If the mark is now another, the error matches
 // ErrChanged. ForgetDone may be repeated.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	if c.env.Native == nil {

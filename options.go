@@ -66,24 +66,24 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // NoWait returns a *HeldError instead of waiting for a live holder. Failed requests are
 // still retried, for about ten seconds at most.
 //
-// A holder whose record has no time, such as another library's, counts as live. Any other
-// holder appears dead if its record was written at least a lease ago, by wall clocks.
-// NoWait observes it for a lease from this client's first read, by the monotonic clock,
-// and takes over unless it renews: bound that wait by ctx. AcquireAll does not wait if
-// a holder appears live.
+// A holder whose record has no timestamp, such as another library's, counts as live. Any
+// other holder appears dead if its record is at least a lease old, by wall clocks. NoWait
+// then observes it for a lease from this client's first read, by the monotonic clock, and
+// takes over if the holder does not renew. AcquireAll does not wait if a holder appears
+// live. Limit waits by ctx.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is NoWait, but does not observe a holder that appears dead. It takes over
-// only if earlier calls of this client observed the holder for a lease. A process that
-// makes only one call, as under cron, never takes over.
+// NoWaitEvenIfDead is like NoWait, but never waits if a holder appears dead. It takes over
+// only if earlier calls of this client observed the holder for a lease. A process that makes
+// only one call, as under cron, never takes over.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
 // Reentrant shares the grant if ctx belongs to a lock of the same key, instead of returning
-// ErrDeadlock. The Lock returned is another handle on the grant, which is released with its
-// last handle. Nothing is sent, so a lease, release policy, data or attributes that the
-// grant does not have are an error.
+// ErrDeadlock. The Lock returned is another handle on the grant; the last one releases it.
+// Nothing is sent, so options for a lease, release policy, data or attributes that the grant
+// does not have are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData stores b as the record's data if the record has no data.
@@ -120,7 +120,7 @@ func (d leaseOption) toAcquire(r *request) {
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio to
-// the lease. A Renew with a shorter lease shortens the trust when it is sent, even if it is
+// the lease. Sending a Renew with a shorter lease shortens the trust, even if the Renew is
 // refused, until another Renew succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
@@ -149,8 +149,8 @@ func WithData(b []byte) RecordOption {
 }
 
 // DeleteOnRelease is an AcquireOption and a ReleaseOption that overrides
-// Config.DeleteOnRelease; false keeps the record. Given to a call that acquires, it applies
-// to Do and Close as well.
+// Config.DeleteOnRelease; false keeps the record. Given to a call that acquires, it also
+// applies when Do or Close releases the lock.
 type DeleteOnRelease bool
 
 func (yes DeleteOnRelease) toAcquire(r *request)    { r.deletes = (*bool)(&yes) }
@@ -176,19 +176,19 @@ type BreakOptions struct {
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
 // Release with MarkDone. The record keeps the mark until other work is done. If the
 // function fails, or its process dies or loses the lock before the mark is stored, the next
-// call does the work again. The writes of CommitAndRelease are applied once while their
-// mark is stored.
+// call does the work again. While the mark is stored, no later call applies the writes of
+// CommitAndRelease again.
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
-// the last release of a handle with Once stores the mark. Its Do returns an error unless all
-// other handles were released before.
+// only the last handle's release can store the mark: Do returns an error if other handles
+// remain.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is Once with the period of the call, by this machine's clock, as the label: it
 // returns a *DoneError if the work of this period, or of a later one, is done. Periods of at
-// least 1 s are counted from 1970 in UTC. A wrong clock moves the edges of the periods; a
-// slow clock repeats no work.
+// least 1 s are counted from 1970 in UTC. A wrong clock shifts the periods. A slow clock
+// does not repeat work.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }

@@ -37,8 +37,8 @@ type Engine struct {
 	projections *cache[[]expr.Path]
 	bodies      *bodies
 	requests    atomic.Uint64
-	// Operations whose requests have made the engine panic. The keys are values of the header
-	// X-Amz-Target.
+	// Set of the operations that have made the engine panic. An operation is named by the value of
+	// the header X-Amz-Target.
 	panics sync.Map
 	closed atomic.Bool
 }
@@ -88,8 +88,8 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// direct is the HTTP client of the SDK. It passes requests to the engine without an
-// http.Client. An http.Client would only follow redirects, and the engine sends none.
+// direct passes the requests of an SDK client to the engine, without an http.Client between the
+// two. An http.Client would only add support for redirects, and the engine sends none.
 type direct struct{ engine *Engine }
 
 // ResolveEndpoint returns a fixed address. Nothing connects to that address. The SDK's own
@@ -102,8 +102,8 @@ func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smi
 // Do passes a request to the engine, and returns the engine's response.
 func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
 
-// RoundTrip answers one DynamoDB request. It returns an error only if the request's context has
-// ended or the engine is closed. In both cases nothing was changed.
+// RoundTrip answers one DynamoDB request. It returns an error, and has changed nothing, only if
+// the body cannot be read, the request's context has been cancelled, or the engine is closed.
 func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -151,7 +151,8 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply) // an error means that the client has closed the connection
 }
 
-// serve answers one request from the network. It returns the same errors as RoundTrip.
+// serve answers one request from the network. It returns an error only if the request's context
+// has been cancelled, or the engine is closed.
 func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	refuse := func(why *apiError) (int, []byte, error) { return why.status, errorReply(why), nil }
 	switch {
@@ -159,8 +160,8 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
 	case r.Header.Get("Origin") != "":
 		// Every browser sends the header Origin with a POST, and no script can omit it. So
-		// this check also refuses a page whose site has a DNS name that points to this
-		// machine.
+		// this check refuses the requests of all pages, even those of a page whose site has
+		// changed its DNS name to point to this machine.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
 	var signed *signature
@@ -210,7 +211,8 @@ func readBody(r *http.Request) (string, error) {
 	return string(body[:n]), err
 }
 
-// answer executes one request. It returns the same errors as RoundTrip.
+// answer executes one request. It returns an error only if ctx has been cancelled, or the engine
+// is closed.
 func (e *Engine) answer(ctx context.Context, target, body string) (status int, reply []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -242,7 +244,7 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 
 // panicked returns the error for a request during which the engine or its store has panicked.
 // The store has undone the request's changes. panicked logs only the first panic of each
-// operation, because clients retry the request and it may panic again.
+// operation, because clients retry the request, and every retry may panic.
 func (e *Engine) panicked(target string, p any) *apiError {
 	if _, before := e.panics.LoadOrStore(target, true); !before {
 		slog.Error("localdynamo: a request made the engine panic; nothing of it was stored", "operation", target, "panic", p, "stack", string(debug.Stack()))
@@ -302,8 +304,8 @@ var (
 	}
 )
 
-// contextStore is a Store that can return a copy of itself for one context. Transactions of the
-// copy stop waiting for the store when the context ends.
+// contextStore is a Store that can return a copy of itself for one context. When the context is
+// cancelled, transactions of the copy that still wait for their start return an error.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }
@@ -315,7 +317,7 @@ func (e *Engine) storeFor(ctx context.Context) Store {
 	return e.store
 }
 
-// view calls fn in a read-only transaction, unless ctx ends before the transaction starts.
+// view calls fn in a read-only transaction, unless ctx is cancelled before the transaction starts.
 func (e *Engine) view(ctx context.Context, fn func(Tx) error) error {
 	return e.storeFor(ctx).View(func(tx Tx) error {
 		if err := ctx.Err(); err != nil {
@@ -325,7 +327,7 @@ func (e *Engine) view(ctx context.Context, fn func(Tx) error) error {
 	})
 }
 
-// change calls fn in a read-write transaction, unless ctx ends before the transaction
+// change calls fn in a read-write transaction, unless ctx is cancelled before the transaction
 // starts.
 func (e *Engine) change(ctx context.Context, fn func(Tx) error) error {
 	return e.storeFor(ctx).Update(func(tx Tx) error {

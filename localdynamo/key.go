@@ -61,9 +61,9 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends the encoding of a text. A zero byte within a text is encoded as a zero byte
-// and 0xff, so no encoded text contains endOfText. So a text sorts before every longer text
-// that begins with the same bytes.
+// endOfText ends the encoding of a text. Within a text, a zero byte is encoded as a zero byte
+// and 0xff, so every continuation of a text is greater than endOfText. As a consequence, a text
+// sorts before every longer text that begins with the same bytes.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits. For a

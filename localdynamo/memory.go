@@ -16,7 +16,8 @@ type memory struct {
 	pairs *btree.BTreeG[pair]
 }
 
-// pair is a key and its value in a memory. A value is replaced, but never changed.
+// pair is a key and its value in a memory. A change replaces the whole value, and never modifies
+// the bytes of the old one.
 type pair struct {
 	key   string
 	value []byte
@@ -55,8 +56,8 @@ func (m *memory) Update(fn func(Tx) error) error {
 // Close does nothing, because the garbage collector frees the memory of the pairs.
 func (m *memory) Close() error { return nil }
 
-// memoryTx is a transaction on a memory. It changes the pairs in place. It records the replaced
-// pairs in before, so that the changes can be undone.
+// memoryTx is a transaction on a memory. It changes the memory's pairs immediately. To be able to
+// undo the changes, it keeps the old pairs in the field before.
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool

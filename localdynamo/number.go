@@ -17,7 +17,8 @@ const (
 )
 
 // arithmetic is the context for additions and subtractions. It computes the sum of any two
-// DynamoDB numbers exactly. If a sum has too many digits for DynamoDB, canonical refuses it.
+// DynamoDB numbers exactly. If the sum has too many digits for DynamoDB, the function canonical
+// refuses the sum later.
 var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
 
 const (
@@ -46,8 +47,8 @@ func parseNumber(s string) (string, error) {
 	return canonical(&d)
 }
 
-// isCanonicalInteger reports whether s is an integer in canonical form. Most numbers in
-// requests are such integers, and need no further parsing.
+// isCanonicalInteger reports whether s is an integer in canonical form. This is true for most
+// numbers in requests, which then need no further parsing.
 func isCanonicalInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' && s != "0" {

@@ -23,7 +23,7 @@ type page struct {
 	matched int
 	scanned int
 	size    int
-	// Key after which the next page starts; nil if the page has reached the end.
+	// Key after which the next page starts; nil if read has reached the end of its range.
 	last item
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// projection parses and checks a projection expression, and replaces the placeholders in it by
-// names. It returns nil if the request has no such expression.
+// projection parses and checks a projection expression, and replaces each placeholder with the
+// name that it stands for. It returns nil if the request has no projection expression.
 func (e *Engine) projection(source option[string], s *scope) ([]expr.Path, error) {
 	if !source.given {
 		return nil, nil

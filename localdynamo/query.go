@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// startAfter returns the Store key of a request's ExclusiveStartKey. The page begins after that
-// key.
+// startAfter converts a request's ExclusiveStartKey to a Store key. The requested page begins
+// after this key.
 func (t *table) startAfter(key item) ([]byte, error) {
 	place, err := t.key(key)
 	if err != nil {

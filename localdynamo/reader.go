@@ -13,8 +13,8 @@ const maxSkipped = 512
 
 // maxValues is the maximum number of JSON members and elements in a request. The number is
 // limited, because each may take ten times as many bytes in memory as in the request. A single
-// item always stays below the limit: an item may have 400 KB, and its smallest value, a NULL in
-// a list, takes 2 bytes. Such a NULL counts twice, as an element and as a member.
+// item always stays below the limit: an item may have 400 KB, and the smallest possible value, a
+// NULL in a list, takes 2 bytes of them. Each NULL counts twice, as an element and as a member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are
@@ -22,8 +22,8 @@ const maxValues = 500_000
 // recovers.
 //
 // A value may be well-formed but not allowed, such as a number with 39 digits or an empty set.
-// The reader then stores the error in refused and continues, so that the caller can add to the
-// error where in the request the value was.
+// The reader then stores the error in the field refused and continues. The caller can then add
+// the value's place in the request to the error.
 type reader struct {
 	source  string
 	at      int

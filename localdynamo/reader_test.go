@@ -64,8 +64,8 @@ func TestJSONReaderUsesLastOfDuplicateMembers(t *testing.T) {
 	}
 }
 
-// FuzzReaderAcceptsSameBodiesAsEncodingJSON compares the reader with encoding/json. The two may
-// differ only on very deep nesting. No body may make the reader panic.
+// FuzzReaderAcceptsSameBodiesAsEncodingJSON compares the reader with encoding/json. Both must
+// accept the same bodies, except bodies with very deep nesting. No body may make the reader panic.
 func FuzzReaderAcceptsSameBodiesAsEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,
@@ -100,8 +100,8 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 	}
 }
 
-// The limit applies to all memory that is allocated during decoding, even if it is freed before
-// the end.
+// The limit applies to all memory that is allocated while a body is decoded, even to memory that
+// is freed before the decoding ends.
 func TestMemoryForDecodingIsLimitedByBodySize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{

@@ -68,12 +68,13 @@ func readRequest(body string) (*request, error) {
 }
 
 // maxParts is the maximum number of actions, and of tables, that the reader keeps from one
-// request. It is one more than DynamoDB allows, so that a longer request still fails the check.
-// The reader drops the rest, because each action or table takes hundreds of bytes of memory.
+// request. It drops the rest, because each takes hundreds of bytes of memory. maxParts is one
+// more than DynamoDB allows, so that the later check of the number still refuses the request.
 const maxParts = 101
 
-// part decodes a member of the outermost request. Only the outermost request may contain other
-// requests, so the recursion is bounded.
+// part decodes a top-level member of the body. TransactItems and RequestItems contain further
+// requests. Members of these requests are decoded by the method member, so they cannot contain
+// requests themselves.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":

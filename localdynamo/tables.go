@@ -71,8 +71,8 @@ func (t *table) describe(items, size int) map[string]any {
 
 type tableInput struct{ TableName string }
 
-// namedTable returns the description of the table with the given name. If the table does not
-// exist, the error contains the name, in contrast to the error of Engine.table.
+// namedTable is like Engine.table, but its error for a table that does not exist contains the
+// table's name.
 func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	t, err := e.table(tx, name)
 	var refused *apiError

@@ -12,8 +12,8 @@ const (
 	tokenLife = 10 * time.Minute // how long the engine remembers a token
 )
 
-// checkToken returns an error if a token is empty or too long. If an empty token counted as no
-// token, a retry of the request would be executed again.
+// checkToken returns an error if a token is empty or too long. If an empty token were treated like
+// a missing one, the client's retries of the request would each execute its writes again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":

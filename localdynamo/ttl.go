@@ -34,8 +34,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether the item counts as deleted by TTL at the given time. The Store may
-// still contain such an item, but the engine treats it as deleted.
+// swept reports whether the item counts as deleted by TTL at the given time. The engine treats
+// the item as deleted from then on, even if the Store still contains it.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -101,9 +101,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes an item from the Store if the item counts as deleted by TTL at the given
-// time. Another item may have been written under the key of an expired item. The expired item's
-// expiry entry then still exists: moveExpiry did not remove it, because load returns nil for an
-// item that TTL has deleted.
+// time. The expiry entry of the item's key does not prove this, because the entry may be of an
+// older item. When a new item replaces an expired one, the old entry stays: load returns nil for
+// the expired item, so moveExpiry does not know the entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -20,7 +20,7 @@ var (
 	errUpdateOperand = invalid("An operand in the update expression has an incorrect data type")
 )
 
-// update parses and checks an update expression. If the request has no such expression, update
+// update parses and checks an update expression. If the request has no update expression, it
 // returns an update that changes nothing.
 func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	if !source.given {
@@ -37,7 +37,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the first error that the update has whatever the item contains.
+// check returns the first error of the update that does not depend on the content of the item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -134,9 +134,9 @@ func (u *update) apply(before item) (item, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If an action sets a list element beyond the end of the list, the element is appended.
-	// Such elements are appended in the order of their indexes, whatever the order of the
-	// actions.
+	// An action that sets a list element beyond the end of the list appends the element. If
+	// several actions append elements, DynamoDB appends them in the order of their indexes. So
+	// the changes are sorted by index.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
 	})
@@ -146,10 +146,10 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// The indexes in paths refer to the lists before the update. So the loop above replaced each
-	// removed list element by a hole, a value of kindNone. The holes are closed after all other
-	// changes. Closing a hole moves the elements after it. So the deepest holes are closed
-	// first, while the paths to them are still correct.
+	// The indexes in paths refer to the lists before the update. To keep them correct, the loop
+	// above has replaced each removed list element with a hole (a value of kindNone), and the
+	// holes are closed now. Closing a hole in a list moves the list elements after it, and so
+	// changes the paths to holes inside these elements. Therefore the deepest holes are closed first.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {

@@ -41,8 +41,8 @@ func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
 // element returns the kind of the elements in a set of kind k.
 func (k kind) element() kind { return k - kindSS + kindS }
 
-// value is an attribute value. A value never changes, because the item before a write and the
-// item after it share their values.
+// value is an attribute value. The code never modifies the content of a value, because the item
+// before a write and the item after it share values.
 type value struct {
 	kind kind
 	yes  bool // value if the kind is BOOL

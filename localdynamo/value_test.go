@@ -211,7 +211,8 @@ func reads(t *testing.T, b []byte, want item) {
 	}
 }
 
-// In a damaged file, the nesting of values is limited only by the length of the file.
+// A damaged file may contain a value with millions of nested lists. Reading it must return an
+// error instead of recursing into every list.
 func TestReadItemRejectsTooDeeplyNestedItem(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {

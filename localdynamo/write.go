@@ -30,7 +30,7 @@ type change struct {
 	after  item
 }
 
-// apply executes the write in tx. If it returns an error, it has changed nothing.
+// apply executes the write in tx. If it returns an error, it has not changed the item.
 func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	t, err := e.table(tx, w.table)
 	if err != nil {

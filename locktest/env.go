@@ -75,8 +75,8 @@ func New(t testing.TB) *Env {
 }
 
 // DB returns an SDK client for the tables of the code under test. Disconnect does not affect
-// it, so a test can always read the tables. If the test passes it to leasehold.New, the Env
-// does not check or close the resulting lock client.
+// this client, so a test can always read the tables. If the test passes the client to
+// leasehold.New, the Env does not check or close the resulting lock client.
 func (e *Env) DB() *dynamodb.Client { return e.db }
 
 // Client returns a lock client that behaves like a separate process. It sets cfg.Table to the
@@ -163,7 +163,8 @@ func (p *process) setClock(m *machine.Machine) {
 // end closes all clients, and reports the locks that clients of the code under test still hold.
 func (e *Env) end() {
 	e.t.Helper()
-	// The log messages of closing clients are not needed, because report reports all problems.
+	// The log messages of closing clients are not needed, because the method report finds
+	// every lock that is still held.
 	e.log.stop()
 	e.mu.Lock()
 	e.ended = true
@@ -209,8 +210,8 @@ func (e *Env) report(c *leasehold.Client) {
 	}
 }
 
-// closeAll closes the clients of processes. ctx is the test's context, which has already ended.
-// So closing a client takes at most the client's ReleaseGrace.
+// closeAll closes the clients of processes. ctx is the test's context, which is already
+// cancelled. So each client closes within its ReleaseGrace.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {

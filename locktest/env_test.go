@@ -112,7 +112,8 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 }
 
 func TestEnvCleanupMakesWaiterReturnErrClosed(t *testing.T) {
-	// This test uses real time: in a bubble, no client polls while another client closes.
+	// This test uses real time, because its waiters must poll while another client closes. In
+	// a bubble they would not poll then: virtual time stands still during the closing.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})

@@ -56,8 +56,8 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 }
 
 // processesOf returns the processes of the given clients. If no clients are given, it returns
-// all processes, and sets whether processes that are created later start disconnected (cut).
-// The parameter what is the name of the calling method, for error messages.
+// all processes. Processes that are created later then start disconnected if cut is true, and
+// connected otherwise. The parameter what is the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()

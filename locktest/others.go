@@ -90,16 +90,16 @@ func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump is the longest time by which steal sets a clock forward in one step. A Duration
-// must be able to hold the sum of maxTakeovers such jumps, and the times that are calculated
-// from the sum.
+// longestJump limits the time by which steal sets a clock forward in one attempt. There may be
+// maxTakeovers attempts. The sum of their jumps, and times calculated from the sum, must not
+// overflow a Duration.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r, and then acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
-		// In such a layout, the next token is the current time, which must differ from
-		// the last token.
+		// In a layout whose releases may delete the token, the next token is the current
+		// time. It must differ from the last token.
 		time.Sleep(time.Microsecond)
 	}
 	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {

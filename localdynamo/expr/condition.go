@@ -61,8 +61,7 @@ func ParseCondition(source string) (Condition, error) {
 	return run(source, func(p *parser) Condition { return p.condition(p.or()) })
 }
 
-// node is a part of a condition after parsing: a Condition or an Operand. It may be in
-// parentheses.
+// node is a part of a condition after parsing: a Condition or an Operand.
 type node struct {
 	condition Condition
 	operand   Operand

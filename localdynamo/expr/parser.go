@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// parser parses one expression. Its methods panic with an *Error, which run recovers. So the
-// methods need no error check after every token. MaxSize limits the depth of the methods'
-// recursion.
+// parser parses one expression. If the expression is invalid, a method of parser panics with an
+// *Error. The function run recovers the panic, so the methods need no error check after every
+// token. MaxSize limits the depth of the methods' recursion.
 type parser struct {
 	source      string
 	prev, token token

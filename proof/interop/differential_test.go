@@ -17,7 +17,7 @@ import (
 // the command that repeats it.
 //
 // The requests avoid the cases in which dynoxide is known to differ from AWS. Comments in
-// requests_test.go name each such case. The test does not compare error texts, because
+// requests_test.go name these cases. The test does not compare error texts, because
 // dynoxide words them differently.
 func TestLocaldynamoAnswersLikeDynoxide(t *testing.T) {
 	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}

@@ -54,9 +54,9 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
-// valueOf generates a value for the named attribute. It never generates null for the attributes
-// l and m, because updates write elements of both, and dynoxide treats null as an empty list or
-// map.
+// valueOf generates a value for the named attribute. It never generates null for the attributes l
+// and m: other updates write l[0] and m.x, for which dynoxide would treat the null as an empty list
+// or map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
@@ -89,8 +89,7 @@ var number = rapid.Custom(func(t *rapid.T) types.AttributeValue {
 	}).Draw(t, "number")}
 })
 
-// list generates a list with at least one element. If a list were empty, an update of any
-// index but 0 would leave a gap, and dynoxide fills gaps with nulls.
+// list generates a list with one to three elements.
 var list = rapid.Map(rapid.SliceOfN(scalar, 1, 3), func(v []types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: v}
 })

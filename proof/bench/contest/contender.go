@@ -130,9 +130,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal returns settings like tuned, for a library that does not renew leases. The
-// lease must be longer than the longest time for which a client holds the key. The argument
-// share is 0 if the library's polls cannot be configured.
+// withoutRenewal returns a function that changes the settings of tuned for a library that does
+// not renew leases. The lease must be longer than the longest time for which a client holds the
+// key. The argument share is 0 if the library's pauses between polls cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

@@ -99,8 +99,8 @@ func contend(clients int) Scenario {
 	return s
 }
 
-// equal returns the length of a critical section in the scenarios in which all have the
-// same length.
+// equal returns the length of a critical section in the scenarios in which all critical
+// sections have the same length.
 func equal() time.Duration { return hold }
 
 // exponential returns a function that draws the lengths of one client's critical sections from
@@ -149,8 +149,8 @@ func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
-// comeBack runs client i in a closed loop. Until the time end, the client acquires the key
-// again immediately after each release.
+// comeBack runs client i in a closed loop: the client acquires the key again immediately after
+// each release. The loop stops at the time in the parameter end.
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -181,8 +181,8 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 }
 
 // comeWhenDue runs client i in an open loop: each critical section begins when it is due, or as
-// soon as the client's previous one has ended. A critical section that cannot begin before the
-// time end is recorded as not granted.
+// soon as the client's previous one has ended. A critical section is recorded as not granted if
+// it cannot begin before the time in the parameter end.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -206,8 +206,9 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 // releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// If the wait ends before the library has received any reply, the error depends on the
-	// library. So any failure after the time end means that the key was not granted in time.
+	// If the time limit of the wait passes before the library has received any reply, each
+	// library returns a different error. So any failure after this time limit is treated as
+	// "not granted in time".
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -234,8 +235,8 @@ type played struct {
 }
 
 // contention runs a contention scenario for the duration window, and returns its measurements.
-// The function come must run the clients until the time end, and must call note after each
-// critical section.
+// The function come must run the clients until the time that it gets in its argument end, and
+// must call note after each critical section.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -259,8 +260,8 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	return p, p.alone()
 }
 
-// alone returns an error if two clients held the key at the same time. It also marks
-// critical sections granted after the end of the measurement as not granted.
+// alone returns an error if two clients held the key at the same time. It also removes the
+// grants that came after the end of the measurement, because they do not count.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -284,9 +285,10 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two numbers for each critical section. The number in lasted is how long the
-// client waited for the key, in ms. The number in overtaken is the number of waits that began
-// later but were granted first. A wait without a grant lasts until the end of the measurement.
+// waits returns two numbers for each critical section. The number in lasted is the time from when
+// the section was due until the client was granted the key, in ms. If there was no grant, this time
+// ends with the measurement. The number in overtaken counts the sections that were due later but
+// were granted the key first.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {
@@ -336,7 +338,7 @@ func (p *played) openLoop() Figures {
 	return f
 }
 
-// sleepUntil sleeps until the given time, or until ctx ends.
+// sleepUntil sleeps until the given time, or until ctx is cancelled.
 func sleepUntil(ctx context.Context, until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

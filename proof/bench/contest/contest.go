@@ -41,7 +41,7 @@ func (c *Contest) takes() (d time.Duration) {
 	return d * time.Duration(c.Rounds)
 }
 
-// Play runs all rounds of the contest. If ctx ends, it returns the results so far.
+// Play runs all rounds of the contest. If ctx is cancelled, Play returns the results so far.
 func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	r := &Results{
 		Began: time.Now().UTC().Truncate(time.Second), Engine: c.Engine.Name + " " + c.Engine.Version,
@@ -144,8 +144,8 @@ func (c Contender) reason(s Scenario) string {
 
 // batches divides the contenders of a scenario into groups, and returns the groups. The
 // contenders of one group run at the same time. If s.together is true, all contenders form one
-// group. In a scenario that consists mostly of waiting, the quiet contenders form one group.
-// Each other contender runs alone.
+// group. In a scenario that consists mostly of waiting, the contenders that poll rarely
+// (Contender.quiet) form one group. Each other contender runs alone.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}

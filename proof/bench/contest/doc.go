@@ -6,7 +6,7 @@
 //	contender.go   a library and its settings: the defaults, or tuned
 //	fleet.go       the clients of a contender, in processes of their own
 //	contention.go  cycle.go  hold.go  takeover.go  held.go   the scenarios
-//	contest.go     rounds: every scenario, every contender, in turn
+//	contest.go     rounds: a round runs every scenario with every contender
 //	result.go      the measurements
 //
 // Every contender, including leasehold, runs in processes of its own. The contest sends

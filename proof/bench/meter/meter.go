@@ -147,9 +147,9 @@ func askForUnits(body []byte) []byte {
 	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
 }
 
-// units returns the capacity units that a reply reports. For a write whose condition failed
-// it returns 1. DynamoDB charges such a write like an applied one, although the reply does
-// not report it.
+// units returns the capacity units that a reply reports. The reply to a write whose condition
+// failed reports no units, although DynamoDB charges for this write. For this reply, units
+// returns 1.
 func units(reply []byte) (consumed float64) {
 	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
 		return 1

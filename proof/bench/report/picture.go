@@ -54,8 +54,8 @@ type source struct {
 	table string
 }
 
-// contending returns one series for each contention scenario with a closed loop. Readers can
-// tell the colours of the series apart even in a print without colours.
+// contending returns one series for each contention scenario with a closed loop. The colours of
+// the series differ in brightness, so they remain different in a black-and-white print.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},
@@ -164,8 +164,8 @@ func (p Picture) SVG() string {
 	return b.String()
 }
 
-// bounds returns the range of the axis: a power of ten below all values, and one above all
-// values.
+// bounds returns the range of the axis: a power of ten below all values, and a power of ten
+// above all values.
 func (p Picture) bounds() (low, high float64) {
 	low, high = math.Inf(1), 0.0
 	see := func(v float64) {

@@ -52,8 +52,8 @@ func among() string {
 }
 
 // medians returns one cell of the summary: for each number of clients, a median over the runs.
-// The argument of contains names of figures. The value of a run is the sum of these figures.
-// medians returns "" if nothing was measured.
+// The value of a run is the sum of the figures whose names are in the slice "of". medians
+// returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

@@ -26,8 +26,8 @@ type Wait struct {
 	Granted time.Time // time of the grant; zero if the key was not granted before the end of the run
 }
 
-// Overtaken returns, for each wait, the number of waits that began later but ended in a
-// grant earlier.
+// Overtaken returns, for each wait, the number of other waits that began later but were granted
+// the key earlier.
 func Overtaken(waits []Wait) []int {
 	granted := slices.DeleteFunc(slices.Clone(waits), func(w Wait) bool { return w.Granted.IsZero() })
 	times := make([]int, len(waits))

@@ -8,18 +8,18 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/byname"
 )
 
-// Storage stores certificates in another storage of certmagic, and locks with leasehold.
-// The embedded Locker has the methods TryLock and RenewLockLease.
+// Storage is a certmagic storage that stores certificates in the embedded storage, and uses
+// leasehold for its locks. The methods TryLock and RenewLockLease are those of Locker.
 type Storage struct {
 	certmagic.Storage
 	*byname.Locker
 }
 
-// Lock calls Locker.Lock. Without this method, Lock would be ambiguous: both embedded
-// types have one.
+// Lock calls Locker.Lock. Without this method, Lock would be ambiguous, because both embedded
+// types have a method Lock.
 func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.Lock(ctx, name) }
 
-// Unlock calls Locker.Unlock. Both embedded types have an Unlock, too.
+// Unlock calls Locker.Unlock. It is needed for the same reason as Lock.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
 // Storage implements these interfaces of certmagic.

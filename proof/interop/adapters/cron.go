@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locked wraps jobs that do not use their lock. One process at a time runs a job; the other
-// processes skip this run.
+// Locked returns a wrapper for jobs that do not use their lock. The wrapped job runs only while
+// no other process holds the lock of key. Otherwise this run of the job is skipped.
 func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {
 		return LockedJob(ctx, locks, key, log, func(context.Context, *leasehold.Lock) error {
@@ -21,7 +21,7 @@ func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.L
 }
 
 // LockedJob returns a job that calls the function run while it holds the lock. The context that
-// it passes to run is cancelled when the lock is lost or ctx ends.
+// the job passes to run is cancelled when the lock is lost or ctx is cancelled.
 func LockedJob(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger, run func(context.Context, *leasehold.Lock) error) cron.Job {
 	return cron.FuncJob(func() {
 		err := locks.Do(ctx, key, run, leasehold.NoWait())

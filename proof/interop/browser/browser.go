@@ -116,8 +116,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	p := &Page{t: t}
 	p.ctx, p.end = chromedp.NewContext(in, options...)
 	t.Cleanup(p.end)
-	// The first chromedp call with p.ctx opens the page, and the end of p.ctx closes it. So
-	// p.ctx must not have a deadline.
+	// The first chromedp call with p.ctx opens the page. When p.ctx is cancelled or its
+	// deadline passes, chromedp closes the page. So p.ctx must not have a deadline.
 	err := chromedp.Listen(p.ctx, p.hear)
 	if err != nil {
 		t.Fatal(err)

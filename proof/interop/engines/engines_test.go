@@ -83,7 +83,7 @@ func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
 }
 
 // onlyLoopback fails the test if the network namespace of a process has an interface besides
-// lo. In a namespace with only lo, a program may listen on any address.
+// lo. In a namespace with only lo, other machines cannot reach a program on any address.
 func onlyLoopback(t *testing.T, pid int) {
 	t.Helper()
 	content := lab.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev")))(t)
@@ -125,7 +125,8 @@ func TestDynamoDBServerEndsWhenParentIsKilled(t *testing.T) {
 	}
 }
 
-// hold runs in the parent process in TestDynamoDBServerEndsWhenParentIsKilled.
+// hold is the program of the process that TestDynamoDBServerEndsWhenParentIsKilled kills. It
+// starts the named engine, and then waits.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {

@@ -18,7 +18,8 @@ import (
 
 // Once returns the folder with the given name. If the folder does not exist, Once calls the
 // function fill to create the folder's content. A file lock prevents two processes from filling
-// a folder at the same time. A filled folder never changes, so its name must contain a version.
+// a folder at the same time. A filled folder never changes, so its name must contain the version
+// of what it contains.
 // The function fill gets the path of a temporary folder, which Once renames after fill has
 // returned. So no file in the folder may contain the temporary path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {

@@ -49,9 +49,9 @@ type Call struct {
 
 // Start starts a driver of the peer, and makes the driver's first client with the settings s.
 // The clients of the driver use the DynamoDB server at endpoint. Start installs the peer first
-// if necessary. ctx limits the installation and the wait for the client, but the driver
-// continues after ctx ends. The driver ends when [Driver.Kill] is called or when this process
-// ends.
+// if necessary. ctx limits only the installation and the wait for the client. After Start has
+// returned, cancelling ctx has no effect. The driver ends when [Driver.Kill] is called or when
+// this process ends.
 func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, error) {
 	cmd, err := p.command(ctx)
 	if err != nil {

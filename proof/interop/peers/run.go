@@ -11,13 +11,13 @@ import (
 )
 
 // Patience is how long a test waits for an event that must happen. It is long enough for a
-// busy machine. It limits each wait separately: a test that hangs fails after this time,
-// and all other tests still run.
+// busy machine. Each wait has this limit: when it passes, the waiting test fails, and all
+// other tests still run.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
 
-// Patiently returns a context that ends after Patience or when the test ends.
+// Patiently returns a context that expires after Patience. It is cancelled when the test ends.
 func Patiently(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	t.Cleanup(cancel)

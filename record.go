@@ -49,7 +49,7 @@ type Record struct {
 	Broken *End  // last grant of this key that a client broke, even if other grants were made since; nil if unknown
 	Done   *Done // last work done with Once or Every; nil if unknown
 
-	// Waiting is the queue, its head first. A waiter may have died since.
+	// Waiting is the queue, its head first. It may contain waiters that have died.
 	Waiting []struct {
 		Owner string
 		Since time.Time // when the waiter joined the queue, by its own clock
@@ -268,9 +268,9 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before the
-// current one. It returns nil if the record does not contain that grant, for example after a
-// release and a new grant. The parameter last is the most recent take-over of the key from a
-// dead holder.
+// current grant. It returns nil if the record does not contain the wanted grant: after a release
+// and a new grant, for example, the record contains only the new grant. The parameter last is the
+// most recent take-over of the key from a dead holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":

@@ -17,8 +17,9 @@ import (
 // size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns the request of one call that acquires, with options and defaults. If an
-// option is invalid, or ctx has ended, it returns an error.
+// newRequest returns the request for one acquiring call. The request contains the options of the
+// call and, where opts sets nothing, the client's defaults. newRequest returns an error if an
+// option is invalid, or if ctx has been cancelled or has expired.
 func (c *Client) newRequest(ctx context.Context, partition string, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
@@ -66,8 +67,9 @@ func (c *Client) newRequest(ctx context.Context, partition string, opts []Acquir
 	return r, err
 }
 
-// newTerms returns the terms of a release: the terms of the grant, changed by opts. If an
-// option is invalid, it returns an error and the terms that apply without options.
+// newTerms returns the terms of a release, such as whether it deletes the record. They are the
+// terms that were set at the acquire, changed by opts. If an option is invalid, newTerms returns
+// an error, and the terms without any option of opts.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	t := plain
@@ -151,8 +153,8 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// checkRelease returns an error if the layout does not support the release. The release
-// deletes the record if deletes is true, and keeps it otherwise.
+// checkRelease returns an error if the layout does not support releases that delete the record
+// (deletes is true), or releases that keep it (deletes is false).
 func (c *Client) checkRelease(deletes bool) error {
 	switch {
 	case !deletes && !c.env.Caps.KeepOnRelease:

@@ -52,7 +52,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	}
 	if in.Kind == core.WaitError {
 		l.c.warnOfWait(ctx, in.Key, in.Err)
-		// A wait error of one of these types is public already, so it is not wrapped again.
+		// Errors of the two public types OpError and RecordError are not wrapped again.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
 			e.Err = l.c.env.Errors.Failed("acquire", in.Key, in.Err)
 		}
@@ -85,8 +85,8 @@ func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 }
 
 // regionNews reports, as an event and in the log, that requests now go to another Region. If
-// now.Stays says why requests will never leave the home Region, regionNews only logs that
-// reason. It works in the background, and so does not delay the request that caused it.
+// now.Stays contains a reason why requests will never leave the home Region, regionNews only logs
+// this reason. It runs in the background, so that the caller's request need not wait for it.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {

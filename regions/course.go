@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// If a Region has replied to an earlier request within this time, this is the time
-	// limit for its later replies. A Region that exceeds the limit counts as silent.
+	// Time limit for replies to brief requests (see exchange), once the Region has replied to one
+	// within this time. A Region that exceeds the limit counts as silent.
 	silence = time.Second
 	// Shortest wait without a reply that counts as a failure of the Region. A shorter wait shows
 	// nothing about the Region.
 	shortestWait = 250 * time.Millisecond
-	// Longest delay with which a running process notices a timeout. If the delay is longer, the
+	// Longest delay with which a running process notices a timeout. If the delay is longer, this
 	// process was paused, and the timeout shows nothing about the Region.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second
 	// How long the home Region must reply to every probe before requests return to it.
 	homeAfter = 30 * time.Second
-	// If the home Region fails within this time after requests have returned to it, it must then
-	// reply to probes for twice as long before the next return.
+	// If the home Region fails within relapse after requests have returned to it, it must reply to
+	// probes for twice as long as before, but not longer than longestHome, before the next return.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
 
 // exchange is a request that has ended. Its times are durations since the creation of the DB.
 type exchange struct {
-	// Index of the Region to which the request was sent, and how often requests had moved to
-	// another Region before.
+	// Index of the Region to which the request was sent, and how many moves of requests from one
+	// Region to another came before this request.
 	region, moves int
 	sent, ended   time.Duration
 	limit         time.Duration // deadline of the request's context; zero if the context has none
@@ -70,25 +70,25 @@ type course struct {
 	regions int // number of Regions; the first is the home Region
 	at      int // index of the Region to which requests are sent now
 	moves   int // how often requests have moved to another Region so far
-	// Error that made requests leave the previous Region; nil while they go to the home Region.
+	// Error that made requests leave the previous Region; nil while requests go to the home Region.
 	left error
-	// Whether the current Region has replied within one second (silence) to a request since
-	// the last move, or to the probes that caused the move.
+	// Whether the current Region has replied within one second (silence) to a brief request since
+	// the last move of requests, or to the probes that made requests return home.
 	quick bool
-	// Time when replies to probes last made requests return home; zero if that never happened.
+	// Time when replies to probes last made requests return home; zero if requests never returned.
 	back time.Duration
 
 	// How long home must reply to every probe before requests return to it.
 	wait   time.Duration
 	probed time.Duration // time when the last probe was sent
-	// Time when the first of the current series of answered probes was sent; zero if the last
-	// probe got no reply.
+	// Time when the first probe of the current series was sent. A series consists of successive
+	// probes that home has answered. since is zero if home did not answer the last probe.
 	since time.Duration
 }
 
 // note records an exchange. If mayLeave is true and the exchange shows that the current Region
-// has failed, note makes requests leave that Region. It ignores requests that were sent before
-// the last move.
+// has failed, note makes later requests leave that Region. It ignores an exchange whose request
+// was sent before the last move.
 func (c *course) note(e exchange, mayLeave bool) {
 	if e.region != c.at || e.moves != c.moves {
 		return

@@ -6,42 +6,42 @@
 // # Where requests go
 //
 // DB sends each request once, to one Region. If a write gets no reply, leasehold attempts the
-// write again, with a new version. The condition of the new attempt names the versions of the
-// earlier attempts. DB sends the new attempt to the next Region. If an earlier attempt was
-// applied, the new attempt replaces it. So the operation takes effect once. Nothing in the
-// lock's protocol or timing depends on this package.
+// write again, with a new version, and DB sends this attempt to the next Region. The condition of
+// the new attempt names the versions of the earlier attempts: if one of them was applied, the new
+// attempt replaces it. So the operation takes effect once. Nothing in the lock's protocol or
+// timing depends on this package.
 //
 //	at home ──── home does not serve, and requests may leave ─────► away
-//	   ▲                                                             │ the Region does not
-//	   │  home has answered probes for 30 s                          │ serve: the next one
+//	   ▲                                                             │ the Region does not serve:
+//	   │  home has answered probes for 30 s                          │ move to the next Region
 //	   └───────────────────────────────────────────────────── away ◄─┘
 //
-// A Region does not serve if a request to it gets no reply or a server error. It also does not
-// serve if its endpoint has no address or accepts no connection. Requests stay in a Region that
-// throttles or refuses them, or that replies that their condition is false. They also stay if
-// the caller cancels a request.
+// A Region does not serve if a request to it gets no reply or a server error, or if the Region's
+// endpoint has no address or accepts no connection. Requests stay in a Region that throttles or
+// refuses them, or that replies that their condition is false. Requests also stay if the caller
+// cancels a request.
 //
-// In this section, a short request is a write or a read of one item. After a Region has replied
-// to a short request within a second, later short requests wait only one second for a reply.
-// This limit no longer applies once requests have moved to another Region. The probes that make
-// requests return home count as short requests. Any other request waits for the time limit of
-// the attempt. If this process notices a timeout late, the process itself was paused, and the
+// In this section, a short request is a write or a read of one item. Once a Region has replied to
+// a short request or a probe (see below) within a second, later short requests to this Region
+// wait only one second for a reply. After requests have moved to another Region, the limit begins
+// to apply only when that Region has replied as fast. Any other request waits for the time limit
+// of the attempt. If this process notices a timeout late, the process itself was paused, and the
 // timeout shows nothing about the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.
 // After home has replied to every probe for thirty seconds, each time within a second, requests
-// return home. If home fails again within two minutes, the next return takes twice as long, but
-// at most eight minutes.
+// return home. If home fails within two minutes after a return, it must then reply to probes for
+// twice as long as before the last return, but at most for eight minutes.
 //
 // # Which tables
 //
 // On a global table of the default mode (MREC), two Regions can both grant a lock (Developer
 // Guide, "How DynamoDB global tables work"). So DB sends DescribeTable to every Region,
 // together with the first request. Requests may leave home only after a reply shows that the
-// table is strongly consistent across Regions and has an active replica in each Region. If
-// replies show anything else, or if DescribeTable is denied, requests stay home permanently. In
-// an outage, the error of a request then contains the reason.
+// table is strongly consistent across Regions and has an active replica in each Region. If the
+// replies show that one of the two is missing, or if DescribeTable is denied, requests stay home
+// permanently. In an outage, the error of a request then contains the reason.
 //
 // An MRSC table has no transactions: Commit, CommitAndRelease and Read return an
 // *UnsupportedError, and so does GuardError for a transaction with Guards. Instead, compare

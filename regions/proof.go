@@ -21,8 +21,8 @@ type verdict struct {
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
 // with combines v with the verdict from one more Region. A verdict that requests may leave home
-// overrides all other verdicts. The others may be older, or may come from a Region that is cut off
-// from the rest.
+// overrides all other verdicts, because these may be older, or may come from a Region that is cut
+// off from the other Regions.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {

@@ -37,8 +37,8 @@ const askEvery = time.Second
 // table contains what a DB knows about one table.
 type table struct {
 	verdict verdict
-	// Closed when a reply to DescribeTable has decided the verdict, or DescribeTable has returned
-	// for all Regions. It is nil unless DescribeTable is in flight.
+	// Closed when a Region's reply to DescribeTable has shown that requests may leave home, or when
+	// the calls for all Regions have returned. It is nil unless DescribeTable is in flight.
 	asking chan struct{}
 	asked  time.Duration // time when DescribeTable was last sent
 	last   map[string]types.AttributeValue
@@ -109,9 +109,9 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
-// Options returns the options of the home Region's client. They show leasehold.New how many
-// idle connections the HTTP client keeps to each host. Clients that were made from one
-// aws.Config share the HTTP client. Options is for package leasehold, not for users.
+// Options returns the options of the home Region's client. leasehold.New reads from them how many
+// idle connections the HTTP client keeps to each host. Clients that were made from one aws.Config
+// share one HTTP client. Options is for package leasehold, not for users.
 func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
@@ -131,8 +131,8 @@ func (d *DB) table(name string) *table {
 
 // ask sends DescribeTable to every Region. It sends nothing if there is only one Region, if the
 // verdict on the table is known, or if DescribeTable is in flight or was sent within the last
-// second (askEvery). The first reply that allows requests to leave home is enough. The caller
-// must hold mu.
+// second (askEvery). It does not wait: the first reply that allows requests to leave home, or
+// else the last reply, sets the verdict. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -217,9 +217,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a request that failed in the home Region. Usually such a failure
-// makes later requests go to another Region, but requests to this table must stay. The field
-// why says why they must stay.
+// stayedError is the error of a request that failed in the home Region, if later requests to the
+// same table must still go to the home Region. The field why contains the reason.
 type stayedError struct {
 	err error
 	why string
@@ -229,6 +228,6 @@ func (e *stayedError) Error() string { return e.err.Error() + ": " + e.why }
 
 func (e *stayedError) Unwrap() error { return e.err }
 
-// NoFailover returns only the reason why requests stay in the home Region. Callers use the
-// reason in messages of their own.
+// NoFailover returns the reason why requests stay in the home Region, without the error of the
+// request. Callers add the reason to their own messages.
 func (e *stayedError) NoFailover() string { return e.why }

@@ -3,8 +3,8 @@
 //
 //	rw, err := rwlock.New(locks, "dataset/7", 8)
 //	...
-//	r, err := rw.AcquireRead(ctx)  // beside other readers
-//	w, err := rw.AcquireWrite(ctx) // alone
+//	r, err := rw.AcquireRead(ctx)  // other readers may hold the lock, too
+//	w, err := rw.AcquireWrite(ctx) // no other client holds the lock
 //
 // The lock is n keys, KEY/reader/0 to KEY/reader/n-1. A reader acquires one of them with
 // Client.AcquireAny, and the writer acquires all of them with Client.AcquireAll. Each key is an
@@ -17,18 +17,18 @@
 //
 // # What it costs
 //
-// A reader costs as much as a lock: two writes. If several readers arrive at the same time,
-// a reader may try a key that has just been granted to another one. DynamoDB then rejects
-// the late write, and the late reader pays for one more write. The writer pays for the
-// grant, the renewals and the release of each of the n keys, and its Commit checks each
-// key. So choose n no larger than the readers need: reader n+1 waits.
+// A reader costs as much as a lock: two writes. If several readers arrive at the same time, two
+// readers may try the same key. DynamoDB then rejects the write of the second reader, which pays
+// for one more write, to another key. The writer pays for the grant, the renewals and the release
+// of each of the n keys, and its Commit checks each key. So choose n no larger than the number of
+// readers at a time: reader n+1 waits.
 //
 // # Order of readers and writers
 //
 // A writer that waits for readers acquires one key after the other and keeps them, so that
-// new readers find fewer and fewer keys free. For each key it waits like any waiter,
-// together with readers that wait for the same key. Writers acquire in the same order and
-// cannot deadlock. A dead holder keeps its key for the length of its lease.
+// new readers find fewer and fewer keys free. For each key it waits like any waiter, together
+// with readers that wait for the same key. All writers acquire the keys in the same order, so two
+// writers cannot deadlock. The key of a dead holder is granted again once its lease has expired.
 //
 // # Limits
 //

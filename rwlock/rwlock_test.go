@@ -61,8 +61,8 @@ func TestWriterExcludesReadersAndOtherWriters(t *testing.T) {
 	})
 }
 
-// Two readers take turns for the whole test, so at any moment at least one reader holds the
-// lock.
+// Two readers hold the lock in overlapping periods. Until the writer acquires the first key, at
+// least one reader holds the lock at any moment.
 func TestRWLockWriterIsNotStarvedByReaders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -12,20 +12,20 @@
 //
 // # Number of permits
 //
-// The caller sets the number, and it is not stored. Give all processes the same number. If
-// two processes have different numbers, they share only the first permits, which both know,
-// and the larger number limits the holders. If all processes change to a smaller number n,
-// it limits the holders once no permit from KEY/n on is held.
+// The caller sets the number of permits, and the table does not store it. Give all processes the
+// same number: if their numbers differ, the number of holders can reach the largest of them.
+// After all processes have changed to a smaller number n, the new limit applies as soon as KEY/n
+// and all later permits are released.
 //
 // # What it costs
 //
 // A permit costs as much as a lock: two writes. The keys are tried in order, beginning with
 // a random key. Each key that another process holds may cost a rejected write: at most n-1
-// in all. A key that this process knows to be held costs no write. A waiter reads all permits
-// in one request, as often as it would read a lock. In the native layout it also joins the
-// queues of two permits, with one write each. The longer it waits, the more queues it
-// joins. So processes receive permits roughly in the order in which they came. Goroutines
-// of one client receive them in the order of their calls.
+// in all. A key that this process knows to be held costs no write. A waiter polls as often as
+// the waiter of a lock, and reads all permits in one request. In the native layout it also
+// joins the queues of two permits, with one write each, and of more permits the longer it
+// waits. So processes receive permits roughly in the order in which they began to wait.
+// Goroutines of one client receive permits in the order of their calls.
 //
 // # Limits
 //

@@ -114,8 +114,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		// A key attribute with the wrong name has been reported above. The type of such an
-		// attribute is not checked.
+		// If a key attribute has the wrong name, the code above has reported it, and its type does
+		// not matter.
 		isPartition := want.Partition == have.Partition && name == have.Partition
 		isSort := want.Sort == have.Sort && name == have.Sort
 		if (isPartition || isSort) && a.AttributeType != wanted {
@@ -148,8 +148,7 @@ func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	return fmt.Sprintf("set %s of the layout to %q%s", field, name, orTable)
 }
 
-// layout returns the layout of the table. That is Spec.Layout, or layout.Native{} if
-// Spec.Layout is nil.
+// layout returns Spec.Layout or, if this is nil, the default layout.Native{}.
 func (s Spec) layout() layout.Layout {
 	if s.Layout == nil {
 		return layout.Native{}
@@ -157,8 +156,8 @@ func (s Spec) layout() layout.Layout {
 	return s.Layout
 }
 
-// named returns the attribute name in the given field of the layout. It returns false if the
-// layout has no such field, but a fixed name for the attribute.
+// named returns the attribute name in the given field of the layout, such as PartitionKey. It
+// returns false if the layout has no field of this name, because its attribute name is fixed.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()

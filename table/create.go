@@ -129,8 +129,8 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	if refused == nil {
 		return nil
 	}
-	// DynamoDB refuses to turn on TTL twice. So the error is ignored if another caller has
-	// turned on TTL in the meantime.
+	// DynamoDB refuses to turn on TTL if it is already on. So the error does not matter if
+	// another caller has turned on TTL in the meantime.
 	if on, err := isOn(); on && err == nil {
 		return nil
 	}

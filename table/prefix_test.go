@@ -135,7 +135,8 @@ func isLike(s, pattern string) bool {
 
 // calledUnder makes all calls that a service needs, and also Get, Break and List, under the
 // policy. It returns the checks that IAM made. The calls use the keys "k", "m", "n" and "dead".
-// No call uses a shared lease, because a policy allows these only with the prefix SharedLeases.
+// No call uses a shared lease, because policies allow shared leases only with the prefix
+// SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {

@@ -72,8 +72,8 @@ func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	return errors.Join(found...)
 }
 
-// answers returns nil if the vulnerability database answers a request, and otherwise the
-// error of the request.
+// answers returns an error if the vulnerability database cannot be reached, or if its reply is
+// not the index of such a database.
 func (v vulnerabilityCheck) answers(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.database+"/index/db.json", nil)
 	if err != nil {

@@ -82,9 +82,9 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// A hand-over replaces grant #1 with grant #4, but its reply is lost. The next release ends
-// grant #4, so the record shows #4 and not #1. Then the network delivers the write of grant #1
-// a second time. The model must allow this copy to be applied.
+// A hand-over replaces grant #1 with grant #4, and the reply to the hand-over is lost. Then a
+// release ends grant #4. The record is now free and no longer shows grant #1. Then the network
+// delivers the write of grant #1 a second time. The model must allow this copy to be applied.
 func TestModelAllowsGrantToBeDeliveredTwice(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
@@ -172,8 +172,8 @@ sends 2 r2 release - - - g2
 meets r2 applied r2 g2 free`
 
 // inherited is another history that the model must accept. Client 2 takes the key over from
-// client 0, and hands it to client 1. Between the two, client 1 reads the record, which does
-// not show client 1 as the holder yet.
+// client 0. Client 1, which is in the queue, reads the record, which shows client 2 as the
+// holder. Then client 2 hands the key to client 1.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

@@ -2,8 +2,8 @@
 
 // Command spec checks the models of the protocol, the *.pml files in this directory, in every
 // state within their bounds. Each model must hold, and must be refuted if any one of its
-// rules is left out. Then the command runs the simulation, and checks that the model
-// history.h allows each of its histories. It prints the results.
+// rules is left out. Then the command runs the simulation, and checks that the model history.h
+// allows each history of the simulation. The command prints the results.
 //
 //	go run .                       # the bounds of make check
 //	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model

@@ -1,7 +1,7 @@
 // Package arguments parses the arguments and the flags that several commands share, so that
 // all commands report a mistake in the same words. Its types Text and Duration also record
-// whether the user gave the flag. If not, package store reads the value from the flag's
-// environment variable, where there is one.
+// whether the user gave the flag. If the user did not, package store reads the value from the
+// flag's environment variable, provided that the flag has one.
 //
 // The package opens no files or connections and prints nothing.
 package arguments
@@ -172,7 +172,7 @@ func (f *Duration) Set(s string) error {
 
 // Check adds the flag --check or --check=DURATION to fl. DURATION limits how long the
 // command observes the records to see whether their holders renew. Without DURATION the
-// limit is a minute: a user should not wait for hours because one holder has a lease of
+// limit is a minute: otherwise the command would wait for hours if one holder has a lease of
 // hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")

@@ -40,9 +40,8 @@ func init() {
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
 	// The kernel stores a parent-death signal for each thread. execve(2) keeps only the
-	// signal of the calling thread, so this thread must set the signal. It does so before
-	// it reads the gate. If the parent has died by then, the gate is closed, and the read
-	// returns end of file.
+	// signal of the thread that calls it, so the same thread must set the signal. If the parent
+	// died before dieWithParent, no signal comes, but waitOpen finds the gate closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -3,11 +3,11 @@
 // A Finding is a result in words and figures, with advice. A Report prints the findings.
 // The package reads no flags; its callers choose the checks.
 //
-// The checks continue after a problem, so that one run shows all problems. There are two
-// exceptions. The checks end if the table's key attributes or status are wrong, because all
-// later requests would fail for this reason (Finding.Last). They also end if a check cannot
-// be completed, for example because the server does not reply (Finding.Failed). A check
-// sends a lost or throttled request up to three times before it fails.
+// If a check finds a problem, the next checks still run, so that one run shows all problems.
+// There are two exceptions. If the table's key attributes or status are wrong, no later check
+// runs, because its requests would fail for the same reason (Finding.Last). If a check cannot be
+// completed, for example because the server does not reply, no later check runs either
+// (Finding.Failed). A check sends a lost or throttled request up to three times before it fails.
 //
 // The checks write one item, with a random key (store.Unused), and always delete it. A
 // failed deletion is a finding, too.
@@ -104,9 +104,10 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as a check has returned it. After a signal, Found prints
-// only the finding of cleanUp. The signal cancels the requests of all other checks, so
-// their findings would be wrong.
+// Found prints a finding as soon as a check has returned it. If Strict is set, it does not print
+// the finding of a failed check: Verdict returns the error. After a signal such as Ctrl-C, Found
+// prints only the finding of cleanUp. The signal has cancelled the requests of all other checks,
+// so their findings would be wrong.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -157,9 +158,8 @@ func (r *Report) why(err error) string {
 	return failure.Text(err, r.Where)
 }
 
-// Verdict returns the error with which the command ends after the checks. The error
-// determines the exit code. Verdict returns nil if every finding is OK or, without Strict,
-// Unknown.
+// Verdict returns the error of the command, which determines the exit code. It returns nil if
+// every finding is OK. If Strict is false, findings may also be Unknown.
 func (r *Report) Verdict(ctx context.Context) error {
 	switch {
 	case failure.Interrupted(context.Cause(ctx)) != nil:
@@ -176,9 +176,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// The file systems in both lists have a server. The server decides whether a file lock
-// excludes other processes. For remoteFileSystems the server is another machine. For
-// servedFileSystems it is a program, or the host of a virtual machine.
+// In the file systems of both lists, a server and not this machine's kernel decides whether a
+// file lock excludes other processes. For remoteFileSystems the server is another machine. For
+// servedFileSystems the server is a program, or the host of a virtual machine.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
@@ -229,8 +229,8 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 }
 
 // replicas reports in which Regions a strongly consistent global table has replicas. It
-// warns of each Region in --failover that has no active replica. table.Check has already
-// reported all other problems of replicas.
+// warns of each Region in --failover that has no active replica. table.Check does not know these
+// Regions; it has already reported all other problems of replicas.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}

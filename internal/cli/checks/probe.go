@@ -58,8 +58,8 @@ func (p *probe) see(r requests.Request) {
 
 // timed measures round trips. It calls send repeatedly, until measureTime has passed or
 // measureCount calls were made. It returns the sorted round-trip times of the requests that
-// were answered and not throttled. It stops if send fails, and returns that error with the
-// times so far.
+// were answered and not throttled. If send fails, timed stops, and returns the error of send
+// and the times so far.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	_, before := p.seen()
@@ -79,14 +79,12 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is how many renewal attempts, one after another, should fit between the time at
-// which a renewal is due and the time at which trust in the lease ends.
+// leastTries is how many renewal attempts, one after another, a holder should be able to make
+// between the time at which a renewal is due and the time until which it trusts its lock.
 const leastTries = 4
 
-// roundTrip returns the finding about the round-trip times took, which must be sorted. It
-// computes how many renewal attempts fit between the time at which a renewal is due and the
-// time at which trust in the lease ends. length is the length of the lease, and skew the
-// allowed clock error.
+// roundTrip returns the finding about the round-trip times took, which must be sorted: whether
+// they are short enough for a lease of the given length. skew is the allowed clock error.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -113,25 +111,24 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many requests, one after another, fit between the time at which a
-// renewal is due and the time at which trust in the lease ends. Each request takes the
-// duration took.
+// triesIn returns how many renewal attempts, one after another, a holder can make between the
+// time at which a renewal is due and the time until which it trusts its lock. Each attempt takes
+// the duration took.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
 // isSlow reports whether requests with the round-trip time took are too slow for the lease.
-// There are two such cases. In the first, fewer than leastTries renewal attempts fit into
-// the time between a due renewal and the end of trust. In the second, a single request
-// takes more than a quarter of the time between two renewals. Then an acquisition takes
-// long, and a slightly slower request would exceed its time limit, which is at most a
-// quarter of the remaining trust.
+// They are if a holder can make fewer than leastTries renewal attempts after a renewal is due.
+// They also are if one request takes more than a quarter of the time between two renewals: an
+// acquisition then takes long, and a slightly slower request would exceed its time limit, which
+// is at most a quarter of the time for which the holder still trusts its lock.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, that is long enough if each
-// request takes the duration took.
+// leaseFor returns the shortest lease, in whole seconds, for which requests that take the duration
+// took are not too slow (isSlow).
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -162,14 +159,14 @@ func percentile(values []time.Duration, p float64) time.Duration {
 	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
 }
 
-// clockTolerance is the acceptable difference between this machine's clock and the server's
-// for locks that do not depend on clocks. For such locks, a wrong clock mostly affects the
-// times that are displayed.
+// clockTolerance is the acceptable difference between this machine's clock and the server's if
+// the safety of the locks does not depend on clocks. In this case, a wrong clock mostly affects
+// the times that leasehold displays.
 const clockTolerance = 30 * time.Second
 
-// narrow improves the measurement of the server's clock. The server's replies state the
-// time in whole seconds only. So narrow sends reads at the moments when a new second
-// probably begins on the server's clock. Each reply then halves the uncertainty.
+// narrow improves the measurement of the server's clock. The server's replies state the time in
+// whole seconds only. So narrow sends a read at the moment when a new second probably begins on
+// the server's clock. The reply shows whether the second has begun, which halves the uncertainty.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -238,10 +235,10 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s %s the server's (give or take %s)", rounded(off), side, rounded(durations.Less(c.to, c.from)/2))
 }
 
-// clockRange is the range that contains the difference between the server's clock and this
-// machine's. The difference is positive if the server's clock is ahead. The Date header of
-// a reply contains whole seconds. So one reply gives a range as wide as one second plus the
-// duration of the request. Each further reply may narrow the range.
+// clockRange is the range from the smallest to the largest possible difference between the
+// server's clock and this machine's. The difference is positive if the server's clock is ahead.
+// The Date header of a reply states the time in whole seconds. So after one reply, the range is
+// as wide as one second plus the duration of the request. Later replies may narrow the range.
 type clockRange struct {
 	known    bool
 	from, to time.Duration

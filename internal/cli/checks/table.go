@@ -112,8 +112,8 @@ func untold(check, action string) Finding {
 }
 
 // right is an IAM action that commands of leasehold need. IAM has no action for a whole
-// transaction. Instead, IAM checks an action for each item in the transaction, such as
-// ConditionCheckItem for a condition check.
+// transaction. Instead, IAM checks one action for each item of a transaction: for a condition
+// check of an item, for example, it checks ConditionCheckItem.
 type right struct {
 	action string // name of the action, without the prefix dynamodb:
 	uses   string // the commands that need the action
@@ -168,9 +168,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM
-// denied. A denied action is acceptable if locks can be held without it: a service should
-// have only the permissions that it needs.
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. A
+// denied action is not a problem if a service can hold locks without it, because a service
+// should have only the permissions that it needs.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
@@ -268,8 +268,7 @@ func (t *Subject) get(db leasehold.DB) func(context.Context) error {
 	return sending(db.GetItem, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 }
 
-// cleanTime limits the time to acquire the lock. It also limits the time to delete the
-// lock's record.
+// cleanTime is the time limit to acquire the checks' lock, and the time limit to delete its record.
 const cleanTime = 10 * time.Second
 
 // lock acquires a lock, renews it repeatedly to measure the round trip, and releases it. It
@@ -280,8 +279,8 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 			return []Finding{{Check: "lock", State: Unknown, What: "not tried, as dynamodb:" + action + " is denied"}}
 		}
 	}
-	// The record must be deleted in any case: even after Ctrl-C, and even if the reply to
-	// the acquisition was lost.
+	// The record must be deleted even after Ctrl-C. It must also be deleted after a failed
+	// Acquire, because DynamoDB may have applied the grant although its reply was lost.
 	defer func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()

@@ -61,8 +61,8 @@ func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 				same(t, &list.Records[i], held.Record, acquire)
 			}
 			writer.Release(t, held.ID)
-			// A record may remain after the release. The reader must also be able to read a record
-			// without a holder.
+			// In some layouts, the release keeps the record. The other library must also be able to
+			// read this record, which has no holder.
 			if _, err := reader.Ask(t, peers.Request{Do: "get", Key: key}); err != nil {
 				t.Errorf("get after the release: %v", err)
 			}
@@ -105,10 +105,10 @@ type contest struct {
 	total int64 // the contest continues until all clients together have this many grants
 }
 
-// run runs the contest until the numbers of grants have reached their minimums. The clients
-// check exclusion with one file for each slot. A client that is granted a slot creates the
-// slot's file. If the file already exists, the test fails. The client removes the file before
-// it releases the slot.
+// run runs the contest until each client has been granted the key c.turns times, and all clients
+// together c.total times. A client that is granted a slot creates the slot's file, and removes
+// the file before it releases the slot. If the file already exists, another client holds the
+// slot, and the test fails.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

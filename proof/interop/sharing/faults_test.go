@@ -31,10 +31,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex reports a lock as acquired after every error except a failed condition. Its
-// caller may then work at the same time as the real holder. The record still names the real
-// holder. If the real holder is a leasehold client, the commits of that client are still
-// applied.
+// dyndb-mutex reports a lock as acquired after every error except a failed condition. So its
+// caller may work although another client holds the lock. Leasehold cannot prevent this. But if
+// leasehold is the real holder, the record still names it, and its commits are still applied.
 func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -103,7 +102,8 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	})
 }
 
-// DynamoDB reads TTL values as seconds, so a value in milliseconds is far in the future.
+// dyndb-mutex stores the TTL in milliseconds. DynamoDB reads it as seconds, as a time far in the
+// future, and so does not delete the record. Leasehold must store the TTL in seconds.
 func TestLeaseholdTTLIsInSecondsUnlikeDyndbMutex(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -119,8 +119,8 @@ func TestLeaseholdTTLIsInSecondsUnlikeDyndbMutex(t *testing.T) {
 	})
 }
 
-// dynamo-dlm truncates the current time to whole seconds before it adds the lease, so its
-// lease is too short. Leasehold must round the expiry up instead.
+// dynamo-dlm truncates the current time to whole seconds before it adds the lease, so its lock
+// expires too early. Leasehold must round the expiry up instead.
 func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -133,8 +133,8 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 }
 
 // A release by leasehold must delete the record. If the record remained with its lease,
-// python_dynamodb_lock would wait until this lease ends. If the record remained without one
-// of its attributes, such as its lease, python_dynamodb_lock would return an error.
+// python_dynamodb_lock would wait until the lease expires. If the record remained without its
+// lease or another attribute, python_dynamodb_lock would return an error.
 func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -165,9 +165,9 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	})
 }
 
-// If the Java client acquires a key with an update, leasehold's attributes remain in the
-// record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
-// token must be higher than all earlier tokens.
+// If the Java client acquires a key with an update, attributes of leasehold's last grant remain in
+// the record. Get must not report their token for the Java client's grant. The token of
+// leasehold's next grant must be higher than all earlier tokens.
 func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

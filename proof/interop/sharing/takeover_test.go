@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// lastSign waits for the holder's next renewal, and returns a time shortly before it. If
-// the holder does not renew, or if its layout stores no version, lastSign returns the
-// current time.
+// lastSign waits for the holder's next renewal, and returns a time shortly before the renewal.
+// If the holder does not renew, or if its layout stores an expiry time instead of a version,
+// lastSign returns the current time.
 func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefore time.Time) {
 	t.Helper()
 	name := versionName(m)
@@ -83,8 +83,8 @@ func TestLibrariesTakeOverLockOnlyAfterLeaseExpires(t *testing.T) {
 	})
 }
 
-// looks returns the operation with which a library polls a held key, and the number of
-// these requests in one poll.
+// looks returns the operation with which a library polls a held key, and the number of requests
+// of this operation that one poll sends.
 func looks(p peers.Peer) (operation string, perLook int) {
 	switch p.Name {
 	case peers.DynamoDLM.Name:

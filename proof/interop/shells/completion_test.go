@@ -103,8 +103,8 @@ func (s *scene) calm(t *testing.T, line string) {
 }
 
 // populate stores hostile keys, owners and files. For each hostile name, it stores two keys
-// whose common prefix contains the name. Completion with TAB could insert this prefix into
-// the line.
+// whose common prefix contains the name: if both keys match, TAB could insert their common
+// prefix into the command line.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}

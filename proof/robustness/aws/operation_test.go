@@ -65,7 +65,7 @@ func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func
 	return s
 }
 
-// newIdleScene is like newScene, but both clients hold no locks.
+// newIdleScene is like newScene, but neither client holds a lock.
 func newIdleScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	t.Helper()
 	return newIdleSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })

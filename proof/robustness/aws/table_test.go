@@ -55,8 +55,8 @@ func TestLockOfDeletedTableIsLostOnlyAtTrustedUntil(t *testing.T) {
 	})
 }
 
-// The test deletes the lock table and creates it again before the next renewal. The new, empty
-// table contains no holder, so all locks of the old table count as broken.
+// The test deletes the lock table and creates it again before the next renewal. The renewal finds
+// no record in the new table, so the holder treats its lock as broken.
 func TestHolderDetectsReplacedTableAtNextRenewal(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(time.Second)

@@ -45,7 +45,7 @@ func reply(status int, kind, message string) *http.Response {
 
 // cancels returns a fault that cancels transactions of writes, with the given reason code for
 // their first item. If the code is in ofReads, the fault also cancels transactions of reads.
-// All other requests get the fault single.
+// All other requests get the fault in the argument single.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -64,7 +64,7 @@ func cancels(code string, single lab.Fault) lab.Fault {
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
 // leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all keys
-// as unprocessed. All other requests get the fault rest.
+// as unprocessed. All other requests get the fault in the argument rest.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {

@@ -3,7 +3,7 @@
 // and a command that runs the target with this input.
 //
 //	go run ./fuzz -time 1m          # in proof/robustness: each target for a minute
-//	go run ./fuzz -executions 1e6   # each target that many times
+//	go run ./fuzz -executions 1e6   # each target a million times
 package main
 
 import (
@@ -156,9 +156,9 @@ var executed = regexp.MustCompile(`execs: (\d+)`)
 // fuzz runs the target for the given time or, if executions is above 0, that many times. The
 // target runs in a single worker process.
 //
-// When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not use a
-// duration in -test.fuzztime, because such a run sometimes fails with "context deadline
-// exceeded" although nothing was found (https://go.dev/issue/75804).
+// When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not pass
+// the time in -test.fuzztime: a run with a duration there sometimes fails with "context deadline
+// exceeded" although no input failed (https://go.dev/issue/75804).
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {

@@ -114,10 +114,9 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	}
 }
 
-// The test breaks the lock on purpose in several ways. For each way, the test runs random
-// histories until the checker rejects a history. Some faults are visible only in the records,
-// such as a guard that checks the owner alone. The checker cannot find these faults, but the
-// simulation can.
+// Each case breaks the lock on purpose in one way, and runs random histories until the checker
+// rejects one of them. Faults that only the records show have no case here, for example a guard
+// that checks the owner alone. The checker reads no records; the simulation finds such faults.
 func TestCheckerRejectsHistoriesOfBrokenLock(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
 	for name, v := range map[string]struct {
@@ -149,8 +148,8 @@ func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {
 	return s
 }
 
-// slow makes the clock of one process run at half speed. That clock then differs from the
-// other clocks by more than the margin allows.
+// slow makes the clock of one process run at half speed. The difference from the other clocks is
+// then larger than the margin that leasehold allows for clock rates.
 func (s sharing) slow() sharing {
 	s.slowest = 0.5
 	return s

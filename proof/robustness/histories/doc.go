@@ -5,12 +5,12 @@
 //
 //	go test ./histories                                                                            20,000 histories; 500 with -race
 //	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories                                     a million
-//	LEASEHOLD_HISTORY=4711 go test -run '^TestMutexIsLinearizableInRandomHistories$' ./histories   the one of seed 4711
+//	LEASEHOLD_HISTORY=4711 go test -run '^TestMutexIsLinearizableInRandomHistories$' ./histories   the history of seed 4711
 //
 // The simulation (internal/simulation) checks each request against rules about the content
 // of the records. This package does not read records. It uses only the results that users
-// of the library get, and a short model of a lock (model). So an error in the simulation's
-// understanding of the protocol does not affect this package.
+// of the library get, and a short model of a lock (lockModel). So a mistake in the rules of the
+// simulation does not hide an error from this package.
 //
 // # Contents of a history
 //
@@ -22,18 +22,19 @@
 //	write             at the call                                   at its return; never if the outcome is unknown
 //	look              at the end of the history
 //
-// A process trusts its lock from the grant until the context of the lock ends. A commit adds
-// one to a counter in DynamoDB, and a read returns the counter. A write goes to a target that
-// compares fencing tokens. A look reads the counter after all processes have ended.
+// A process trusts its lock from the grant until the context of the lock is cancelled. A commit
+// adds one to a counter in DynamoDB, and a read returns the counter. A write goes to a target
+// that compares fencing tokens. A look reads the counter after all processes have ended.
 //
-// The history omits failed acquires. A failed acquire may have taken effect, but the process
-// never trusts a lock from it. The history also omits failed releases. A commit with an
+// The history omits failed acquires: the table may contain the grant of a failed acquire, but
+// the process gets no lock from it. The history also omits failed releases. A commit with an
 // unknown outcome takes effect once, at any time after its call, or never.
 //
 // # What the model requires
 //
-// There must be an instant for each operation, between its beginning and its end, such that
-// the following holds if each operation takes effect at its instant:
+// The checker assigns to each operation an instant between its beginning and its end, and
+// assumes that the operation takes effect at this instant. The checker accepts a history if it
+// finds instants for which the following holds:
 //
 //	acquire   no process trusts a lock on the key; the token is higher than all earlier tokens
 //	end       the process no longer trusts its lock
@@ -50,6 +51,6 @@
 // Requests and replies are lost, repeated, or delayed by up to one and a half leases. Requests
 // are throttled, conflict, or are refused because of the credentials. Some requests get a
 // server error, before or after they are applied. Some processes die, others are paused for up
-// to two leases. Clocks run at different rates. The types network and process cause these
-// faults, which depend only on the seed.
+// to two leases. Clocks run at different rates. The methods of type process cause these faults,
+// which depend only on the seed.
 package histories

@@ -42,7 +42,8 @@ type run struct {
 	lines int            // number of lines in the visualization; guarded by mu
 }
 
-// line adds a line to the visualization. Operations on different lines may overlap.
+// line adds a line to the visualization of the history, and returns its number. Operations that
+// overlap in time need different lines.
 func (s *run) line() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

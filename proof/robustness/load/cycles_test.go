@@ -43,9 +43,9 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that tries to acquire a key that it cannot get. The attempt must
-// last for the duration within, and must fail with an error that matches because. Otherwise the
-// function returns an error.
+// inVain returns a function that calls Acquire with the time limit within, for a key that cannot
+// be acquired. The function returns an error unless Acquire exceeds the time limit and returns
+// an error that matches because.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)

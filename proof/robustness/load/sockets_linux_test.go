@@ -101,7 +101,8 @@ func TestAcquireReleaseCyclesDoNotLeakSockets(t *testing.T) {
 			wg.Wait()
 			s.hangs.Store(false)
 			lab.OK(t, c.Close(t.Context()))
-			// If no call waits for an attempt, the attempt ends after three seconds.
+			// The attempts of the calls above may last for up to three seconds. So this loop waits
+			// until all their goroutines have ended.
 			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for {

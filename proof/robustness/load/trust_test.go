@@ -29,9 +29,9 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look records how much longer the locks are trusted, just before the client processes the
-// answer to their renewal. The remaining time is shortest at this moment, because only the
-// answer extends it.
+// look records for how much longer the client trusts the locks, just before it receives the
+// reply to their renewal. At this moment the remaining time is shortest, because the reply then
+// extends it.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

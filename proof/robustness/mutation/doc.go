@@ -23,7 +23,7 @@
 //
 // # What survives
 //
-// If no test kills a mutant, either a rule has no test, which is a gap in the tests, or the
-// change has no observable effect. harmless.txt lists the mutants of the second kind, each
-// with the reason. The run fails if a line of harmless.txt names no mutant.
+// A mutant that no test kills shows a gap in the tests, unless the change has no observable
+// effect. harmless.txt lists the mutants without an observable effect, each with the reason. The
+// run fails if a line of harmless.txt names no mutant.
 package main

@@ -158,8 +158,8 @@ func (f *finder) negate(stack []ast.Node, n ast.Node, cond ast.Expr) {
 	}
 }
 
-// isLogging reports whether an expression is a call that only writes to the log. A mutant
-// without such a call would behave like the original.
+// isLogging reports whether an expression is a call that only writes to the log. These calls are
+// not removed, because without them the lock would behave as before.
 func isLogging(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -177,7 +177,7 @@ func isBlank(all []ast.Expr) bool {
 }
 
 // isHeader reports whether a statement belongs to the header of an if, for, switch or
-// select. Such a statement cannot be removed.
+// select. Statements in headers are not removed.
 func isHeader(stack []ast.Node, n ast.Stmt) bool {
 	switch parent := stack[len(stack)-1].(type) {
 	case *ast.IfStmt:

@@ -46,8 +46,9 @@ type trial struct {
 	seen      witnesses
 }
 
-// batch is the number of tests in the first run for a package. These are the quickest tests
-// that reach the mutant. Most mutants are killed by one of these tests.
+// batch is how many tests of a package the first run for a mutant contains. They are the
+// quickest tests that reach the mutant, and usually one of them kills it. If not, further runs
+// contain more tests.
 const batch = 25
 
 // try runs the tests that reach the mutant, built with the mutated file instead of the

@@ -31,8 +31,8 @@ func (g *grant) String() string {
 }
 
 // end returns the last instant at which the worker believed, or could have believed, that it
-// held the key. A killed worker could have believed this until the recorded end of its trust. A
-// grant to another client before that instant is a violation.
+// held the key. For a killed worker, this is the recorded end of its trust. If another client is
+// granted the key before this instant, the lock has broken a rule.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -96,9 +96,9 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	return grants, found
 }
 
-// verifyBeliefs checks that no two workers believe at the same time that they hold a key,
-// and that tokens increase. It also checks the token of a grant that was lost before the
-// worker first checked the lock: no other grant may have the same token.
+// verifyBeliefs checks that no two workers believe at the same time that they hold the same key,
+// that tokens increase, and that no two grants have the same token. Tokens must also differ from
+// the token of a grant that was lost before its worker first checked the lock.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // by key: grant whose belief ended latest so far
 	tokens := map[string]map[int64]*grant{}
@@ -130,9 +130,9 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 // still is a period in which a worker's process was suspended or dead.
 type still struct{ from, to time.Duration }
 
-// verifyStops checks that no worker still believes that it holds a key after its process
-// was suspended or dead for a whole lease. Unlike verifyBeliefs, it finds such a belief
-// even if no other worker acquires the key.
+// verifyStops checks that, after a worker's process was suspended or dead for a whole lease, the
+// worker no longer believes that it holds a key. verifyBeliefs finds a wrong belief only if
+// another worker acquires the key; verifyStops finds it in any case.
 func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	const forever = time.Duration(1<<63 - 1)
 	stills := map[string][]still{}
@@ -164,7 +164,7 @@ func verifyStops(events []Event, grants []*grant) (found []Violation) {
 }
 
 // verifyLiveness checks that, after the last fault, each key that a worker has requested is
-// granted again.
+// granted again within the longest lease plus bound.
 func verifyLiveness(events []Event, grants []*grant, bound time.Duration) (found []Violation) {
 	var healed, longest time.Duration
 	again := map[string]bool{}

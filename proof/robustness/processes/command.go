@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// commandVariable is the name of an environment variable that contains an errand. If it is
-// set, a process of this program acts as the CMD of "leasehold run KEY -- CMD".
+// commandVariable is the name of an environment variable that contains an errand. If the variable
+// is set, a process of this program acts as the CMD of "leasehold run KEY -- CMD".
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
 // errand tells a CMD (a program that leasehold run starts) what to do.
@@ -48,9 +48,9 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. A CMD cannot check the lock. So run believes that it holds the lock
-// until CMD ends, and records this in the journal. It also writes to a counter that compares
-// tokens. A signal ends CMD immediately.
+// run does the work of CMD. It records in the journal that CMD believes that it holds the lock
+// until CMD ends, because a CMD has no way to check the lock. It also writes to a counter that
+// compares tokens. A signal ends CMD immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

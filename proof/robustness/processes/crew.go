@@ -152,8 +152,8 @@ func (s *slot) run() {
 			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
-		// The crew has asked the process to end. SIGTERM also kills a process that has not yet
-		// installed its signal handler.
+		// asked is true if the process ended because the crew sent SIGTERM. A worker handles
+		// SIGTERM and exits. If it has not yet installed the handler, SIGTERM kills it.
 		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM)
 		if !killed && !s.ends && !asked {
 			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
@@ -171,10 +171,10 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim chooses a worker for a fault, and returns its slot, process and name. Most victims
-// believe that they hold a key, because a fault does the most harm then. If keys have
-// queues, every second victim is the head of a queue: the holder may then hand the key to
-// a waiter that is dead or suspended.
+// victim chooses a worker for a fault, and returns its slot, process and name. It prefers workers
+// that believe that they hold a key, because a fault of a holder does the most harm. If keys have
+// queues, every second victim is the head of a queue. The holder may then hand the key to this
+// dead or suspended waiter.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()

@@ -11,9 +11,9 @@ import (
 // Kind is the type of an event in the journal.
 type Kind string
 
-// Events that workers record. What an event reports is true at the time in Event.At. For an
-// event that reports a held lock, the worker reads the clock before it checks the lock. For
-// the event Over, it reads the clock before it sends the release.
+// Events that workers record. What an event reports was true at the time Event.At. So for an
+// event that reports a held lock, the worker reads the clock before it checks the lock. For the
+// event Over, it reads the clock before it sends the release.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error

@@ -40,9 +40,9 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 				c.worker(task{Place: networks[i%2].place(), Keys: keysOf(4), Lease: lease})
 			}
 			chance := c.chance()
-			// Half of the workers use the first network, and half the second. A fault affects one
-			// network or both. If a fault affects one network, workers on the other network may
-			// take over the keys.
+			// Half of the workers use the first network, and half the second. meets causes a fault on
+			// one network or on both, and ends the fault. During a fault on one network, workers on
+			// the other network may take over the keys.
 			meets := func(what string, hit []*network, fault, mend func(*network)) {
 				c.journal.write(Event{Kind: Broke, Text: fmt.Sprintf("%s, %d networks", what, len(hit))})
 				for _, n := range hit {
@@ -61,8 +61,8 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 			for range 3 {
 				meets("down", some(), (*network).down, (*network).up)
 			}
-			// Requests on one network are so late that they arrive after workers on the other network
-			// have acquired the keys.
+			// One network delays its requests so much that, when they arrive, workers on the other
+			// network have already acquired the keys.
 			for i := range 6 {
 				meets("late", networks[i%2:][:1], func(n *network) { n.add(late) }, func(n *network) {
 					wait(lease)
@@ -77,8 +77,8 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 	}
 }
 
-// The test does not run on DynamoDB Local. When that server was killed, it lost a write that
-// it had acknowledged 5 ms earlier. No lock is safe on such a server.
+// The test does not run on DynamoDB Local. When DynamoDB Local was killed, it lost a write that
+// it had acknowledged 5 ms earlier. No lock is safe if the server loses acknowledged writes.
 func TestLocksStayExclusiveDespiteServerRestart(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6

@@ -63,8 +63,8 @@ type globalTable struct {
 	writing map[string]writer // by item: the Region that is writing the item now
 }
 
-// writer is the Region that is writing an item, with the number of its requests in flight
-// for that item.
+// writer is the Region that is writing an item, with the number of write requests for the item
+// that are in flight in this Region.
 type writer struct {
 	region   *region
 	requests int

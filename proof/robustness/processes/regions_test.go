@@ -166,9 +166,10 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// regionsThatAreAllSlowAreLeftOnce makes every answer of every Region take 1.2 seconds. This is
-// longer than one second, so each client may leave its Region, but only once. It is less than
-// 1.5 seconds, the limit for a first renewal after a hand-over.
+// regionsThatAreAllSlowAreLeftOnce makes every answer of every Region take 1.2 seconds. A client
+// leaves its Region after one second without a reply, but only once, because it waits longer in
+// the next Region. No lock may be lost. (The limit for a first renewal after a hand-over is longer
+// than this delay: 1.5 seconds.)
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

@@ -17,8 +17,8 @@ const (
 	seedVariable   = "LEASEHOLD_SEED"
 )
 
-// bound limits the time until each key is granted again: one lease plus bound after the
-// last fault. It is long enough for a busy machine.
+// bound is a margin for busy machines: after the last fault, each key must be granted again
+// within the longest lease plus bound.
 const bound = 20 * time.Second
 
 // count returns the number of kills or suspensions for a test: the value of the environment

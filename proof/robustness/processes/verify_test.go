@@ -56,9 +56,9 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// The previous holder hands the key to worker a with a longer lease than worker a uses. The
-// first renewal by worker a shortens the lease. If worker a is killed, it may have renewed
-// without recording this. So Verify must allow the next grant after the shorter lease.
+// The previous holder hands the key to worker a with a longer lease than worker a itself uses.
+// Worker a's first renewal shortens the lease. A killed worker may have renewed without recording
+// the renewal. So Verify must allow the next grant as soon as the shorter lease has expired.
 func TestVerifyAcceptsLongerLeaseFromPreviousHolder(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {

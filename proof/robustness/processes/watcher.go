@@ -81,7 +81,7 @@ func (w *watcher) take(appended []byte) {
 	}
 }
 
-// holders returns the keys that workers believe that they hold, by the worker's name.
+// holders maps the name of each worker that believes that it holds a key to this key.
 func (w *watcher) holders() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable is the name of an environment variable that contains a task. If it is set,
-// a process of this program acts as a worker.
+// workerVariable is the name of an environment variable that contains a task. If the variable is
+// set, a process of this program acts as a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
 // Flaw is a deliberate defect of a worker.
@@ -111,8 +111,8 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// Close gets a time limit of one lease. No lock is held now, but the table may still contain
-	// a grant whose reply was lost. Such a grant expires within that time.
+	// No lock is held now, but the table may still contain a grant whose reply was lost. This
+	// grant expires within one lease, so Close needs no more time than that.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -188,8 +188,8 @@ type held struct {
 }
 
 // believes checks whether the lock is held, and records an event of the given kind or, if the
-// lock is lost, of kind Lost. Successive calls use the lock's methods Err, Context and Bind in
-// turn. Each method must report a loss even just after the process was suspended.
+// lock is lost, of kind Lost. Successive calls check the lock with Err, with Context and with
+// Bind in turn: each of the three must report a loss, even just after the process was suspended.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error
@@ -201,7 +201,7 @@ func (h *held) believes(kind Kind) bool {
 	case 2:
 		err = h.bound.Err()
 	}
-	// The clock is read before the remaining trust, so the computed end of trust may be too
+	// If the process is delayed between the next two statements, the computed end of trust is too
 	// early, but never too late.
 	before := now()
 	until := before + time.Until(h.lock.TrustedUntil())
@@ -284,9 +284,9 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 // read and its write.
 const hasRead = "has read, and is about to write"
 
-// answer returns the kind of event for the error of a write. The argument promised is true for
-// a commit: any error of a commit except ErrUnknownOutcome proves that nothing was written. For
-// another write, only errStale proves that nothing was written.
+// answer returns the kind of event for the error of a write. The argument promised is true for a
+// commit: leasehold promises that nothing was written if the error of a commit is not
+// ErrUnknownOutcome. For other writes, only errStale proves that nothing was written.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:
@@ -311,7 +311,7 @@ func (h *held) count() {
 		}
 		if h.Flaw == Unfenced {
 			// The flaw Unfenced causes a violation only if the process is suspended between its
-			// read and its write. So the worker waits here, which makes such a suspension likely.
+			// read and its write. So the worker waits here, to give the test time to suspend it.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

@@ -56,8 +56,9 @@ func Main(env invocation.Env) int {
 	if err == nil {
 		err = in.Stdout.Failed // help and --version do not return the error of a failed write to standard output
 	}
-	// From here on, SIGPIPE must not end this process. If nothing reads standard error any
-	// longer, the messages below are lost, but the exit code must still be correct.
+	// If the program that reads standard error has exited, a write to standard error causes
+	// SIGPIPE. The messages below are then lost, but this process must not be killed, because
+	// its exit code must still be correct.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -89,14 +90,14 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if readerGone(err, in.Env.Stdout) {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // no message: the command ends with the exit code of a process killed by SIGPIPE
 	}
-	// If a flag is invalid, cobra ignores the flags after that flag and does not call
-	// PersistentPreRunE. So look for --json and call Configure here. Look for --json only
-	// before "--", because CMD and its arguments follow "--".
+	// If a flag is invalid, cobra ignores the flags after it and does not call
+	// PersistentPreRunE, which otherwise calls Configure. So look for --json and call Configure
+	// here. Ignore a --json after "--", because it is an argument of CMD.
 	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
 	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
-	// With -n and -w, a held KEY is an answer rather than an error. With -q, only the exit
-	// code reports that KEY is held.
+	// With -n or -w, ErrHeld is an expected result: another client holds KEY. With -q,
+	// leasehold reports it only by the exit code, without a message.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
@@ -114,9 +115,9 @@ func readerGone(err error, stdout io.Writer) bool {
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code for a failure of leasehold itself. If the command
-// line calls for a CMD, the code is 125, as with timeout(1), because CMD may use small
-// codes for its own results. For other command lines, the code is 2.
+// troubleCode returns the exit code for a failure of leasehold itself. If leasehold was to
+// run a CMD, the code is 125, as with timeout(1), because CMD itself may exit with a small
+// code. Otherwise the code is 2.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {

@@ -265,9 +265,9 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when
-// its standard input ends. The field cat closes this input. The input is also closed when
-// the demo exits.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. The program cat
+// exits at the end of its standard input. The demo ends this input by closing the field cat,
+// and the kernel ends it when the demo exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

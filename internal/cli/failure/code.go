@@ -90,10 +90,10 @@ func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer adds the exit code to err, the error of a command that answers a question. If a
-// signal ended the command, Answer returns an error with the exit code for that signal. If
-// err is not a failure but the answer "no", such as "held" or "not found", Answer adds
-// CodeNo. It returns any other error unchanged.
+// Answer adds the exit code to err, the error of a command whose result may be "no", such as
+// "held" or "not found". If err means "no", Answer adds CodeNo. If a signal ended the command,
+// Answer returns an error with the exit code for that signal. It returns any other error
+// unchanged.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
 		return ended

@@ -70,8 +70,9 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice if err means that the user gave a sort key, but the layout has none.
-// The advice names the flag to leave out or to add. For any other error, unfit returns "".
+// unfit returns advice if err means that the user gave --sort-key, but the layout has no sort
+// key. The advice is to leave out the flag or, if the layout allows it, to name the table's
+// sort key with --attr. For any other error, unfit returns "".
 func unfit(err error) string {
 	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {
@@ -153,8 +154,9 @@ func Plain(text string) string {
 	return text
 }
 
-// Reason returns why a request failed. If there is advice about DynamoDB's reply, it comes
-// first. If --failover did not try another Region, the text ends with the reason for that.
+// Reason returns why a request failed. If leasehold has advice about DynamoDB's reply, the
+// text begins with that advice. If the requests stay in the home Region despite --failover,
+// the text ends with the reason why they stay.
 func Reason(err error) string {
 	if stayed, is := As[interface {
 		error
@@ -187,8 +189,7 @@ func reason(err error) string {
 }
 
 // ownReason returns why a request failed, with advice, if the request got a reply or was
-// never sent. The advice is right even if err also contains a timeout of the wait for the
-// key. ownReason returns false if the request was sent but got no reply.
+// never sent. ownReason returns false if the request was sent but got no reply.
 func ownReason(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the EC2 metadata service

@@ -26,7 +26,7 @@ const maxGrantSize = 1 << 20
 
 // File stores one grant for a command: in a regular file, or through standard input and
 // output. A regular file is written as a whole. It is written only if it does not exist, is
-// empty or contains a grant that has ended or that the command replaces.
+// empty, contains a grant that has ended, or contains the grant that the new grant replaces.
 type File struct {
 	path   string // path as the user gave it, or Standard
 	file   string // path with symbolic links resolved
@@ -117,8 +117,8 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 	return nil
 }
 
-// CheckWritable returns an error if the grant could not be written. It checks whether
-// standard output is closed or, for a regular file, whether its directory accepts new files.
+// CheckWritable returns an error if Write would fail. It checks whether standard output is
+// closed or, for a regular file, whether a new file can be created in the file's directory.
 func (g *File) CheckWritable(stdout *say.Output) error {
 	switch {
 	case g.path == Standard && say.IsClosed(stdout.To):

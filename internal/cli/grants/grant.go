@@ -79,8 +79,7 @@ func parse(b []byte) (Grant, bool) {
 
 // leaseEnds returns when the lease of g expires, by this machine's clock. TrustedUntil is
 // earlier by a margin of a tenth of the lease, so leaseEnds adds this margin. In a layout
-// that relies on clocks, the lease expires later than leaseEnds returns, by the allowed
-// clock skew.
+// that relies on clocks, the result is too early by the allowed clock skew.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // PlaceOf returns the Place of the store s.
@@ -150,8 +149,8 @@ func (g Grant) UseStore(f *store.Settings) error {
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
-	// If --layout is given, it must be the grant's layout. Another layout may fit the
-	// table, but then the other lock library that uses the table could not read the record.
+	// If --layout is given, it must name the grant's layout. Another layout may fit the table
+	// too. But the lock library of the grant's layout could not read a record written in it.
 	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
 		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -172,8 +171,8 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 }
 
 // Resume renews the grant and returns its lock. It fails if the grant was renewed after g,
-// this copy of the grant, was written. Without this rule, two processes with two copies
-// could both hold the lock. here is the place of the store that locks uses.
+// this copy of the grant, was written. If Resume accepted old copies, two processes with two
+// copies could both hold the lock. here is the place of the store that locks uses.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -201,9 +200,9 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	}
 }
 
-// explain adds another possible cause to an error that reports the loss of the grant: a
-// later renewal of the grant, or another store. It returns err unchanged if neither is a
-// possible cause, or if err reports something else.
+// explain adds a possible cause to an error that reports the loss of the grant: the grant was
+// renewed later, or is in another store than here. It returns err unchanged if both are
+// impossible, or if err reports no loss.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

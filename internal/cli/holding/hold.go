@@ -167,8 +167,8 @@ func late(keys, why string) error {
 // and the key becomes free when its lease expires.
 const (
 	// ReleaseLimit is how long leasehold tries to release the lock if a signal has arrived
-	// or leasehold has stopped CMD. It also limits TakeBack, and the time for which
-	// "leasehold renew" goes on after a signal.
+	// or leasehold has stopped CMD. It also limits TakeBack, and how long "leasehold renew"
+	// continues after a signal.
 	ReleaseLimit = 5 * time.Second
 
 	// lostReleaseLimit is the limit for a lock that was lost. Releasing a lost lock is not
@@ -187,8 +187,8 @@ const (
 
 // releaseLimit returns how long leasehold waits for the release after CMD has ended. If
 // done is true, the release also stores the mark that the work is done. Then the limit is
-// the length of the lease: until the lease expires, no other client can start the same
-// work.
+// the length of the lease, because the mark comes too late once the lease has expired:
+// another client may then have started the same work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -229,10 +229,10 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks. If done is false, it stops when ctx ends or limit has passed. If
-// done is true, limit has no effect, and the release also stores the mark that the work is
-// done. The end of ctx then ends only the wait: the client continues the release until the
-// lease expires or the client is closed.
+// free releases the locks. If done is false, it gives up when ctx is cancelled or limit has
+// passed. If done is true, limit has no effect, and the release also stores the mark that the
+// work is done. If ctx is then cancelled, free returns immediately, but the client continues
+// the release until the lease expires or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)

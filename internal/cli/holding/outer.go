@@ -61,8 +61,8 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 // would remain.
 //
 // A process that runs under a permit of a semaphore must not wait for a second permit. If
-// the holders of all permits waited for one, they would wait forever. With --nonblock such a
-// process may try to acquire a second permit, because it does not wait.
+// the holders of all permits waited for a second one, no permit would ever be released. With
+// --nonblock the process may try to acquire a second permit, because it does not wait.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {

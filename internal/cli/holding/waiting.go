@@ -27,7 +27,7 @@ const (
 // rewrites one line every second. In a pipe or file it writes one line when the wait begins
 // and then one line a minute, however often the holder changes. It also writes a line for a
 // new position in the queue, at most once a second. With each of these lines it emits an
-// event. On a terminal it emits the same events as in a pipe, at the same times.
+// event, except during an attempt with -n. On a terminal it emits the same events as in a pipe.
 //
 // These limits on lines and events apply to all waits of the process together, because an
 // election may begin a new wait every second.

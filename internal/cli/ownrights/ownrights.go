@@ -1,7 +1,7 @@
-// Package ownrights ends this process if it runs with the rights of another user because of
-// a set-user-ID or set-group-ID bit. Otherwise the user who started it could run any
-// program with those rights, through "leasehold run". The check runs in an init function,
-// before any package reads arguments or environment variables.
+// Package ownrights ends this process if a set-user-ID or set-group-ID bit of leasehold's
+// file gives the process the rights of another user or group. Otherwise the user who starts
+// leasehold could run any program with those rights, through "leasehold run". The check runs
+// in an init function, before any package reads arguments or environment variables.
 package ownrights
 
 import "os"

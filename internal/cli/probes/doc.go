@@ -12,12 +12,12 @@
 //	campaigns    none      –               503, the leader    200
 //	leads        trusted   runs            200                200
 //	is overdue   trusted   runs            200                503
-//	has lost     over      is stopped      503, nobody        503
-//	resigns      over      has ended       503, nobody        200
+//	has lost     over      is stopped      503, unknown       503
+//	resigns      over      has ended       503, unknown       200
 //
-// Renewals are overdue when trust ends so soon that a renewal may not arrive in time. No
-// timer is involved: each probe compares the end of trust with the clock. So a process that
-// was suspended answers correctly as soon as it continues.
+// Renewals are overdue when so little time is left until the end of trust that the next
+// renewal may come too late. No timer is involved: each probe compares the end of trust with
+// the clock. So a process that was suspended answers correctly as soon as it continues.
 //
 // Answering a probe sends no request to the table. While this process campaigns, the body
 // names the leader that it saw last. That leader's term may have ended since. The leader is

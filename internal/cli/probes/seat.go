@@ -29,7 +29,8 @@ type Seat struct {
 }
 
 // NewSeat returns the Seat of a process that campaigns and does not know the leader yet.
-// Renewals count as overdue when trust in the term ends within the duration overdue.
+// Renewals are overdue when less than the duration overdue is left until trust in the term
+// ends.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }

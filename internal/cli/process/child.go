@@ -119,13 +119,13 @@ func StartError(name string, err error) error {
 // gate keeps CMD from running until the watchdog knows CMD's process group. So if leasehold
 // is killed, the watchdog can kill every process of CMD.
 //
-// The child process first runs leasehold itself (package atgate). It waits at the gate and
-// then replaces itself by CMD through execve(2). It stays the same process in the same
-// group. The supervisor, which is the parent, sends the group to the watchdog through a
+// The child process first runs leasehold itself (package atgate). The child waits at the gate
+// and then replaces itself by CMD through execve(2), so its process id and group stay the
+// same. The supervisor, which is the parent, sends the group's id to the watchdog through a
 // pipe, and then opens the gate. If the supervisor dies before it opens the gate, CMD never
-// runs. If the supervisor dies later, the pipe contains the group before the end of file
-// that tells the watchdog of the death. So the watchdog need not confirm that it has read
-// the group.
+// runs. If the supervisor dies later, the watchdog reads the group's id from the pipe before
+// the end of file, which means that the supervisor has died. So the watchdog need not confirm
+// that it has read the id.
 //
 // A simpler way does not work: let another process create the group, and CMD join it. CMD
 // would not be the leader of that group, and could easily leave it: a shell with job control

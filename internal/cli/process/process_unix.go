@@ -178,9 +178,9 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 	}
 }
 
-// parent is the id of the process that started this process. os.Getppid returned the id at
-// the start of this program. After the parent has ended, os.Getppid returns the id of the
-// process that has adopted this process.
+// parent is what os.Getppid returned at the start of this program: the id of the process
+// that started it. Once os.Getppid returns another id, the parent has ended, and the process
+// with the other id has adopted this process.
 var parent = os.Getppid()
 
 // parentEvery is the interval at which this process checks whether its parent still runs.
@@ -278,8 +278,8 @@ const sentLimit = time.Second
 const overtakes = 5 * time.Millisecond
 
 // awaitSent returns after this process has received all signals that were sent to it before
-// the call and that ask it to end. On a busy machine, such a signal may arrive late, when
-// the same signal has already ended CMD.
+// the call and that ask it to end. On a busy machine, a signal that was sent to both this
+// process and CMD may end CMD before it arrives in this process.
 //
 // awaitSent sends ContinueSignal to this process and waits until it arrives. ContinueSignal
 // does not affect a running process. Earlier signals normally arrive first: the kernel and

@@ -90,9 +90,8 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // end is called after CMD has ended. It reports whether C contains a signal that asks a
-// program to end. The same signal may have been sent to CMD directly, and this process may
-// notice CMD's end before it reads the signal. end leaves the signal in C for the next wait
-// for KEY.
+// program to end. If such a signal was also sent to CMD directly, it may have ended CMD before
+// this process has read it from C. end leaves the signal in C for the next wait for KEY.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

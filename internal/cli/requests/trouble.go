@@ -130,8 +130,9 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases,
-// Telling forgets which trouble it has reported, but not when.
+// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, it
+// discards the reported trouble, so no report will say that requests are answered again. The
+// time of the last report stays, so the next report comes at least newsRepeat after it.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -226,7 +226,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 
 // Check observes whether the holders of records renew. It calls settled for each record as
 // soon as the record's holder is known to be live or dead, or as soon as it is certain that
-// this will not become known. It omits released records unless all is true. If a record
+// its state will stay unknown. It omits released records unless all is true. If a record
 // turns out to be damaged, Check prints the error immediately and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0

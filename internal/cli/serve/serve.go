@@ -216,8 +216,8 @@ func KeyIn(get func(string) string) Key {
 }
 
 // Variables returns the environment variables that a program needs to reach the engine at
-// url. It omits the Region if the environment already contains one, and the access key
-// unless leasehold made it. get looks up an environment variable.
+// url. They contain a Region only if the environment contains none, and the access key only
+// if leasehold made the key. get looks up an environment variable.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

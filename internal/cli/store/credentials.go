@@ -48,9 +48,9 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. The last source that the SDK tries is the EC2
-// metadata service, on every machine. If all sources fail, the error makes the SDK retry
-// only if this machine should have such a service.
+// Retrieve returns credentials for a request. On every machine, the SDK tries the EC2 metadata
+// service after all other sources. If that service fails too, Retrieve returns an error with
+// which the SDK retries only if this machine should have the service.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {

@@ -1,7 +1,7 @@
 // Package store chooses the lock table of a command, opens it, and names it in messages.
 //
 // A setting comes from a flag or, if the flag is not given, from an environment variable
-// LEASEHOLD_*. If neither names a store, there may be a default store. From the settings,
+// LEASEHOLD_*. If neither names a store, a local store may be the default. From the settings,
 // the package derives a Target: the table, its location and the layout of its records
 // (target.go).
 //

@@ -45,10 +45,10 @@ type Settings struct {
 // Place returns where the locks are stored. A flag comes first, then LEASEHOLD_TABLE or
 // LEASEHOLD_FILE. If no flag and no variable is set, Place returns the default local store.
 //
-// Place returns an error instead of the default store if a setting suggests that the user
-// uses AWS. There are two exceptions. If the parameter granted, the table of a grant, is not
-// empty, Place returns that table. In a trial of leasehold (OnTrial), settings of AWS such
-// as AWS_PROFILE do not count.
+// Place returns an error instead of the default store if LEASEHOLD_REQUIRE_TABLE is true or a
+// setting suggests that the user uses AWS. There are two exceptions. If the parameter granted,
+// the table of a grant, is not empty, Place returns that table. In a trial of leasehold
+// (OnTrial), settings of AWS such as AWS_PROFILE do not count.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -91,10 +91,10 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns
-// an error if both are set, because the user may have forgotten to unset one of them. A
-// lock in the wrong store would be worse than an error. Both may be set only if an outer
-// "leasehold run" has set them for its CMD.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns an
+// error if the user has set both, perhaps by mistake, because a lock in the wrong store would
+// be worse. If required is true, it also returns an error if the user has set LEASEHOLD_FILE.
+// An outer "leasehold run" may set both for its CMD.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err

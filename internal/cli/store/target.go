@@ -112,9 +112,9 @@ func shortestLease(skew time.Duration) time.Duration {
 }
 
 // RefuseShortLease returns an error if a lease of the given length is too short for the
-// layout. In a layout that relies on clocks, a holder trusts its lease for a time that is
-// shorter by the possible difference between the clocks. It would trust a short lease for
-// almost no time.
+// layout. In a layout that relies on clocks, a holder stops trusting its lease before the lease
+// expires, earlier by the possible difference between the clocks. So it would trust a short
+// lease for almost no time.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {

@@ -36,9 +36,9 @@ func Began(pid int) int64 {
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor still runs. If it does not, its process id
-// may belong to another process. The watchdog compares d.Supervisor with the process id of
-// its parent: when the supervisor dies, the watchdog gets another parent.
+// supervisorLives reports whether the supervisor still runs. It does not look for a process
+// with the supervisor's id, because a later process may have that id. The watchdog compares
+// the id with its parent's id instead: when the supervisor dies, it gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }

@@ -14,9 +14,9 @@ func (Process) kill() {}
 // system.
 func Began(int) int64 { return 0 }
 
-// All returns one Process that represents all processes of CMD's group, or nothing if the
-// group has none. CMD does not count once it has ended, because it is reaped then. On
-// Windows, All returns nothing, because a process group cannot receive signals there.
+// All returns one Process that represents all processes of CMD's group. It returns none if
+// the group is empty. A CMD that has ended is not in the group, because leasehold reaps CMD
+// immediately. On Windows, All returns none, because Windows cannot signal a process group.
 func (d Descent) All(group int) ([]Process, error) {
 	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {
 		return nil, nil //nolint:nilerr // the group has no processes

@@ -206,7 +206,7 @@ func init() {
 // Descent identifies CMD's descendants: the processes in CMD's group and, on Linux, every
 // process that CMD or a descendant has started, even in another session. On Linux, a
 // descendant whose parent has ended becomes a child of the supervisor instead of init
-// (PR_SET_CHILD_SUBREAPER). So the supervisor always finds it.
+// (PR_SET_CHILD_SUBREAPER). So every descendant is found among the supervisor's descendants.
 type Descent struct {
 	Supervisor int    // process id of the supervisor, the parent of CMD, of the watchdog and of orphans
 	Watchdog   int    // process id of the watchdog; zero if it runs in the supervisor
@@ -236,9 +236,9 @@ const (
 )
 
 // Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
-// descendants outside that group. SIGKILL goes to all of them. Any other signal goes only to
-// the groups of orphans, because the leaders of other groups may forward it. For example, a
-// "leasehold run" inside CMD forwards it to its own CMD.
+// descendants outside that group. It sends SIGKILL to all these descendants, but any other
+// signal only to the process groups of orphans. A process whose parent still runs may receive
+// the signal from its parent: for example, a "leasehold run" inside CMD forwards it to its CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed

@@ -179,10 +179,10 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 }
 
 // waitFor reports, while stepDown waits, which leader was asked to resign. The caller ends
-// the reports by calling end. On a terminal, waitFor rewrites one line each second. It also
-// writes one line that is not rewritten, once the wait has lasted one second longer than the
-// lease. By then, a live leader has read the request. waitFor reports nothing if no process
-// leads or the record cannot be read, because StepDown then returns an error.
+// the reports by calling end. On a terminal, waitFor rewrites one line each second. When the
+// wait has lasted one second longer than the lease, it also prints advice, once. By then, a
+// live leader has read the request. waitFor reports nothing if no process leads or the record
+// cannot be read, because StepDown then returns an error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

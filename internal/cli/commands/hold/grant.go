@@ -43,9 +43,9 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 }
 
 // inStoreOf opens the store in which g was granted. It calls fn with a lock client for this
-// store and the store's Place. A signal cancels fn's context. fn resumes the grant, and a
-// grant can be resumed only once. So if fn needs to store data and the layout cannot do
-// that, inStoreOf returns an error before it calls fn.
+// store and the store's Place. A signal cancels fn's context. fn resumes the grant, which
+// succeeds only once. So if the layout cannot store the data of --data, inStoreOf returns an
+// error before it calls fn.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -101,9 +101,9 @@ func (c *Commands) Renew() *cobra.Command {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
 					// A signal arrived while the renewal was in flight, so its outcome is
-					// unknown. If DynamoDB applied it, the grant in the file can no longer
-					// be renewed. So the command tries once more to resume the grant, and
-					// writes the new grant to the file.
+					// unknown. If DynamoDB applied it, no later "leasehold renew" can renew
+					// the grant in the file. This client still can, because it knows its own
+					// renewal. So resume again, to write the new grant to the file.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {

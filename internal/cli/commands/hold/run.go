@@ -41,9 +41,9 @@ import (
 // one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
-// defaultGrace is the default of --grace for leases of at least four seconds. For a shorter
-// lease the default is a quarter of the lease. If the record layout relies on clocks, the
-// default is smaller still.
+// defaultGrace is the default of --grace, unless it is longer than half the limit of
+// graceWithin. The default is then that half: a quarter of the lease, or less if the record
+// layout relies on clocks.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -180,8 +180,8 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	return nil
 }
 
-// completeOnce checks --every and --once. If one of them is given, it sets f.Once to the
-// library's option for it.
+// completeOnce checks --every and --once. If one of the flags is given, completeOnce sets
+// f.Once to the corresponding option of package leasehold.
 func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	labelled, periodic := f.once.Given, f.every.Given
 	name, problem, once := "--every", protocol.PeriodProblem(f.every.Duration), leasehold.Every(f.every.Duration)
@@ -327,10 +327,9 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 // grace must be shorter than five ninths of the trusted time. In layouts that do not rely
 // on clocks, the trusted time is nine tenths of the lease, so this limit is half the lease.
 //
-// The limit keeps CMD from being stopped while a renewal is in flight. A renewal begins
-// after at most a third of the trusted time, and CMD is stopped one grace period before
-// trust ends. So with a grace period of two thirds of the trusted time, CMD would be
-// stopped just when a renewal begins.
+// The limit leaves time for a renewal before CMD is stopped. A renewal begins at the latest
+// when two thirds of the trusted time are left, and CMD is stopped when only the grace is left.
+// So the renewal has at least a ninth of the trusted time (2/3 - 5/9).
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

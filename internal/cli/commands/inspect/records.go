@@ -97,7 +97,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check.Given) { // in a pipe, print this only as the answer to --check
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // in a pipe, the empty output is enough, except with --check
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

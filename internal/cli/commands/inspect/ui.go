@@ -63,9 +63,9 @@ func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 		return err
 	}
 	return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
-		// Read one record before the server starts. This read fails if the table cannot be
-		// read or has another layout. Without the read, the user would then see a page
-		// without locks.
+		// Read one record before the server starts. If the table cannot be read or has another
+		// layout, this read fails and the command reports the error. Otherwise the user would
+		// see a page without locks.
 		for _, err := range t.Locks.List(ctx, leasehold.ListOptions{}) {
 			if err != nil && !holders.IsDamaged(err) {
 				return err

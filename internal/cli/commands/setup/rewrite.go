@@ -118,8 +118,8 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 }
 
 // confirmRewrite prints the records that need rewriting, and asks the user whether to
-// rewrite them. If standard input is not a terminal, it returns an error with the given exit
-// code.
+// rewrite them. If it cannot ask because there is no terminal, it returns an error with the
+// given exit code.
 func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
 	due := 0
 	for _, r := range all {

@@ -65,7 +65,7 @@ func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainAfterUnnoticedBreak(t *testing.T) {
+func TestLeadCampaignsAgainIfTermWasBrokenUnnoticed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -116,7 +116,7 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 
 // A late reply shows the record as it was when the request was sent. In this test, the leader
 // renews after that request, so the reply does not prove that the leader is dead.
-func TestLateReplyDoesNotMakeObserveReportDeath(t *testing.T) {
+func TestObserveReportsNoDeathIfReplyToReadIsDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()

@@ -121,7 +121,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestFunctionRegisteredAfterStepDownIsCalled(t *testing.T) {
+func TestOnStepDownCallsFunctionRegisteredAfterRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -162,7 +162,7 @@ func TestStepDownFailsWithoutLiveLeader(t *testing.T) {
 	})
 }
 
-func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
+func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -220,7 +220,7 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 	})
 }
 
-func TestStepDownFailsIfLeaderCannotBeAsked(t *testing.T) {
+func TestStepDownFailsIfLeaderCannotReceiveRequest(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -274,7 +274,7 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 
 // If StepDown waits long for the leader to resign, it polls rarely. It may then not notice that
 // the key was free between two terms of the same leader. It must not end the second term.
-func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
+func TestStepDownCallDoesNotEndNextTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -291,7 +291,7 @@ func TestStepDownDoesNotEndLeadersSecondTerm(t *testing.T) {
 	})
 }
 
-func TestStepDownEndsOnlyOneTermIfElectionsShareClient(t *testing.T) {
+func TestStepDownDoesNotStopNextLeaderOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())

@@ -63,7 +63,7 @@ func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	})
 }
 
-func TestKeysWithSameGroupShareSeries(t *testing.T) {
+func TestKeysWithSameGroupLabelShareMetricSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
@@ -142,7 +142,7 @@ func TestInvalidUTF8InGroupLabelIsReplaced(t *testing.T) {
 	}
 }
 
-func TestUnknownEventAddsOnlyToRequestCounter(t *testing.T) {
+func TestEventOfUnknownKindIncreasesOnlyRequestCounter(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestWaitingAcquireAllLeavesLaterKeysFree(t *testing.T) {
+func TestAcquireAllLeavesKeysAfterHeldKeyFreeWhileWaiting(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -120,7 +120,7 @@ func TestTryAcquireFailsAtOnceWhileAcquireAllWaits(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTrustsEachLockFromItsOwnGrant(t *testing.T) {
+func TestAcquireAllCountsLeaseOfEachKeyFromItsOwnGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -151,7 +151,7 @@ func TestAcquireAllHoldsNoKeyIfGrantTimesOut(t *testing.T) {
 	})
 }
 
-func TestTimedOutAcquireAllReleasesUnansweredGrant(t *testing.T) {
+func TestTimedOutAcquireAllReleasesGrantWhoseReplyWasLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -197,7 +197,7 @@ func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsOnlyOneBatchRead(t *testing.T) {
+func TestAcquireAllSendsOnlyOneBatchReadEvenIfTwoKeysAreHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())

@@ -58,7 +58,7 @@ func TestTryAcquireTakesOverFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestNonBlockingAcquireContinuesEarlierObservation(t *testing.T) {
+func TestEarlierTryAcquireShortensWaitUntilTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
@@ -194,7 +194,7 @@ func TestAcquireDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 }
 
 // A call that waits for a dead holder must return even if requests fail during the wait.
-func TestNonBlockingAcquireReturnsDespiteFailedRequests(t *testing.T) {
+func TestAcquireWithNoWaitReturnsIn36SecondsIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool
@@ -237,7 +237,7 @@ func TestTryAcquireTakesOverInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestTryAcquireFailsIfRenewalTimeIsUnknown(t *testing.T) {
+func TestTryAcquireFailsIfTimeOfHoldersRenewalIsUnknown(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _, lock := w.Holding(cfg)
 		w.Release(lock)

@@ -36,7 +36,7 @@ func TestWaiterReadsRecordBeforeRetryingGrant(t *testing.T) {
 	})
 }
 
-func TestAnsweredRequestResetsRetryBackoff(t *testing.T) {
+func TestRetryBackoffRestartsAfterReplyFromDynamoDB(t *testing.T) {
 	cases := map[string]string{"grants have failed": "UpdateItem", "reads have failed": "GetItem"}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, fails string) {
 		_, _, lock := w.Holding(lab.Config())
@@ -98,7 +98,7 @@ func TestAcquireSucceedsIfDynamoDBReceivesGrantTwice(t *testing.T) {
 	})
 }
 
-func TestAcquireReplacesGrantThatExpiresSoon(t *testing.T) {
+func TestAcquireSendsNewGrantIfReplyTakesHalfOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -381,7 +381,7 @@ func TestAcquireFailsOnDamagedRecordSkippedByAcquireAny(t *testing.T) {
 
 // The tests below are about requests that fail while a call waits.
 
-func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
+func TestRequestFailureAfterAcquireTimedOutEmitsNoEvent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		events := lab.Events(&cfg, leasehold.EventWaitError)

@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestPassingTurnDoesNotShortenPauseOfNextCall(t *testing.T) {
+func TestTurnPassedByOtherCallDoesNotShortenPauseOfAcquireAny(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -173,7 +173,7 @@ func TestPassingTurnDoesNotShortenPauseOfNextCall(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyReleasesLateGrantAfterTimeout(t *testing.T) {
+func TestTimedOutAcquireAnyReleasesGrantWithLateReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -199,7 +199,7 @@ func TestAcquireAnyReleasesLateGrantAfterTimeout(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyAcquiresOtherKeyAfterLostRequest(t *testing.T) {
+func TestAcquireAnyAcquiresSecondKeyIfRequestForFirstIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		other := w.Acquire(holder, "b")
@@ -238,7 +238,7 @@ func TestErrorOfAcquireAnyContainsKeyOfUnansweredGrant(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyPrefersFreeKeyToDamagedKey(t *testing.T) {
+func TestErrorOfAcquireAnyContainsFreeKeyNotDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),

@@ -59,7 +59,7 @@ func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 	})
 }
 
-func TestAcquireReplacesOwnGrantAppliedVeryLate(t *testing.T) {
+func TestAcquireSucceedsIfItsFirstAttemptIsAppliedVeryLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32
@@ -101,7 +101,7 @@ func TestAcquireReleasesGrantIfRecordIsUnreadable(t *testing.T) {
 	})
 }
 
-func TestLateOwnGrantDoesNotBlockNextAcquire(t *testing.T) {
+func TestAcquireIsNotBlockedByDelayedGrantOfPreviousCall(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client){
 		"one key":      func(w *lab.World, c *leasehold.Client) { w.Release(w.Acquire(c, "a")) },
 		"several keys": func(w *lab.World, c *leasehold.Client) { w.Release(w.AcquireAll(c, leasehold.Keys("a", "b"))) },
@@ -157,7 +157,7 @@ func TestRecordsOfSeveralKeysAreCached(t *testing.T) {
 // The id of a grant that was handed over is the version of the waiter's queue entry. The waiter's
 // client remembers this version. If another process then resumes the grant, the client must not
 // take the grant for an abandoned attempt of its own, and take the key over.
-func TestHandedOverGrantIsNotMistakenForOwnAttempt(t *testing.T) {
+func TestTryAcquireFailsIfHandedOverGrantIsResumedElsewhere(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())

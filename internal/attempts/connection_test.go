@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedIfReplyPrecedesEndOfWrite(t *testing.T) {
+func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -151,7 +151,7 @@ func TestSTSReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	})
 }
 
-func TestNoteRegionAllocatesNothingIfRegionsIsNil(t *testing.T) {
+func TestRegionCheckAllocatesNothingIfFailoverIsUnused(t *testing.T) {
 	s, ctx := &Sender{Table: "locks"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
 		t.Errorf("%v allocations after each request", n)
@@ -167,7 +167,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestAwaitReturnsNilIfWriteReturnsAtDeadline(t *testing.T) {
+func TestAwaitReturnsNilIfWriteHasReturnedWhenDeadlinePasses(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestAwaitReturnsNilIfWriteReturnsAtDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitOutlastsDeadlineIfRequestsAreAnswered(t *testing.T) {
+func TestAwaitIgnoresDeadlineIfEveryRequestHasReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -192,7 +192,7 @@ func TestAwaitOutlastsDeadlineIfRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-func TestAwaitReturnsAtDeadlineIfRequestIsUnanswered(t *testing.T) {
+func TestAwaitReturnsErrorAtDeadlineIfRequestHasNoReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

@@ -171,7 +171,7 @@ func TestErrorOfCredentialServerIsNotDynamoDBOutage(t *testing.T) {
 	})
 }
 
-func TestCauseDistinguishesCancellationFromDeadline(t *testing.T) {
+func TestCauseShowsWhetherContextWasCancelledOrTimedOut(t *testing.T) {
 	why := errors.New("why")
 	deadline := func(cause error) context.Context {
 		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)
@@ -210,7 +210,7 @@ func TestCauseDistinguishesCancellationFromDeadline(t *testing.T) {
 	}
 }
 
-func TestRetryByPatientlySendsAtMostThreeTimes(t *testing.T) {
+func TestFunctionPatientlySendsRequestAtMostThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

@@ -138,7 +138,7 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 // Old DynamoDB-compatible engines return no item with a failed condition. With such an engine,
 // the errors of some other tools, such as Terraform, do not name the holder. A client of
 // leasehold reads the record instead.
-func TestClientReadsRecordIfReplyLacksItem(t *testing.T) {
+func TestClientReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -257,7 +257,7 @@ func TestCancelledCallDoesNotWaitForFirstReply(t *testing.T) {
 	})
 }
 
-func TestLostConnectionIsNoForeignError(t *testing.T) {
+func TestErrorAfterLostConnectionIsNotForeignServerError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

@@ -155,7 +155,7 @@ func stsOf(url string, client *http.Client) *sts.Client {
 
 // The server returns one item of a batch read, but reports all keys of the
 // batch as unprocessed.
-func TestBatchReadFailsIfServerContradictsItself(t *testing.T) {
+func TestBatchReadFailsIfReturnedItemIsListedAsUnprocessed(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError
@@ -216,7 +216,7 @@ func FuzzReplyIsReadCompletelyOrRejected(f *testing.F) {
 // A reply that arrives before the client has sent its request cannot come from DynamoDB.
 // net/http then returns an error without an exported type. The client must turn that error into
 // a ForeignError.
-func TestReplyBeforeRequestIsForeignError(t *testing.T) {
+func TestReplyBeforeRequestProvesThatServerIsNotDynamoDB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
@@ -247,7 +247,7 @@ func endsAt(n int) protocol.Item {
 // If a server lists the same keys again and again, the listing must stop soon after the first
 // repeated key. This must hold wherever the cycle of keys begins, and for every length of the
 // cycle.
-func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
+func TestListingFailsSoonAfterServerRepeatsStartKey(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
 			var w Walk
@@ -277,7 +277,7 @@ func TestListingStopsIfPageDoesNotAdvanceStartKey(t *testing.T) {
 
 // A listing may have any number of empty pages, because a filter can remove all
 // items of a page.
-func TestListingContinuesWhileStartKeyAdvances(t *testing.T) {
+func TestListingContinuesAfterEmptyPagesIfStartKeyAdvances(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {
 		if err := w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(n)); err != nil {

@@ -187,7 +187,7 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 
 // This test runs a sequence for every combination of fates of the first three attempts. Later
 // attempts are answered.
-func TestSequenceNeverReportsWrongOutcome(t *testing.T) {
+func TestSequenceOfRetriesNeverReportsWrongOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
 			n.blind = blind
@@ -249,7 +249,7 @@ func play(n *network, s *Sender, course []fate) string {
 	return ""
 }
 
-func TestSequenceStopsAtLimitOfUnansweredAttempts(t *testing.T) {
+func TestSequenceOfRetriesStopsAtLimitOfUnansweredAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		q, r := n.tries(t.Context(), t.Context(), s, slices.Repeat([]fate{dropped}, 1000)...)
 		if r.Outcome != Unanswered || n.sent != MostUnanswered || !errors.Is(r.Err, errReset) {
@@ -261,7 +261,7 @@ func TestSequenceStopsAtLimitOfUnansweredAttempts(t *testing.T) {
 	})
 }
 
-func TestSequenceStopsWhenLimitContextEnds(t *testing.T) {
+func TestSequenceOfRetriesStopsWhenLimitContextEnds(t *testing.T) {
 	for _, tc := range []struct {
 		fate fate
 		want Outcome
@@ -278,7 +278,7 @@ func TestSequenceStopsWhenLimitContextEnds(t *testing.T) {
 	}
 }
 
-func TestSequenceStopsIfBeforeSendReturnsError(t *testing.T) {
+func TestSequenceOfRetriesStopsIfBeforeSendHookReturnsError(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
 		fates []fate // fates of the requests that are sent before BeforeSend returns an error
@@ -308,7 +308,7 @@ func TestSequenceStopsIfBeforeSendReturnsError(t *testing.T) {
 	}
 }
 
-func TestRefusalErrorOmitsEarlierErrors(t *testing.T) {
+func TestErrorOfRefusedAttemptOmitsErrorsOfEarlierAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		if _, r := n.tries(t.Context(), t.Context(), s, dropped, throttled, refused); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
@@ -336,7 +336,7 @@ func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	}
 }
 
-func TestSequenceReportsThrottlingAndConflicts(t *testing.T) {
+func TestSequenceCallsThrottledHookAfterThrottlingOrConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{throttled, dropped, conflict}
@@ -350,7 +350,7 @@ func TestSequenceReportsThrottlingAndConflicts(t *testing.T) {
 	})
 }
 
-func TestSequenceReadsRecordIfReplyLacksItem(t *testing.T) {
+func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
@@ -364,7 +364,7 @@ func TestSequenceReadsRecordIfReplyLacksItem(t *testing.T) {
 	}
 }
 
-func TestOutcomeIsUnknownIfRecordCannotBeRead(t *testing.T) {
+func TestWriteOutcomeIsUnknownIfRecordCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}
@@ -379,7 +379,7 @@ func TestOutcomeIsUnknownIfRecordCannotBeRead(t *testing.T) {
 	})
 }
 
-func TestRejectedAttemptCountsAsAnswered(t *testing.T) {
+func TestAttemptWithFailedConditionIsNotListedAsUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("another's")
 		var q Sequence[numbered]
@@ -389,7 +389,7 @@ func TestRejectedAttemptCountsAsAnswered(t *testing.T) {
 	})
 }
 
-func TestLostReplyLeavesAttemptUnansweredUntilSettle(t *testing.T) {
+func TestAttemptWithLostReplyStaysUnansweredUntilSettleIsCalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		var q Sequence[numbered]
@@ -409,7 +409,7 @@ func TestLostReplyLeavesAttemptUnansweredUntilSettle(t *testing.T) {
 	})
 }
 
-func TestCredentialErrorIsTemporaryIfClientWasAccepted(t *testing.T) {
+func TestCredentialErrorIsTemporaryAfterAcceptedRequest(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
 		"missing":       &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
@@ -457,7 +457,7 @@ func TestCredentialErrorIsTemporaryIfClientWasAccepted(t *testing.T) {
 	}
 }
 
-func TestAccessDenialIsTemporaryOnlyAfterEarlierAnswer(t *testing.T) {
+func TestAccessDenialIsTemporaryOnlyIfDynamoDBAnsweredBefore(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {
@@ -479,7 +479,7 @@ func TestAccessDenialIsTemporaryOnlyAfterEarlierAnswer(t *testing.T) {
 	}
 }
 
-func TestRepeatRetriesUntilSuccessOrRefusal(t *testing.T) {
+func TestRepeatRetriesRequestUntilSuccessOrAccessDenial(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0

@@ -233,7 +233,7 @@ func TestGrantRemovesExpiresAtFromRecord(t *testing.T) {
 	})
 }
 
-func TestRecordWithoutTokenGetsTokenFromClock(t *testing.T) {
+func TestFirstTokenOfRecordWithoutTokenComesFromClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),

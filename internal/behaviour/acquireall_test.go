@@ -165,7 +165,7 @@ func TestAcquireOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestReleasedGroupDoesNotRestrictKeyOrder(t *testing.T) {
+func TestReleasedGroupDoesNotRestrictOrderOfLaterAcquires(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		inner := lab.Must(c.Acquire(g.Context(), "e"))(t)

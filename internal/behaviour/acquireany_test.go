@@ -54,7 +54,7 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
+func TestAcquireAnyCountsLeaseFromLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -322,7 +322,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsAtMostReleaseGraceForCleanup(t *testing.T) {
+func TestAcquireAnyWaitsAtMostReleaseGraceToUndoGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()

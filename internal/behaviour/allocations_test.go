@@ -64,7 +64,7 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 // The file testdata/allocations.txt contains the number of allocations of each operation. With
 // -rewrite, this test writes the file anew. Without -rewrite, the test accepts up to a tenth more
 // allocations than the file says, because other goroutines allocate memory, too.
-func TestAllocationsStayWithinRecordedBounds(t *testing.T) {
+func TestAllocationsOfEachOperationStayWithinRecordedBounds(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder
 	measured := map[string]int{}

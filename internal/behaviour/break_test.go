@@ -123,7 +123,7 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	return out
 }
 
-func TestGrantWithLeaseOutOfRangeCannotBeParsed(t *testing.T) {
+func TestGrantWhoseLeaseIsOutOfRangeCannotBeParsed(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
 		var g leasehold.Grant
@@ -134,7 +134,7 @@ func TestGrantWithLeaseOutOfRangeCannotBeParsed(t *testing.T) {
 	}
 }
 
-func TestGrantWithTimeOutOfRangeCannotBeParsed(t *testing.T) {
+func TestGrantWhoseTrustedUntilIsOutOfRangeCannotBeParsed(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,
@@ -146,7 +146,7 @@ func TestGrantWithTimeOutOfRangeCannotBeParsed(t *testing.T) {
 	}
 }
 
-func TestDetachFailsWhileGrantHasOtherHandles(t *testing.T) {
+func TestDetachFailsWhileGrantHasSecondHandle(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		lab.WantFailed(t, "detach", lab.ErrorOf(lock.Detach()))

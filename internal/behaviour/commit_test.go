@@ -159,7 +159,7 @@ func TestCommitToMissingTableReturnsErrTableNotFound(t *testing.T) {
 	})
 }
 
-func TestCommitUnderEndedLockSendsNothing(t *testing.T) {
+func TestCommitAndReadUnderReleasedOrLostLockSendNothing(t *testing.T) {
 	type row struct {
 		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
 		want error
@@ -270,7 +270,7 @@ func TestGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorMarksLockLostIfGuardFailed(t *testing.T) {
+func TestGuardErrorMarksLockAsLostIfItsGuardFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

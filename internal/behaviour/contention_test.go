@@ -175,7 +175,7 @@ func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 // A holder may hand the key to a waiter that has died. The key then stays blocked for the lease of
 // the hand-over. If the waiter sent a grant just before it died, the key stays blocked for a full
 // lease, which is longer.
-func TestKeyStaysInUseWhileQueuedWaitersDie(t *testing.T) {
+func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -250,7 +250,7 @@ func TestLockErrorExplainsWhyRenewalsFailed(t *testing.T) {
 	})
 }
 
-func TestErrorsOfEndedLocksContainKeyAndTable(t *testing.T) {
+func TestErrorsAfterReleaseDetachOrCloseContainKeyAndTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		named := func(what string, err, want error) {
 			t.Helper()

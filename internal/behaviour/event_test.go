@@ -33,7 +33,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEventsCountRequestsAndHoldingTimesExactlyOnce(t *testing.T) {
+func TestEachRequestAndHoldTimeAppearsInEventsExactlyOnce(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
@@ -167,7 +167,7 @@ func TestContextPassedToOnEventIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestStatsCountHeldLocksAndShowShortestRemainingTrust(t *testing.T) {
+func TestStatsShowNumberOfHeldLocksAndShortestTimeLeft(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {
 			return w.Acquire(c, key, leasehold.WithLease(lease), leasehold.WithoutRenewal())

@@ -73,7 +73,7 @@ func TestGroupDoReturnsErrLostIfAnyLockIsLost(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForFunctionThatGroupDoRuns(t *testing.T) {
+func TestCloseWaitsForFunctionRunningInGroupDo(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		done := begin(func() error {
@@ -90,7 +90,7 @@ func TestCloseWaitsForFunctionThatGroupDoRuns(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
+func TestGroupDoReleasesRemainingLocksIfOneIsLostOrReleased(t *testing.T) {
 	type row struct {
 		end  func(w *lab.World, lock *leasehold.Lock)
 		want error
@@ -115,7 +115,7 @@ func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForFunctionThatGroupDoNeverRan(t *testing.T) {
+func TestCloseDoesNotWaitIfGroupDoDidNotRunItsFunction(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)

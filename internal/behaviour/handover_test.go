@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestHandOverLeaseDependsOnLeaseOfReleaser(t *testing.T) {
+func TestLeaseOfHandedOverKeyDependsOnReleasersLease(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -71,7 +71,7 @@ func TestHandOverLeaseDependsOnLeaseOfReleaser(t *testing.T) {
 
 // If the head of the queue has died, a hand-over to that head blocks the key for the lease of the
 // hand-over. This lease is at most one second if the releaser's lease is one second.
-func TestDeadQueueHeadBlocksKeyOnlyBriefly(t *testing.T) {
+func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
 		l.wires[0].SetFault(lab.Cut)
@@ -84,7 +84,7 @@ func TestDeadQueueHeadBlocksKeyOnlyBriefly(t *testing.T) {
 	})
 }
 
-func TestTrustOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
+func TestQueueHeadCountsLeaseFromLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
@@ -100,7 +100,7 @@ func TestTrustOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadSendsOwnGrantIfTrustIsShort(t *testing.T) {
+func TestQueueHeadReplacesHandOverIfLittleOfItsLeaseIsLeft(t *testing.T) {
 	skewed := lab.Config()
 	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms, which is less
 	// than the usual limit of one second. A client with the configuration "short" has a lower
@@ -132,7 +132,7 @@ func TestQueueHeadSendsOwnGrantIfTrustIsShort(t *testing.T) {
 
 // The lease of a hand-over is short if the holder's lease is short. So the waiter must read
 // the record often to notice the hand-over in time.
-func TestWaiterReadsFourTimesPerShortLease(t *testing.T) {
+func TestWaiterReadsRecordFourTimesPerLeaseIfLeaseIsShort(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
 	lab.Each(t, map[string]row{
 		"holder's lease": {leased(time.Second), lab.Config()},
@@ -332,7 +332,7 @@ func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	})
 }
 
-func TestTooLongQueueSuspensionIsIgnored(t *testing.T) {
+func TestQueueSuspensionOfMoreThanSixLeasesIsIgnored(t *testing.T) {
 	type row struct {
 		ahead time.Duration
 		joins int
@@ -390,7 +390,7 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 // So the client hands the key over between its own goroutines at most sixteen times in a row. Then
 // it releases the key, so that other processes can acquire it. In a layout without a queue it does
 // the same.
-func TestSuspendedQueueLimitsSuccessiveLocalHandOversTo16(t *testing.T) {
+func TestSuspendedQueueAllowsAtMost16LocalHandOversInARow(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
@@ -454,7 +454,7 @@ func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 // The holder tries to hand the key to a waiter that has left the queue. DynamoDB rejects the
 // hand-over, and the client cannot decode the record in the reply. The holder's grant may still be
 // current, so the holder must release the key.
-func TestReleaseSucceedsDespiteDamagedRecord(t *testing.T) {
+func TestReleaseSucceedsIfHandOverFindsDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.leave[0]()

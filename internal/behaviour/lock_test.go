@@ -77,7 +77,7 @@ func TestDoRenewsLeaseUntilFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilIsNotInFutureAfterLockEnds(t *testing.T) {
+func TestTrustedUntilIsNotInFutureAfterReleaseOrLoss(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -177,7 +177,7 @@ func TestLockReportsLossImmediatelyAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestLostReasonIsPausedOnlyAfterProcessPause(t *testing.T) {
+func TestLostErrorGivesReasonPausedOnlyAfterProcessPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

@@ -84,7 +84,7 @@ func TestCloseWaitsUntilDoneMarkIsStored(t *testing.T) {
 // The first client's release gets no reply. Then another client acquires the key, and replaces the
 // mark in the record or deletes the record. So the first client cannot find out whether its release
 // had stored a mark.
-func TestReplacedDoneMarkLeavesReleaseOutcomeUnknown(t *testing.T) {
+func TestReleaseOutcomeIsUnknownIfDoneMarkIsReplacedOrDeleted(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"with another mark": leasehold.Once("mon"), "with deletion": leasehold.DeleteOnRelease(true),
 	}, func(t *testing.T, w *lab.World, since leasehold.AcquireOption) {
@@ -152,7 +152,7 @@ func TestReleaseOfExpiredLockStoresNoDoneMark(t *testing.T) {
 }
 
 // If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
-func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
+func TestReleaseAfterFailedReleaseWithMarkDoneStoresDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
@@ -176,7 +176,7 @@ func TestReleaseWithMarkDoneFailsForResumedLock(t *testing.T) {
 	})
 }
 
-func TestReleaseFindsDoneMarkOfUnansweredCommit(t *testing.T) {
+func TestReleaseDetectsDoneMarkStoredByUnansweredCommit(t *testing.T) {
 	for name, since := range map[string]func(w *lab.World){
 		"no later grant": func(*lab.World) {},
 		"granted to another client": func(w *lab.World) {

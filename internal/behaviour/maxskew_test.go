@@ -105,7 +105,7 @@ func TestMaxSkewOfOnlyOneClientDoesNotShortenWait(t *testing.T) {
 // The first client writes the end of its lease to the attribute leaseEnds. A later renewal by a
 // client that does not write leaseEnds leaves the old value in the record. Other clients must
 // ignore this value.
-func TestOutdatedLeaseEndIsIgnored(t *testing.T) {
+func TestOutdatedLeaseEndInRecordDoesNotCauseTakeover(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
 			c, _ := w.Client(lab.Config())
@@ -184,7 +184,7 @@ func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 	})
 }
 
-func TestHolderSubtractsOwnMaxSkewFromTrust(t *testing.T) {
+func TestMaxSkewOfHolderShortensTimeItTrustsLock(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -221,7 +221,7 @@ func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 // The former holder builds the request for the hand-over early, and DynamoDB applies it late. In
 // between, the head of the queue reads the record, and later counts its trust from this read. So
 // the head may trust the key for longer than the former holder expects.
-func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
+func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -261,7 +261,7 @@ func TestKeyIsNotTakenOverWhileHeadTrustsDelayedHandOver(t *testing.T) {
 // The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
 // largest possible difference between its own clock and the former holder's clock. If too little
 // time would remain, the head sends a grant of its own.
-func TestTrustAfterHandOverLastsAtLeast500Milliseconds(t *testing.T) {
+func TestHandedOverLockIsTrustedForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
@@ -305,7 +305,7 @@ func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 
 // Without MaxSkew, neither trust nor takeovers depend on wall clocks. The times in the records are
 // then used only by people and by TTL.
-func TestWallClockAffectsNeitherTrustNorTakeover(t *testing.T) {
+func TestWallClockJumpsDoNotChangeTimesOfLossAndTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
 		// course makes one client hold a key and another client wait for that key. After a minute

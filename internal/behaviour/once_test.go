@@ -135,7 +135,7 @@ func TestOptionEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 
 // A call with the option Every does the work of the period in which the call began. A call that
 // waits for the key until the next period does not do the work of that next period.
-func TestWaiterWithOptionEverySkipsWorkOfNextPeriod(t *testing.T) {
+func TestOptionEveryRefersToPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -246,7 +246,7 @@ func TestForgetDoneAllowsWorkToBeRepeated(t *testing.T) {
 	})
 }
 
-func TestFailedOuterWorkStoresNoDoneMark(t *testing.T) {
+func TestNestedCallsStoreNoDoneMarkForFailedOuterWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
@@ -317,7 +317,7 @@ func TestInvalidOrUnsupportedUseOfOnceIsRejected(t *testing.T) {
 	})
 }
 
-func TestDamagedDoneMarkCountsAsFarAsItIsReadable(t *testing.T) {
+func TestDamagedDoneMarkCountsIfItsLabelOrPeriodIsReadable(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
@@ -391,7 +391,7 @@ func TestDoneMarkIsStoredEvenIfKeyIsHandedOver(t *testing.T) {
 	})
 }
 
-func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
+func TestDoStoresNoDoneMarkIfLockIsBrokenDuringWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		err := a.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
@@ -408,7 +408,7 @@ func TestDoUnderBrokenLockStoresNoDoneMark(t *testing.T) {
 
 // Three other clients try to acquire the key again immediately after each release. If the client
 // that waits with Once did not join the queue, it would never be granted the key.
-func TestWaiterWithOptionOnceGetsKeyInTurn(t *testing.T) {
+func TestWaiterWithOptionOnceIsNotStarvedByOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
@@ -465,7 +465,7 @@ func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 
 // The waiter's grant is in flight when the holder hands the key over. The reply to that
 // grant shows the hand-over, and that the work is done.
-func TestHandedOverKeyIsReleasedIfWorkIsDone(t *testing.T) {
+func TestHandedOverKeyIsReleasedIfWorkIsAlreadyDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		// Without renewals the holder does not learn of the waiter. So Release makes the
 		// key free instead of handing it over.

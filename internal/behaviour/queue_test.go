@@ -320,7 +320,7 @@ func TestCancelledQueueHeadReleasesHandedOverKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAcceptsHandOverToEarlierCall(t *testing.T) {
+func TestAcquireUsesHandOverToCancelledCallOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -347,7 +347,7 @@ func TestWaitersJoinAgainAfterQueueIsErased(t *testing.T) {
 	})
 }
 
-func TestWaitersJoinAgainIfGrantEndsWithoutHandOver(t *testing.T) {
+func TestWaitersRejoinQueueIfGrantEndsWithoutHandOver(t *testing.T) {
 	lab.Each(t, map[string]func(l *lined){
 		"break": func(l *lined) {
 			op, _ := l.Client(lab.Config())
@@ -393,7 +393,7 @@ func TestWaiterAcquiresDespiteUnreadableQueue(t *testing.T) {
 
 // A hand-over cannot write the head's data or the length of the head's lease. So a head
 // with data or with its own lease replaces the hand-over with a grant of its own.
-func TestQueueHeadWithOwnDataOrLeaseSendsOwnGrant(t *testing.T) {
+func TestQueueHeadReplacesHandOverToStoreItsDataOrLease(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -471,7 +471,7 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestReleaserDoesNotAcquireAfterUnansweredHandOver(t *testing.T) {
+func TestClientDoesNotReacquireKeyAfterHandOverWithLostReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
@@ -513,7 +513,7 @@ func TestWaiterJoinsQueueOnlyOnceEvenIfReplyIsLost(t *testing.T) {
 
 // The reply to the waiter's join is lost, so the waiter does not know that it is in the queue. The
 // holder may hand the key to the waiter immediately, so the waiter must read the record soon.
-func TestWaiterReadsSoonAfterUnansweredJoin(t *testing.T) {
+func TestWaiterReadsRecordSoonIfReplyToQueueJoinIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		// After a wait of a minute, a waiter outside the queue reads the record only every twelve

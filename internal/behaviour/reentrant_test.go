@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReentrantAcquireCannotChangeGrant(t *testing.T) {
+func TestReentrantAcquireFailsIfOptionWouldChangeGrant(t *testing.T) {
 	attributes := func(name, value string) leasehold.AcquireOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -189,7 +189,7 @@ func TestContextsOfReleasedLockHaveCauseErrReleased(t *testing.T) {
 	})
 }
 
-func TestTryAcquireOfOuterKeyReturnsErrDeadlock(t *testing.T) {
+func TestTryAcquireOfKeyOfLockInContextReturnsErrDeadlock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		outer := w.Acquire(a, "outer")
@@ -217,7 +217,7 @@ func TestTryAcquireOfOuterKeyReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestCancellingBoundContextLeavesLockHeld(t *testing.T) {
+func TestCancellingContextFromBindLeavesLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())

@@ -89,7 +89,7 @@ func TestWaitForKeyContinuesAfterAWSRejectsRequest(t *testing.T) {
 	}
 }
 
-func TestWaitUnderSharedLeaseSurvivesRejectedRequests(t *testing.T) {
+func TestWaitWithSharedLeaseContinuesAfterAWSRejectsRequests(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		holder, _, lock := w.Holding(lab.SharedConfig())
 		c, wire := w.Client(lab.SharedConfig())

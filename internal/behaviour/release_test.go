@@ -42,7 +42,7 @@ func TestReleaseOfExpiredLockFreesKey(t *testing.T) {
 	})
 }
 
-func TestHandleOfEndedGrantDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs, the old handle stops the heartbeats of the newer grant
+func TestHandleOfExpiredGrantDoesNotChangeNextGrantOfKey(t *testing.T) { // in dynamolock and awslabs, the old handle stops the heartbeats of the newer grant
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, stale *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(30 * time.Second)

@@ -92,7 +92,7 @@ func TestBreakWithIfUnrenewedFailsIfHolderRenews(t *testing.T) {
 	})
 }
 
-func TestBreakOfOtherLibrarysLockChecksOwner(t *testing.T) {
+func TestBreakFailsIfOtherLibrarysLockHasChangedOwner(t *testing.T) {
 	type row struct {
 		change map[string]types.AttributeValue // attributes that change, besides the version, between the read and the break
 		opts   leasehold.BreakOptions
@@ -192,7 +192,7 @@ func TestBreakNotifiesHolderEvenIfReplyIsLost(t *testing.T) {
 	})
 }
 
-func TestThrottledBreakNoticeEmitsThrottledEvent(t *testing.T) {
+func TestBreakEmitsThrottledEventIfNoticeToHolderIsThrottled(t *testing.T) {
 	type row struct {
 		fault lab.Fault
 		told  int

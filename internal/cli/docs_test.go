@@ -245,7 +245,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEveryExceptionRuleMatchesGuideBlock(t *testing.T) {
+func TestEveryExceptionForGuideBlocksMatchesExistingBlock(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {

@@ -154,7 +154,7 @@ func TestFailoverKeepsLockDuringOutageOfRegion(t *testing.T) {
 	}
 }
 
-func TestFailoverNeedsStronglyConsistentTable(t *testing.T) {
+func TestFailoverIsRefusedIfTableIsEventuallyConsistent(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "EVENTUAL")
 	holder := w.holds(t)
@@ -266,7 +266,7 @@ func terms(file string) int {
 
 // After an outage, the record still shows the grant that elect itself held in the previous term.
 // elect waits until a grant of another holder expires, but it must not wait for its own grant.
-func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
+func TestElectAfterOutageDoesNotWaitUntilOwnGrantExpires(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,

@@ -62,7 +62,7 @@ func answers(t *testing.T, url string, code int, want string) {
 
 // The test disconnects the leader from the server. The leader must first fail the probe
 // /live, and then the probe /leader. Only then may the next leader pass the probe /leader.
-func TestLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
+func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
 	server := newFaulty(t, table.Spec{}, faultWhile(&cut, unavailable))
@@ -114,7 +114,7 @@ func TestLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	answers(t, leader+"/live", 0, "") // the process has ended
 }
 
-func TestAnsweringProbeSendsNoRequestToDynamoDB(t *testing.T) {
+func TestProbesAreAnsweredWithoutRequestToDynamoDB(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {

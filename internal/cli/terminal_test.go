@@ -319,7 +319,7 @@ func TestForgetAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestBreakSuggestsRenamingOffendingAttribute(t *testing.T) {
+func TestBreakSuggestsRenamingAttributeThatHidesHeldLock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

@@ -67,7 +67,7 @@ func refuses(t *testing.T, env []string, code int, want string, args ...string) 
 	return stderr
 }
 
-func TestRecordsInAnotherLayoutCauseOnlyOneError(t *testing.T) {
+func TestRecordsOfAnotherLayoutCauseOnlyOneErrorMessage(t *testing.T) {
 	t.Parallel()
 	env := newFaulty(t, table.Spec{Layout: layout.DyndbMutex{}}, healthy).env
 	for _, key := range []string{"a", "z"} {

@@ -117,7 +117,7 @@ var results = []struct {
 	{"no answer", context.DeadlineExceeded, Unknown, Unreachable, 0},
 }
 
-func TestClassifyReturnsCauseAndEffectOfError(t *testing.T) {
+func TestErrorIsClassifiedByCauseAndByEffectOnRecord(t *testing.T) {
 	for _, tc := range results {
 		if got := Classify(tc.err); got.Effect != tc.effect || got.Cause != tc.cause {
 			t.Errorf("%s: effect %v cause %v, want %v %v", tc.name, got.Effect, got.Cause, tc.effect, tc.cause)
@@ -148,7 +148,7 @@ func TestErrorsShowWhetherCredentialsWereAccepted(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 
-func TestProviderFailureIsNotMissingCredentials(t *testing.T) {
+func TestFailureOfCredentialProviderIsNotMissingCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error

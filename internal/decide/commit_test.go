@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestFailedCommitIsClassifiedByWorstReason(t *testing.T) {
+func TestFailedCommitIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name string
@@ -134,7 +134,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestTransactionIsClassifiedByWorstReason(t *testing.T) {
+func TestFailedTransactionIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -171,7 +171,7 @@ func TestTransactionIsClassifiedByWorstReason(t *testing.T) {
 	}
 }
 
-func TestReasonContainsOldItemIfConditionFailed(t *testing.T) {
+func TestCancellationReasonContainsOldItemIfConditionFailed(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	got := ClassifyTransaction(response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
 		{Code: aws.String("None")}, {Code: aws.String("ConditionalCheckFailed"), Item: old},
@@ -181,7 +181,7 @@ func TestReasonContainsOldItemIfConditionFailed(t *testing.T) {
 	}
 }
 
-func TestRenewalDeadlineNeverExceedsTrustedTimeLeft(t *testing.T) {
+func TestTimeoutOfRenewalRequestNeverExceedsTrustedTimeLeft(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
@@ -217,7 +217,7 @@ func TestRenewalIsDueOnePeriodAfterLastRenewal(t *testing.T) {
 	}
 }
 
-func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
+func TestFirstRenewalIsSentInSecondHalfOfRenewalPeriod(t *testing.T) {
 	for _, tc := range []struct {
 		left     time.Duration
 		from, to time.Duration
@@ -232,7 +232,7 @@ func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
 	}
 }
 
-func TestTrustedTimeLimitsPauseBeforeRenewalRetry(t *testing.T) {
+func TestPauseBeforeRenewalRetryIsShorterIfTrustEndsSoon(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration
@@ -290,7 +290,7 @@ func TestRenewalRateFallsDuringThrottling(t *testing.T) {
 	}
 }
 
-func TestThrottledRenewalRateKeepsLeasesTrusted(t *testing.T) {
+func TestRenewalRateDuringThrottlingSufficesForAllLeases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Demand
 		least := 0.0

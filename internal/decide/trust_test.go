@@ -15,14 +15,14 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustedUntilIsSendTimePlusLeaseMinusMargin(t *testing.T) {
+func TestTrustedUntilIsSendTimePlusLeaseMinusSafetyMargin(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
 	}
 }
 
-func TestTrustEndsWhenEitherClockReachesDeadline(t *testing.T) {
+func TestTrustEndsWhenMonotonicOrBootClockReachesDeadline(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -67,13 +67,13 @@ func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestEarlierReturnsEarlierReadingOfEachClock(t *testing.T) {
+func TestEarlierOfTwoInstantsIsChosenForEachClockSeparately(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestStillToNameOmitsOldestVersionsAboveLimit(t *testing.T) {
+func TestConditionOfGrantOmitsOldestVersionsAboveLimit(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string
@@ -98,7 +98,7 @@ func TestStillToNameOmitsOldestVersionsAboveLimit(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontReturnsMedianStartTimeOfWaiters(t *testing.T) {
+func TestFrontOfWaitersIsMedianOfTheirStartTimes(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -162,7 +162,7 @@ func TestWaiterOutsideQueuePausesForHalfOfExpectedWait(t *testing.T) {
 	}
 }
 
-func TestWaiterOutsideQueueIgnoresPollLimits(t *testing.T) {
+func TestPauseOfWaiterOutsideQueueIgnoresPollMinAndPollMax(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)

@@ -90,7 +90,7 @@ func TestTakeoverRequiresVersionUnchangedForWholeLease(t *testing.T) {
 	})
 }
 
-func TestTakeoverByWallClockWaitsForSkew(t *testing.T) {
+func TestTakeoverByWallClockWaitsForSkewAfterLeaseEnd(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		// expires is the record's expiry time minus the time of the wall clock.
@@ -197,7 +197,7 @@ func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 
 // A release is more likely to come during a long pause than during a short one. So if the lengths
 // of the pauses vary more, a waiter that reads equally often notices the release later on average.
-func TestWaiterNoticesReleaseAfterHalfPauseOnAverage(t *testing.T) {
+func TestWaiterNoticesReleaseAfterHalfOfMeanPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -281,7 +281,7 @@ func TestQueueSuspensionLastsAtMostSixLeases(t *testing.T) {
 	}
 }
 
-func TestQueueJoinsOfOneCallAreLimited(t *testing.T) {
+func TestRateOfQueueJoinsByOneCallIsLimited(t *testing.T) {
 	var j Joins
 	take := func(from, to time.Duration) (n int) {
 		for now := from; now < to; now += 100 * time.Millisecond {

@@ -108,7 +108,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestFileLinkedFromTestNameContainsThatTest(t *testing.T) {
+func TestFileLinkedFromTestNameInDocumentsContainsThatTest(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {

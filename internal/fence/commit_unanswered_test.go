@@ -57,7 +57,7 @@ func TestCommitWithLostReplyIsAppliedExactlyOnce(t *testing.T) {
 	})
 }
 
-func TestCommitLearnsOutcomeEvenAfterTrustEnds(t *testing.T) {
+func TestCommitReturnsCorrectOutcomeEvenAfterLockIsLost(t *testing.T) {
 	lab.Each(t, map[string]bool{"applied": true, "not applied": false}, func(t *testing.T, w *lab.World, landed bool) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

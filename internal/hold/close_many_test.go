@@ -137,7 +137,7 @@ func TestErrorOfCloseIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestErrorOfCloseQuotesErrorWithKnownOutcome(t *testing.T) {
+func TestErrorOfCloseQuotesReleaseErrorWithKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -182,7 +182,7 @@ func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
 // has nothing to send for these locks. It takes the only slot for a request before it finds that
 // the first lock is released. It must give the slot back, because it needs the slot again for the
 // second lock.
-func TestCloseReturnsIfFunctionsReleaseTheirLocks(t *testing.T) {
+func TestCloseReturnsSoonAfterFunctionsReleaseTheirLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config(), lab.Renewals(1))
 		for _, key := range []string{"a", "b"} {

@@ -85,7 +85,7 @@ func TestCommitAndReleaseReturnsNilIfCommitIsApplied(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseKeepsOtherHandleTrusted(t *testing.T) {
+func TestCommitAndReleaseOfOneHandleLeavesOtherHandleHeld(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
@@ -101,7 +101,7 @@ func TestCommitAndReleaseKeepsOtherHandleTrusted(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupKeepsSharedGrant(t *testing.T) {
+func TestCommitAndReleaseOfGroupLeavesOuterLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		lab.OK(t, s.commitAndRelease(t.Context(), "1"))
@@ -119,7 +119,7 @@ func TestCommitAndReleaseOfGroupKeepsSharedGrant(t *testing.T) {
 
 // Two handles of a grant commit and release at the same time. The commit that is applied
 // first must not free the key, because the other commit would then be rejected.
-func TestCommitAndReleaseOfTwoHandlesMayRunConcurrently(t *testing.T) {
+func TestTwoHandlesOfGrantCanCommitAndReleaseConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
@@ -136,7 +136,7 @@ func TestCommitAndReleaseOfTwoHandlesMayRunConcurrently(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseEndsHandleEvenIfItFails(t *testing.T) {
+func TestHandleIsUnusableAfterFailedCommitAndRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -219,7 +219,7 @@ func isUnknownAlone(t *testing.T, err error) {
 	}
 }
 
-func TestCommitAndReleaseWithoutReplyReportsNoLoss(t *testing.T) {
+func TestCommitAndReleaseWithoutReplyDoesNotReturnErrLost(t *testing.T) {
 	another := func(w *lab.World) *leasehold.Lock {
 		other, _ := w.Client(lab.Config())
 		return w.Acquire(other, "job")
@@ -254,7 +254,7 @@ func TestCommitAndReleaseWithoutReplyReportsNoLoss(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitUnderLostLockReportsNoLoss(t *testing.T) {
+func TestUnansweredCommitReturnsNoErrLostEvenIfLockIsLost(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

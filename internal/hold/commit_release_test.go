@@ -305,7 +305,7 @@ func TestCommitAndReleaseReturnsWhenOuterLockIsReleased(t *testing.T) {
 // Within this client's lease, no other client can be granted the key unless the commit was
 // applied and freed the key. So the grant of another client within that time proves that
 // the commit was applied.
-func TestReleaseSucceedsIfCommitAlreadyFreedKey(t *testing.T) {
+func TestReleaseSucceedsIfUnansweredCommitHasFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

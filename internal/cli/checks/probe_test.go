@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestClockRangeContainsTrueClockDifference(t *testing.T) {
+func TestEstimatedRangeOfClockDifferenceContainsTrueValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -41,7 +41,7 @@ func TestClockRangeContainsTrueClockDifference(t *testing.T) {
 	})
 }
 
-func TestReplyAtStartOfNewSecondHalvesClockRange(t *testing.T) {
+func TestReplyAtStartOfSecondHalvesRangeOfClockDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestMessageShortensLongKeyExceptInCommand(t *testing.T) {
+func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 	long := leasehold.Key{Partition: "tenant/" + strings.Repeat("0123456789", 204) + "/last"}
 	record := leasehold.Record{Key: long, Owner: "me", Token: 7, Version: "v"}
 	for name, err := range map[string]error{

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
+func TestOnlyOneOfConcurrentWritesToGrantFileSucceeds(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")
@@ -69,7 +69,7 @@ func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
 	}
 }
 
-func TestRemoveLeavesGrantFileThatContainsNewerGrant(t *testing.T) {
+func TestRemoveKeepsGrantFileThatContainsNewerGrant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
@@ -88,7 +88,7 @@ func TestRemoveLeavesGrantFileThatContainsNewerGrant(t *testing.T) {
 	}
 }
 
-func TestDiffersReturnsFlagThatDistinguishesStores(t *testing.T) {
+func TestDifferenceOfTwoStoresIsNamedByCommandLineFlag(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),

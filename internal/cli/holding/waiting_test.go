@@ -129,7 +129,7 @@ func TestWaitIsReportedOnlyIfAllPermitsAreHeld(t *testing.T) {
 	}
 }
 
-func TestWaitMessageShowsHolderDataOnlyIfOneShortLine(t *testing.T) {
+func TestWaitMessageShowsHolderDataOnlyIfItIsOneShortLine(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -235,7 +235,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestWaitShorterThanLeaseCannotDetectDeadHolder(t *testing.T) {
+func TestWaitShorterThanLeaseOfHolderCountsAsTooShort(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestHasEndedReportsExitOfCMD(t *testing.T) {
+func TestHasEndedReturnsTrueOnlyAfterCMDHasExited(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
 		lab.OK(t, cmd.Start())

@@ -57,7 +57,7 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestCMDRunsOnlyIfParentOpensGate(t *testing.T) {
+func TestGateProcessRunsCMDOnlyIfParentOpensIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(*Child, *gate)
 		code int
@@ -79,7 +79,7 @@ func TestCMDRunsOnlyIfParentOpensGate(t *testing.T) {
 	}
 }
 
-func TestGateReturnsErrorIfCMDCannotRun(t *testing.T) {
+func TestGateProcessReturnsErrorIfCMDCannotBeExecuted(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	lab.OK(t, os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700))
 	for path, want := range map[string]syscall.Errno{
@@ -129,7 +129,7 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 
 // A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may end
 // because of the signal before leasehold receives it. The method end must still notice the signal.
-func TestEndNoticesSignalSentJustBeforeCall(t *testing.T) {
+func TestPendingSignalCheckDetectsSignalSentJustBefore(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

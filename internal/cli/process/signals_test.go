@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSignalAtMomentOfGrantIsPutBackForCMD(t *testing.T) {
+func TestSignalReceivedDuringGrantIsPutBackForCMD(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -28,7 +28,7 @@ func TestSignalAtMomentOfGrantIsPutBackForCMD(t *testing.T) {
 
 // A service manager may send a signal to CMD and to leasehold at the same moment. The method end is
 // called after CMD has ended. It must leave the signal in the channel C for the next wait.
-func TestEndReportsTerminationSignalWithoutConsumingIt(t *testing.T) {
+func TestPendingSignalCheckLeavesTerminationSignalInChannel(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool
@@ -99,7 +99,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestLossOfLockDoesNotChangeEndOfTrustForWatchdog(t *testing.T) {
+func TestWatchdogDeadlineStaysUnchangedIfLockIsLost(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

@@ -37,7 +37,7 @@ func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 
 // If the configured Region does not exist in AWS, its DynamoDB endpoint has no DNS entry.
 // The first DNS lookup then fails immediately.
-func TestUnknownHostIsReportedImmediately(t *testing.T) {
+func TestUnknownHostOfDynamoDBIsReportedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
 			Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.eu-wset-1.amazonaws.com", IsNotFound: true},

@@ -60,7 +60,7 @@ func getItem(t *testing.T, answers []func(*http.Request) (*http.Response, error)
 	})
 }
 
-func TestEachWatchSeesEveryHTTPRequestOnce(t *testing.T) {
+func TestEveryRequestWatchReceivesEachHTTPRequestOnce(t *testing.T) {
 	var first, second []Request
 	getItem(t, []func(*http.Request) (*http.Response, error){replying(503, "")},
 		Watch{Each: func(r Request) { first = append(first, r) }},

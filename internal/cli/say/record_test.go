@@ -27,7 +27,7 @@ func TestLeaseTextShowsExpiryIfDurationIsUnknown(t *testing.T) {
 	}
 }
 
-func TestDoneTextShowsPeriodAndOwner(t *testing.T) {
+func TestTextOfDoneMarkShowsPeriodAndOwner(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -48,7 +48,7 @@ func TestWaitersAreShownInQueueOrder(t *testing.T) {
 	}
 }
 
-func TestFieldNoQueueUntilIsShownOnlyIfInFuture(t *testing.T) {
+func TestQueueSuspensionIsShownOnlyIfItsEndIsInFuture(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {

@@ -41,7 +41,7 @@ func (s *failingStore) Update(fn func(localdynamo.Tx) error) error {
 	return s.Store.Update(fn)
 }
 
-func TestErrorOfStoreFileNamesCauseAndRemedy(t *testing.T) {
+func TestErrorAboutStoreFileStatesCauseAndRemedy(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "the disk is full: free some space there",
 		syscall.EDQUOT: "this user's disk quota is used up: free some space there",

@@ -134,7 +134,7 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 	})
 }
 
-func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
+func TestTTLDeletionKeepsItemThatReplacedExpiredItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := localdynamo.New()
 		client := newTable(t, e)

@@ -257,7 +257,7 @@ func TestEnvClientFailsTestIfConfigIsInvalid(t *testing.T) {
 	})
 }
 
-func TestEnvGrantsAndStealsLocksOutsideBubble(t *testing.T) {
+func TestEnvGrantsAndStealsLocksOutsideSynctestBubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")
@@ -269,7 +269,7 @@ func TestEnvGrantsAndStealsLocksOutsideBubble(t *testing.T) {
 	env.Disconnect(locks)
 }
 
-func TestLeaseInBubbleDoesNotExpireInRealTime(t *testing.T) {
+func TestLeaseInSynctestBubbleDoesNotExpireInRealTime(t *testing.T) {
 	long := time.After(1100 * time.Millisecond) // a timer in real time, because it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")

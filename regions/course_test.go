@@ -26,7 +26,7 @@ type wrongClockError struct{ error }
 func (e wrongClockError) Unwrap() error        { return e.error }
 func (e wrongClockError) RetryableError() bool { return true }
 
-func TestRequestOutcomeShowsWhetherRegionFailed(t *testing.T) {
+func TestOutcomeOfRequestDecidesWhetherRegionCountsAsFailed(t *testing.T) {
 	const at = time.Minute
 	for name, c := range map[string]struct {
 		err   error
@@ -61,9 +61,9 @@ func TestRequestOutcomeShowsWhetherRegionFailed(t *testing.T) {
 	}
 }
 
-// TestRequestOutcomesDetermineNextRegion runs scripts of request outcomes in three Regions. It
-// checks which Region the client uses after each script.
-func TestRequestOutcomesDetermineNextRegion(t *testing.T) {
+// TestOutcomesOfRequestsDetermineWhichRegionIsUsedNext runs scripts of request outcomes in three
+// Regions. It checks which Region the client uses after each script.
+func TestOutcomesOfRequestsDetermineWhichRegionIsUsedNext(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
@@ -122,7 +122,7 @@ func TestRequestOutcomesDetermineNextRegion(t *testing.T) {
 	}
 }
 
-func TestFailureOfEarlierRequestCausesNoSecondFailover(t *testing.T) {
+func TestFailureOfRequestSentBeforeFailoverCausesNoSecondOne(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)
@@ -143,7 +143,7 @@ func TestFailureOfEarlierRequestCausesNoSecondFailover(t *testing.T) {
 	}
 }
 
-func TestCourseStaysAtHomeIfItMayNotLeave(t *testing.T) {
+func TestClientStaysInHomeRegionIfFailoverIsNotAllowed(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)

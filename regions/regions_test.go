@@ -196,9 +196,9 @@ func TestProcessStartedInOutageAcquiresLock(t *testing.T) {
 	})
 }
 
-// TestKeyHasOneHolderWhileRegionsFail runs processes that compete for two keys and have
+// TestKeyHasAtMostOneHolderWhileRegionsFail runs processes that compete for two keys and have
 // different home Regions. Nearly all the time, one of the Regions is down.
-func TestKeyHasOneHolderWhileRegionsFail(t *testing.T) {
+func TestKeyHasAtMostOneHolderWhileRegionsFail(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -252,7 +252,7 @@ func TestKeyHasOneHolderWhileRegionsFail(t *testing.T) {
 	}
 }
 
-func TestRequestsToEventualTableStayHomeAfterFailover(t *testing.T) {
+func TestRequestsToEventuallyConsistentTableStayInHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -352,7 +352,7 @@ func TestNewPanicsIfClientsShareRegion(t *testing.T) {
 
 // A proxy may answer DescribeTable instead of DynamoDB. Its reply does not prove that the
 // table is strongly consistent.
-func TestProxyReplyDoesNotAllowFailover(t *testing.T) {
+func TestDescribeTableReplyOfProxyDoesNotAllowFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {

@@ -90,7 +90,7 @@ func TestFailoverAndReturnEmitOneEventEach(t *testing.T) {
 	})
 }
 
-func TestClientLogsOnceThatFailoverIsImpossible(t *testing.T) {
+func TestImpossibleFailoverIsLoggedOnlyOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		var s seen
@@ -109,7 +109,7 @@ func TestClientLogsOnceThatFailoverIsImpossible(t *testing.T) {
 	})
 }
 
-func TestStronglyConsistentTableHasNoTransactions(t *testing.T) {
+func TestTransactionIsNotSentForStronglyConsistentTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

@@ -36,7 +36,7 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestDifferentlySizedSemaphoresOfKeySharePermits(t *testing.T) {
+func TestSemaphoresOfSameKeyWithDifferentSizesSharePermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -92,7 +92,7 @@ func TestSemaphoreIsNotMonopolizedByBusyProcess(t *testing.T) {
 	})
 }
 
-func TestPermitCostsTwoWrites(t *testing.T) {
+func TestPermitIsAcquiredAndReleasedWithTwoWrites(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -106,7 +106,7 @@ func TestPermitCostsTwoWrites(t *testing.T) {
 	}
 }
 
-func TestHolderMayAcquireSecondPermit(t *testing.T) {
+func TestHolderOfPermitMayAcquireSecondPermit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 2)

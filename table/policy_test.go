@@ -416,7 +416,7 @@ func TestPolicyAllowsExactlyActionsThatLibraryUses(t *testing.T) {
 	}
 }
 
-func TestPolicyTestsCoverEveryMethodOfLibrary(t *testing.T) {
+func TestEveryMethodOfLibraryIsListedInPolicyTests(t *testing.T) {
 	var known, all []string
 	for _, by := range calls {
 		known = slices.AppendSeq(known, maps.Keys(by))
@@ -442,7 +442,7 @@ func TestPolicyContainsGivenARNUnchanged(t *testing.T) {
 	}
 }
 
-func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
+func TestPolicyForUnknownAccessLevelAllowsNoAction(t *testing.T) {
 	for _, access := range []table.Access{"", "admin", "USE"} {
 		if d := policy(t, table.Spec{}, arn, access); d.Statement[0].Action == nil || len(d.Statement[0].Action) > 0 {
 			t.Errorf("%q allows %v", access, d.Statement[0].Action)

@@ -251,7 +251,7 @@ func TestCheckSuggestsLayoutThatFitsTable(t *testing.T) {
 // acts is a text with terminal control characters.
 const acts = "\x1b]0;x\a\u009b2J\u202e\n"
 
-func TestCheckEscapesControlCharacters(t *testing.T) {
+func TestCheckEscapesControlCharactersInReplyOfDynamoDB(t *testing.T) {
 	acting := describing{
 		table: &types.TableDescription{TableStatus: "S" + acts, KeySchema: []types.KeySchemaElement{key("a"+acts, types.KeyTypeHash)}},
 		ttl:   &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusEnabled, AttributeName: aws.String("t" + acts)},

@@ -102,7 +102,7 @@ func TestCloseDuringResumeDoesNotReleaseKey(t *testing.T) {
 // Resume gets the reply to its request, and then logs a warning that the client holds many locks.
 // This test's log handler blocks that warning until Close has begun. When Resume continues, it
 // finds that the client is closing.
-func TestResumeReturningDuringCloseDoesNotReleaseKey(t *testing.T) {
+func TestResumeThatNoticesCloseAfterReplyDoesNotReleaseKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -131,7 +131,7 @@ func TestResumeReturningDuringCloseDoesNotReleaseKey(t *testing.T) {
 	})
 }
 
-func TestLocalWaiterBehindResumedLockSendsNothing(t *testing.T) {
+func TestLocalWaiterForKeyOfResumedLockSendsNoRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -173,7 +173,7 @@ func TestReleaseOfResumedLockWakesOnlyOneGoroutine(t *testing.T) {
 	})
 }
 
-func TestSecondResumeSucceedsAfterUnknownOutcome(t *testing.T) {
+func TestSecondResumeSucceedsIfOutcomeOfFirstIsUnknown(t *testing.T) {
 	type row struct {
 		fault  lab.Fault
 		leaves time.Duration // timeout of the first Resume
@@ -197,7 +197,7 @@ func TestSecondResumeSucceedsAfterUnknownOutcome(t *testing.T) {
 // The first goroutine begins to wait before the lock is resumed, so it polls the record. The second
 // goroutine waits behind the first. The record's queue is suspended, so the release hands the key
 // to neither, and the first goroutine sends a grant. It is cancelled before the reply arrives.
-func TestCancelledWaiterBehindResumedLockWakesNextWaiter(t *testing.T) {
+func TestCancelledWaiterForKeyOfResumedLockWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -217,7 +217,7 @@ func TestCancelledWaiterBehindResumedLockWakesNextWaiter(t *testing.T) {
 	})
 }
 
-func TestResumeOutcomeStaysUnknownAfterThrottling(t *testing.T) {
+func TestResumeOutcomeStaysUnknownIfSecondResumeIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

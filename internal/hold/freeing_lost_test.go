@@ -26,7 +26,7 @@ func TestSecondReleaseOfTakenOverKeySendsNothing(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseOfLostLockFreesKey(t *testing.T) {
+func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Minute)
@@ -87,7 +87,7 @@ func TestReleaseOfTakenOverKeyReturnsErrLost(t *testing.T) {
 	})
 }
 
-func TestReleaseOutcomeStaysUnknownAfterRefusedRetry(t *testing.T) {
+func TestReleaseOutcomeStaysUnknownIfSecondReleaseIsRefused(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseSucceedsAfterRefusedReleases(t *testing.T) {
+func TestReleaseSucceedsAfterTwoRefusedReleases(t *testing.T) {
 	for by, release := range map[string]func(context.Context, held) error{
 		"released":               func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"committed and released": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
@@ -131,7 +131,7 @@ func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 	})
 }
 
-func TestHoldingTimeIsReportedOnlyOnce(t *testing.T) {
+func TestOnlyFirstReleasedEventContainsHoldingTime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -248,7 +248,7 @@ func TestHoldingTimeExcludesDurationOfRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfGroupEndsAllTrustBeforeFreeingKeys(t *testing.T) {
+func TestErrOfEveryLockInGroupIsSetBeforeReleaseIsSent(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, held) error{
 		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

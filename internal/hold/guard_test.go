@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardErrorDoesNotReportUnrelatedErrorAsLoss(t *testing.T) {
+func TestGuardErrorDoesNotTurnUnrelatedErrorIntoErrLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
@@ -44,7 +44,7 @@ func TestGuardErrorDoesNotReportUnrelatedErrorAsLoss(t *testing.T) {
 	})
 }
 
-func TestGuardErrorReportsLocksOfFailedGuardsAsLost(t *testing.T) {
+func TestGuardErrorOfGroupEndsOnlyLocksWhoseGuardsFailed(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -109,7 +109,7 @@ func TestDeadSessionDoesNotEndResumedLock(t *testing.T) {
 	})
 }
 
-func TestGuardErrorWithWrongIndexDoesNotEndLocks(t *testing.T) {
+func TestGuardErrorOfGroupWithWrongIndexReturnsErrorUnchanged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -148,7 +148,7 @@ func TestGuardedReadIsRepeatedUntilAnswered(t *testing.T) {
 	})
 }
 
-func TestGuardedReadFailsWhenContextOrTrustEnds(t *testing.T) {
+func TestUnansweredGuardedReadFailsIfContextEndsOrLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -184,7 +184,7 @@ func TestInvalidGuardedReadFailsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestErrorOfGuardedReadContainsItemLimit(t *testing.T) {
+func TestErrorOfTooLargeGuardedReadStatesLimitOfItems(t *testing.T) {
 	type row struct {
 		cfg  leasehold.Config
 		said string
@@ -237,7 +237,7 @@ func TestInvalidCommitFailsBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestErrorOfCommitContainsHolderEvenIfReplyDoesNot(t *testing.T) {
+func TestErrorOfCommitNamesNewHolderEvenIfReplyDoesNot(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

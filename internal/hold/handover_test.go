@@ -78,7 +78,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestRenewedGrantOfCancelledWaiterIsReleased(t *testing.T) {
+func TestGrantOfCancelledWaiterIsReleasedDespiteRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -214,7 +214,7 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 // that it shows neither a mark nor the grant. The next Release with MarkDone must return an error,
 // because the mark is not stored. But this error must not report a loss, because the first release
 // had already ended the lock's own grant.
-func TestMarkDoneFailsIfHandOverStoredNoMark(t *testing.T) {
+func TestReleaseWithMarkDoneFailsIfHandOverStoredNoDoneMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },
 		"released":                func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -249,7 +249,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestRefusedReleaseAfterDroppedHandOverReturnsOpError(t *testing.T) {
+func TestReleaseReturnsOpErrorIfItIsRefusedAfterLostHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -356,7 +356,7 @@ func TestConditionOfHandOverListsAtMost100RecordVersions(t *testing.T) {
 	})
 }
 
-func TestGrantHandedToGoroutineIsUnderSameSession(t *testing.T) {
+func TestHandOverWithinProcessGrantsKeyUnderSameSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")
@@ -376,7 +376,7 @@ func TestGrantHandedToGoroutineIsUnderSameSession(t *testing.T) {
 	})
 }
 
-func TestWaiterBehindResumedLockUsesSharedLease(t *testing.T) {
+func TestWaiterForKeyOfResumedLockAcquiresUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

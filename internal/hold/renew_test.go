@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewCannotChangeSharedLease(t *testing.T) {
+func TestRenewRejectsWithLeaseForLockUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		wire.Sent()
@@ -47,7 +47,7 @@ func TestResumedLockDoesNotUseSharedLease(t *testing.T) {
 	})
 }
 
-func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
+func TestOnEventCallbackMayCommitRenewOrReleaseLock(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, l *leasehold.Lock) error{
 		"commit":  func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) },
 		"renew":   func(ctx context.Context, l *leasehold.Lock) error { return l.Renew(ctx) },
@@ -123,7 +123,7 @@ func TestFailingRenewalsAreLoggedEveryTenSeconds(t *testing.T) {
 	})
 }
 
-func TestRecoveryOfRenewalsIsLoggedIfOneLockIsReleased(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedEvenIfOneLockIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -160,7 +160,7 @@ func TestRecoveryIsLoggedOnlyAfterAllLocksAreRenewed(t *testing.T) {
 	})
 }
 
-func TestLossOfUnrenewedLockIsNotLoggedAsRecovery(t *testing.T) {
+func TestLossOfLockIsNotLoggedAsRecoveryOfRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

@@ -100,7 +100,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	})
 }
 
-func TestUndoingGrantSetsNoTTLOnRecordWithData(t *testing.T) {
+func TestUndoneGrantLeavesRecordWithDataWithoutTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
@@ -113,7 +113,7 @@ func TestUndoingGrantSetsNoTTLOnRecordWithData(t *testing.T) {
 	})
 }
 
-func TestRecordHasNoTTLIfRenewMayHaveStoredData(t *testing.T) {
+func TestReleasedRecordHasNoTTLIfUnansweredRenewStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
@@ -138,7 +138,7 @@ func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasTTLAfterRefusedHandOverWithData(t *testing.T) {
+func TestRecordHasTTLIfHandOverThatStoresDataWasRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))

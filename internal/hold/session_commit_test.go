@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLateCommitIsNotAppliedIfSessionHasEnded(t *testing.T) {
+func TestCommitArrivingAfterSessionEndedIsNotApplied(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("late")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("late")) },
@@ -144,7 +144,7 @@ func TestCommitOfGroupGuardsSessionOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestGuardsSucceedOnlyIfSessionIsCurrent(t *testing.T) {
+func TestGuardsOfLockSucceedOnlyIfItsSessionIsAlive(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
@@ -172,7 +172,7 @@ func TestGuardsSucceedOnlyIfSessionIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorWithIndexOfOtherLockDoesNotEndLock(t *testing.T) {
+func TestGuardErrorWithIndexOfAnotherLockReturnsErrorUnchanged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -188,7 +188,7 @@ func TestGuardErrorWithIndexOfOtherLockDoesNotEndLock(t *testing.T) {
 	})
 }
 
-func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
+func TestConcurrentCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 	const locks = 200
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())

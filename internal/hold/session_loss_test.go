@@ -26,7 +26,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestAllContextsEndBeforeSessionLossIsReported(t *testing.T) {
+func TestSlowOnEventDoesNotDelayEndOfContextsOfLostLocks(t *testing.T) {
 	const locks = 2_500
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
@@ -70,7 +70,7 @@ func TestAllContextsEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestErrDoesNotWaitForReportsOfLosses(t *testing.T) {
+func TestErrOfLostLockDoesNotWaitForOnEventCallbacks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()

@@ -68,7 +68,7 @@ func TestOneRequestRenewsAllLocksOfSession(t *testing.T) {
 	})
 }
 
-func TestRecordOfLockUnderSessionIsRenewed(t *testing.T) {
+func TestRecordUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), "3600000")
@@ -84,7 +84,7 @@ func TestRecordOfLockUnderSessionIsRenewed(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenInEachOutage(t *testing.T) {
+func TestExpiryWarningIsGivenAgainInSecondOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		given := make(chan time.Duration, 9)
@@ -104,7 +104,7 @@ func TestExpiryWarningIsGivenInEachOutage(t *testing.T) {
 	})
 }
 
-func TestSessionCreatedWithoutReplyIsNotUsed(t *testing.T) {
+func TestOnlySessionOfLockRemainsAfterUnansweredCreation(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))

@@ -134,7 +134,7 @@ func TestLockIsLostIfBrokenBeforeGrantReplyArrives(t *testing.T) {
 	})
 }
 
-func TestHolderRepeatsFailedCheckAfterBreakNotice(t *testing.T) {
+func TestHolderNoticesBreakEvenIfFirstTwoChecksAreRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -176,7 +176,7 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	})
 }
 
-func TestSecondBreakIsNoticedIfFirstFailed(t *testing.T) {
+func TestHolderNoticesSecondBreakIfFirstWasNotCompleted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Elapse(5 * time.Second) // let the session's first renewals pass; later ones come every 5 s

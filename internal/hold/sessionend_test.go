@@ -107,7 +107,7 @@ func TestReleasedEventHasErrorOfFailedClose(t *testing.T) {
 	})
 }
 
-func TestCloseReturnsErrLostIfOthersEndSessionFirst(t *testing.T) {
+func TestCloseReturnsErrLostOnlyIfOthersHaveEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // if true, the first write by which Close ends the session is applied
@@ -154,7 +154,7 @@ func TestCloseReturnsNilIfSessionIsAlreadyLost(t *testing.T) {
 	})
 }
 
-func TestGrantAnsweredDuringCloseIsReleased(t *testing.T) {
+func TestGrantWhoseReplyArrivesDuringCloseIsReleased(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		events := lab.Events(&cfg)
 		c, wire := w.Client(cfg)
@@ -189,7 +189,7 @@ func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) 
 	return c, wire
 }
 
-func TestLateGrantUnderSessionIsUndone(t *testing.T) {
+func TestGrantAppliedAfterTimeoutOfAcquireIsUndone(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{
 		"8 seconds late": 8 * time.Second, "10 minutes late": 10 * time.Minute,
 	}, func(t *testing.T, w *lab.World, late time.Duration) {

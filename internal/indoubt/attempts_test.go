@@ -28,7 +28,7 @@ func fastest(run func()) time.Duration {
 	return best
 }
 
-func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
+func TestLookupOfUnansweredWriteTakesConstantTime(t *testing.T) {
 	ask := func(a *Attempts[string]) func() {
 		return func() {
 			for range 100 {
@@ -45,7 +45,7 @@ func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 	}
 }
 
-func TestOldestAttemptsAreForgottenIfThereAreTooMany(t *testing.T) {
+func TestOldestUnansweredWritesAreForgottenIfThereAreTooMany(t *testing.T) {
 	a := filled(3 * most)
 	if n := a.byAge.Len(); n != most || len(a.byVersion) != n {
 		t.Errorf("%d attempts of %d keys are kept, want %d", n, len(a.byVersion), most)
@@ -57,7 +57,7 @@ func TestOldestAttemptsAreForgottenIfThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
+func TestUnansweredWriteIsRememberedForFifteenMinutes(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"old"}, 0)
 	a.Add("a", []string{"young"}, 10*time.Minute)
@@ -76,7 +76,7 @@ func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
 	}
 }
 
-func TestAttemptIsRememberedLongerIfAddedAgain(t *testing.T) {
+func TestUnansweredWriteIsRememberedLongerIfAddedAgain(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)
@@ -88,7 +88,7 @@ func TestAttemptIsRememberedLongerIfAddedAgain(t *testing.T) {
 	}
 }
 
-func TestSettleForgetsOnlyGivenAttempt(t *testing.T) {
+func TestSettleForgetsOnlyGivenUnansweredWrite(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"x", "y"}, 0)
 	a.Add("b", []string{"x"}, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestEveryLayoutPassesChecksOnEngineInMemory(t *testing.T) {
+func TestEveryLayoutPassesLockTestsOnLocaldynamoInMemory(t *testing.T) {
 	for _, s := range layouttest.Subjects() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -24,7 +24,7 @@ func TestEveryLayoutPassesChecksOnEngineInMemory(t *testing.T) {
 	}
 }
 
-func TestEveryLayoutPassesChecksOnEngineWithFile(t *testing.T) {
+func TestEveryLayoutPassesLockTestsOnLocaldynamoWithFile(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()

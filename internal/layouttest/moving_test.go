@@ -180,7 +180,7 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	return []stage{{old}, {old, native}, {native}}
 }
 
-func TestThreeStageMoveNeverAllowsTwoHolders(t *testing.T) {
+func TestThreeStageMoveToLayoutNativeNeverAllowsTwoHolders(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
@@ -190,7 +190,7 @@ func TestThreeStageMoveNeverAllowsTwoHolders(t *testing.T) {
 	}
 }
 
-func TestMoveWithoutMiddleStageAllowsTwoHolders(t *testing.T) {
+func TestMoveToLayoutNativeWithoutMiddleStageAllowsTwoHolders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		stages := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, stages[0], stages[2]); s.overlaps.Load() == 0 {

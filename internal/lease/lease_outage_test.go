@@ -25,7 +25,7 @@ func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	return c, wire, lock
 }
 
-func TestLockIsHeldThroughOutageOnlyIfOptionIsSet(t *testing.T) { // the Java client of awslabs has this option, too: withHoldLockOnServiceUnavailable
+func TestLockIsHeldThroughOutageOnlyIfHoldThroughOutageIsSet(t *testing.T) { // the Java client of awslabs has this option, too: withHoldLockOnServiceUnavailable
 	lab.Each(t, map[string]bool{"on request": true, "by default": false}, func(t *testing.T, w *lab.World, hold bool) {
 		_, wire, lock := w.Holding(lab.ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: hold}))
 		wire.SetFault(lab.Out)
@@ -144,7 +144,7 @@ func TestLockDetachedInOutageCanBeResumed(t *testing.T) {
 	})
 }
 
-func TestManyLocksAreHeldThroughOutageIfOptionIsSet(t *testing.T) {
+func TestManyLocksAreHeldThroughOutageIfHoldThroughOutageIsSet(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"all requests are throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {

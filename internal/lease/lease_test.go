@@ -231,7 +231,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestExpiryIsReportedExactlyOnceWhenTrustEnds(t *testing.T) {
+func TestExpiryIsReportedExactlyOnceAtTrustedUntil(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -251,7 +251,7 @@ func TestLeaseIsTrustedAsLongAsRenewalsSucceed(t *testing.T) {
 	})
 }
 
-func TestTrustPeriodBeginsWhenRenewalIsSent(t *testing.T) {
+func TestTrustedUntilIsCountedFromSendingOfRenewal(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		sent := w.now()
@@ -287,7 +287,7 @@ func TestSuspendOfMachineShortensExpiryTimer(t *testing.T) {
 	})
 }
 
-func TestSuspendOfMachineShortensRemainingTrust(t *testing.T) {
+func TestSuspendOfMachineShortensRemainingTrustedTime(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
@@ -296,7 +296,7 @@ func TestSuspendOfMachineShortensRemainingTrust(t *testing.T) {
 	})
 }
 
-func TestRenewalDoesNotRestoreTrustThatHasEnded(t *testing.T) {
+func TestRenewalWithReplyAfterTrustedUntilDoesNotRestoreLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -314,7 +314,7 @@ func TestRenewalDoesNotRestoreTrustThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestFailedRenewalToShorterLeaseShortensTrust(t *testing.T) {
+func TestFailedRenewalToShorterLeaseReducesTrustedUntil(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused": refused} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -354,7 +354,7 @@ func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 	}
 }
 
-func TestUnansweredRenewalToShorterLeaseLimitsTrust(t *testing.T) {
+func TestUnansweredRenewalToShorterLeaseLimitsTrustedUntil(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -365,7 +365,7 @@ func TestUnansweredRenewalToShorterLeaseLimitsTrust(t *testing.T) {
 	})
 }
 
-func TestVersionsIncludeVersionOfRenewalInFlight(t *testing.T) {
+func TestVersionsOfLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -522,7 +522,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseMayBeUsedBeforeStartIsCalled(t *testing.T) {
+func TestLeaseCanBeCheckedAndRenewedBeforeStartIsCalled(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"checked": func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestExpiryWarningIsGivenIfTrustShrinksOrLeaseIsLost(t *testing.T) {
+func TestExpiryWarningIsGivenIfLeaseIsShortenedOrLost(t *testing.T) {
 	for name, shorten := range map[string]func(w *world) error{
 		"a shorter lease": func(w *world) error { return w.renew(Changes{Lease: 10 * time.Second}) },
 		"the lease is lost": func(w *world) error {
@@ -103,7 +103,7 @@ func TestDefaultTimingAllowsThreeRenewalsPerLease(t *testing.T) {
 	}
 }
 
-func TestTimingScaledToOtherLeaseKeepsSkew(t *testing.T) {
+func TestTimingScaledToLongerOrShorterLeaseKeepsSkewUnchanged(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

@@ -146,7 +146,7 @@ func TestHolderIsDeadOneLeaseAfterNewVersionIsSeen(t *testing.T) {
 	}
 }
 
-func TestObserverComputesDeadAtFromStoredExpiryTime(t *testing.T) {
+func TestTimeOfDeathIsComputedFromExpiryTimeInRecord(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -250,7 +250,7 @@ func TestSessionIsDeadOneLeaseAfterRowIsFoundMissing(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadAtEarlierOfStoredAndObservedEnd(t *testing.T) {
+func TestHolderIsDeadAtEarlierOfStoredAndObservedLeaseEnds(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule
@@ -296,7 +296,7 @@ func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 	})
 }
 
-func TestTryAcquireContinuesEarlierObservation(t *testing.T) {
+func TestSecondTryAcquireUsesObservationOfHolderByFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -311,7 +311,7 @@ func TestTryAcquireContinuesEarlierObservation(t *testing.T) {
 	})
 }
 
-func TestSessionOfFormerOwnerDoesNotPreventTakeover(t *testing.T) {
+func TestLiveSessionOfPreviousHolderDoesNotPreventTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -326,7 +326,7 @@ func TestSessionOfFormerOwnerDoesNotPreventTakeover(t *testing.T) {
 	})
 }
 
-func TestSessionOfEarlierGrantDoesNotMakeHolderDead(t *testing.T) {
+func TestEndedSessionOfPreviousHolderDoesNotMakeHolderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))

@@ -125,7 +125,7 @@ func TestMissingSessionIsDeadAfterOneLease(t *testing.T) {
 	}
 }
 
-func TestSessionIsFoundDeadEvenIfVersionIsForgotten(t *testing.T) {
+func TestSessionIsMarkedDeadEvenIfCacheForgotItsVersion(t *testing.T) {
 	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now
@@ -210,7 +210,7 @@ func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 	}
 }
 
-func TestObserverLimitsNumberOfUnusedSessions(t *testing.T) {
+func TestObserverRemembersAtMost250UnusedSessions(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 1000 {
@@ -223,7 +223,7 @@ func TestObserverLimitsNumberOfUnusedSessions(t *testing.T) {
 	}
 }
 
-func TestSessionInUseIsNotForgotten(t *testing.T) {
+func TestObserverDoesNotForgetSessionInUse(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	first := o.SessionOf(under("asked for"))
@@ -247,7 +247,7 @@ func TestObserverForgetsSessionsUnusedForOneHour(t *testing.T) {
 	lab.Want(t, "sessions remembered", o.Sessions(), 1)
 }
 
-func TestSessionOfReturnsNilIfThereIsNoSession(t *testing.T) {
+func TestObserverReturnsNilSessionForRecordWithoutSession(t *testing.T) {
 	lab.Want(t, "session of a record without one", newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}), nil)
 	lab.Want(t, "session in a layout without sessions", newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")), nil)
 }

@@ -55,7 +55,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queu
 	return l, held, ws
 }
 
-func TestWaiterIsDelayedAfterHandOverLimit(t *testing.T) {
+func TestNextWaiterIsDelayedIfHandOverLimitIsReached(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
@@ -119,7 +119,7 @@ func TestWaiterThatRejectsHandOverAcquiresKeyItself(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestPassedTurnCountsTowardHandOverLimit(t *testing.T) {
+func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
@@ -165,7 +165,7 @@ func TestHandOverSkipsWaiterThatHasLeft(t *testing.T) {
 	}
 }
 
-func TestNextWaiterGetsTurnIfGrantOfHandOverHasEnded(t *testing.T) {
+func TestNextWaiterGetsTurnIfHandedOverGrantHasAlreadyEnded(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -178,7 +178,7 @@ func TestNextWaiterGetsTurnIfGrantOfHandOverHasEnded(t *testing.T) {
 // A goroutine that receives its turn may end its grant immediately, on another processor. The
 // queue must know the grant by then. Otherwise, the queue would ignore the end of the grant, and
 // the next waiter would never get its turn.
-func TestHandOverStoresGrantBeforeTurnIsSent(t *testing.T) {
+func TestHandOverRecordsGrantBeforeWaiterGetsItsTurn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -191,7 +191,7 @@ func TestHandOverStoresGrantBeforeTurnIsSent(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
+func TestSuccessorReturnsNilIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
@@ -199,7 +199,7 @@ func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysNextWaiter(t *testing.T) {
+func TestNextWaiterIsDelayedByDurationGivenToPassAfter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

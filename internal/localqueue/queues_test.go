@@ -126,7 +126,7 @@ func TestLocalWaitersGetTurnsOneByOneInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassDoesNothingForGrantThatIsNotCurrent(t *testing.T) {
+func TestPassGivesNoTurnIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -142,7 +142,7 @@ func TestPassDoesNothingForGrantThatIsNotCurrent(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReturnsTurnThatHasAlreadyCome(t *testing.T) {
+func TestLeaveReturnsTurnIfWaiterWasAlreadyGivenIt(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -177,7 +177,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerLearnsHolderOnceItIsKnown(t *testing.T) {
+func TestNonWaitingCallerIsToldHolderAsSoonAsItIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -201,7 +201,7 @@ func TestNonWaitingCallerLearnsHolderOnceItIsKnown(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerLearnsKnownHolderImmediately(t *testing.T) {
+func TestNonWaitingCallerIsToldAlreadyKnownHolderImmediately(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -229,7 +229,7 @@ func TestNextWaiterGetsTurnIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestResumedGrantGetsNoTurnIfOtherCallerHasTurn(t *testing.T) {
+func TestResumedGrantPassesNoTurnIfAnotherCallerHasTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -252,7 +252,7 @@ func TestResumedGrantGetsNoTurnIfOtherCallerHasTurn(t *testing.T) {
 	}
 }
 
-func TestTakeReturnsFalseIfOtherGoroutineHasTurn(t *testing.T) {
+func TestTakeReturnsFalseIfAnotherGoroutineHasTurnForKey(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
@@ -326,7 +326,7 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 
 // When the contexts of several callers expire at the same time, perhaps only one of the callers has
 // read the record. The errors of the other callers must name the holder, too.
-func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
+func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -341,7 +341,7 @@ func TestLastHolderReturnsHolderReportedInEarlierTurn(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestIsKnownReturnsTrueAfterHolderOrGrantIsReported(t *testing.T) {
+func TestHolderIsKnownAfterReportOfHolderOrGrantOfKey(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -37,7 +37,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestNoteReturnsTimeWhenVersionWasFirstSeen(t *testing.T) {
+func TestRecordVersionKeepsTimeWhenItWasFirstSeen(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -70,7 +70,7 @@ func TestNoteReturnsTimeWhenVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestUnpinnedVersionsAreForgottenOldestFirst(t *testing.T) {
+func TestVersionsOfUnpinnedKeysAreForgottenOldestFirst(t *testing.T) {
 	v := New(2)
 	v.Pin(key("pinned"))
 	v.Pin(key("pinned"))
@@ -98,7 +98,7 @@ func TestUnpinnedVersionsAreForgottenOldestFirst(t *testing.T) {
 	}
 }
 
-func TestKeyPinnedBeforeFirstReadIsRemembered(t *testing.T) {
+func TestVersionOfKeyPinnedBeforeFirstReadIsRemembered(t *testing.T) {
 	v := New(0)
 	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {

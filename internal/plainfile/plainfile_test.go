@@ -132,7 +132,7 @@ func TestOpenRejectsFileOfOtherUserInSharedDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenAcceptsFileOfDirectoryOwner(t *testing.T) {
+func TestOpenAcceptsFileOwnedByOwnerOfSharedDirectory(t *testing.T) {
 	dir, _ := place(t, sticky)
 	ofStranger(t, dir)
 	ofStranger(t, filepath.Join(dir, "file"))
@@ -250,7 +250,7 @@ func TestSymlinksInPathAreResolved(t *testing.T) {
 	}
 }
 
-func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
+func TestPlacingFileOnExistingTargetReturnsErrExist(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

@@ -226,7 +226,7 @@ func TestGrantIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	}
 }
 
-func TestGrantAndDecoderAgreeOnDamagedDoneMark(t *testing.T) {
+func TestGrantIsRejectedOnlyIfDamagedDoneMarkReadsAsDone(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"not a map":            text("mon"),
 		"empty":                &types.AttributeValueMemberM{},

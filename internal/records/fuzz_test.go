@@ -234,10 +234,10 @@ func (b *bench) marked(item protocol.Item) bool {
 	return spelt(item["isReleased"]) == "S 1"
 }
 
-// FuzzDecoderAndGrantAgreeOnFreeRecords checks the decoder of every layout. For a damaged
-// record, the decoder must return an error with a reason, and never a free record. If the
-// decoder finds that an item is held or damaged, DynamoDB must reject a grant of its key.
-func FuzzDecoderAndGrantAgreeOnFreeRecords(f *testing.F) {
+// FuzzRecordDecodedAsHeldOrDamagedIsNeverGranted checks the decoder of every layout. For a damaged
+// record, the decoder must return an error with a reason, and never a free record. If the decoder
+// finds that an item is held or damaged, DynamoDB must reject a grant of its key.
+func FuzzRecordDecodedAsHeldOrDamagedIsNeverGranted(f *testing.F) {
 	for _, items := range []map[int][]string{goldenItems(f), ourItems} {
 		for n, list := range items {
 			for _, item := range list {
@@ -424,10 +424,10 @@ var rowItems = []string{
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRowWithKindIsNeverDecodedAsLock checks that a row with a kind is never decoded as a
+// FuzzRowWithAttributeKindIsNeverDecodedAsLock checks that a row with a kind is never decoded as a
 // lock. It also checks the decoder of session rows: an error must give a reason, and a decoded
 // session must be dead only if the row has the mark of a dead session.
-func FuzzRowWithKindIsNeverDecodedAsLock(f *testing.F) {
+func FuzzRowWithAttributeKindIsNeverDecodedAsLock(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")
 		for _, edit := range []struct {

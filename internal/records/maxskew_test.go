@@ -42,7 +42,7 @@ func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndOfEarlierVersionCountsAsAbsent(t *testing.T) {
+func TestLeaseEndStoredBeforeLastRenewalCountsAsAbsent(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}

@@ -203,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestReservedReportsEveryForbiddenName(t *testing.T) {
+func TestEveryAttributeNameOfProtocolIsReserved(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -246,7 +246,7 @@ func TestMigrationPageListsAttributesOfLeasehold(t *testing.T) {
 	}
 }
 
-func TestOnlyLayoutsOfPackageLayoutAreAccepted(t *testing.T) {
+func TestProtocolExistsOnlyForLayoutsOfPackageLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		if l, err := layout.Parse(name); err != nil || mustProtocol(t, l) == nil {
 			t.Errorf("%s: %v", name, err)
@@ -286,7 +286,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestLockButOmitsUnreadableAttributes(t *testing.T) {
+func TestLockIsDecodedForRepairIfOnlyKindOrTokenIsUnreadable(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -309,7 +309,7 @@ func TestLockButOmitsUnreadableAttributes(t *testing.T) {
 	}
 }
 
-func TestLockButRejectsItemWithDamagedData(t *testing.T) {
+func TestLockWithDamagedDataIsNotDecodedForRepair(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -32,7 +32,7 @@ func noteWith(note, changes protocol.Item) types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: note}
 }
 
-func TestUnreadableBreakNoteCountsAsAbsent(t *testing.T) {
+func TestUnreadableDetailsOfBreakInRecordCountAsAbsent(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	note := protocol.Item{"by": text("me"), "at": number(at.UnixMilli()), "reason": text("stuck"), "fencingToken": number(42)}
 	for name, tc := range map[string]struct {
@@ -53,7 +53,7 @@ func TestUnreadableBreakNoteCountsAsAbsent(t *testing.T) {
 	}
 }
 
-func TestUnreadableTakeoverNoteCountsAsAbsent(t *testing.T) {
+func TestUnreadableDetailsOfTakeoverInRecordCountAsAbsent(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	note := protocol.Item{"from": text("me"), "at": number(at.UnixMilli()), "fencingToken": number(42)}
 	for name, tc := range map[string]struct {
@@ -73,7 +73,7 @@ func TestUnreadableTakeoverNoteCountsAsAbsent(t *testing.T) {
 	}
 }
 
-func TestForeignDescribesUnreadableAttribute(t *testing.T) {
+func TestAttributeUnreadableToLibraryOfLayoutIsDescribed(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

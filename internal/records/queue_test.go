@@ -189,7 +189,7 @@ func TestQueueIsErasedOnlyByTakeoverBreakOrDoneMark(t *testing.T) {
 	}
 }
 
-func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
+func TestAttributeHandedIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	for _, name := range []string{"renewal", "local hand-over", "takeover", "grant after a release"} {
 		t.Run(name, func(t *testing.T) {
 			b, p, h := lining(t, 1)
@@ -207,7 +207,7 @@ func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	}
 }
 
-func TestTakeoverStoresEndOfQueueSuspension(t *testing.T) {
+func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {
@@ -224,7 +224,7 @@ func TestTakeoverStoresEndOfQueueSuspension(t *testing.T) {
 	}
 }
 
-func TestDamagedHandOverMarkOrSuspensionCountsAsAbsent(t *testing.T) {
+func TestDamagedAttributeHandedOrNoQueueUntilCountsAsAbsent(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
@@ -238,7 +238,7 @@ func TestDamagedHandOverMarkOrSuspensionCountsAsAbsent(t *testing.T) {
 
 // When users change the layout of a table from native to another layout, the attributes handed
 // and noQueueUntil stay in the records.
-func TestHandOverMarkIsHarmlessInLayoutsWithoutQueue(t *testing.T) {
+func TestQueueAttributesAreIgnoredInLayoutsWithoutQueue(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b := newBench(t, l)

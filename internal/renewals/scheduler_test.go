@@ -118,7 +118,7 @@ func remove(q *Scheduler, leases ...*Lease) {
 	elapse(time.Minute)
 }
 
-func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
+func TestDueLeaseWithLeastTrustedTimeLeftIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
@@ -129,7 +129,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingRenewalLosesSlot(t *testing.T) {
+func TestHangingRenewalLosesItsSlotToAnotherRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // its first attempt is sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
@@ -159,7 +159,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	})
 }
 
-func TestRenewalThatWaitsForOtherWriteTakesNoSlot(t *testing.T) {
+func TestRenewalWaitingForAnotherWriteOccupiesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // its first attempt is due after 3 s
@@ -174,7 +174,7 @@ func TestRenewalThatWaitsForOtherWriteTakesNoSlot(t *testing.T) {
 	})
 }
 
-func TestLateRenewalIsFollowedByRandomPause(t *testing.T) {
+func TestDelayedRenewalIsFollowedByPauseOfRandomLength(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal comes early: for
@@ -189,7 +189,7 @@ func TestLateRenewalIsFollowedByRandomPause(t *testing.T) {
 	})
 }
 
-func TestShortenedTrustMakesRenewalDueSooner(t *testing.T) {
+func TestShortenedTrustedTimeMakesRenewalDueSooner(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // its first attempt is due after 3 s
 		elapse(time.Second)
@@ -217,7 +217,7 @@ func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-func TestLeaseWithoutTrustIsRenewedImmediately(t *testing.T) {
+func TestLeaseWithoutTrustedTimeLeftIsRenewedImmediately(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -247,7 +247,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 
 // This test simulates a hot partition: DynamoDB throttles every attempt for one lease, while other
 // leases are always due.
-func TestThrottledRenewalWaitsForFourOtherRenewals(t *testing.T) {
+func TestThrottledRenewalIsRepeatedAfterFourRenewalsOfOthers(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
@@ -292,7 +292,7 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 
 // Waited returns true for a renewal that has waited for a slot, until this renewal ends. If it
 // still returned true later, a loss by a pause of the process would not be reported as a pause.
-func TestSchedulerReportsWaitForSlotUntilRenewalEnds(t *testing.T) {
+func TestRenewalCountsAsHavingWaitedForSlotUntilItEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

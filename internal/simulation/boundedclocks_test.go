@@ -164,7 +164,7 @@ func (m attributeMap) endOf() string {
 	return protocol.VersionOfHex(hex.EncodeToString(raw[8:]))
 }
 
-func TestSimulationCatchesClocksBeyondBound(t *testing.T) {
+func TestSimulationCatchesClocksWrongByMoreThanMaxSkew(t *testing.T) {
 	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
 	areFound(t, 500,
 		broken{"clocks that are wrong by more than MaxSkew", found, likewise(boundedClocks(8))},

@@ -106,7 +106,7 @@ func TestSimulationCatchesBrokenCommits(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesBrokenVariantsUnderUnusualFaults(t *testing.T) {
+func TestSimulationCatchesBrokenClientsUnderUnusualFaults(t *testing.T) {
 	areFound(t, 500,
 		broken{"a new token for every request, in suspends", []string{"invariant 8"}, tampered(newTokenEveryTime, likewise(suspends))},
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
@@ -144,7 +144,7 @@ func TestSimulationCatchesBrokenGuards(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesClocksBeyondDeclaredSkew(t *testing.T) {
+func TestSimulationCatchesClocksThatDifferByMoreThanMaxSkew(t *testing.T) {
 	areFound(t, 500,
 		broken{"clocks that differ by more than MaxSkew", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
 		broken{"a lease that is over before its watcher has seen it pass", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {

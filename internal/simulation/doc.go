@@ -3,9 +3,9 @@
 // random choices of a run. The package checks that every promise of the library holds. It
 // contains only tests.
 //
-//	go test -run '^TestSimulation' ./internal/simulation                         200 seeds of the first world, fewer seeds of each other world
-//	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds
-//	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed; prints its history if it fails
+//	go test -run '^TestSimulation' ./internal/simulation                                                  200 seeds of the first world, fewer seeds of each other world
+//	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation   more seeds
+//	LEASEHOLD_SEED=4711 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation      one seed; prints its history if it fails
 //
 // With LEASEHOLD_SHRINK=1 a failing seed is run again with fewer and fewer faults, until the
 // failure needs each of the faults that are left. The test prints these faults and the history
@@ -14,8 +14,8 @@
 // The following commands run all worlds, in rounds. Run them in this directory, because only
 // there does go test show the totals:
 //
-//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=100000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until 100,000 operations have met a fault
-//	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for 8 hours or until Ctrl-C
+//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=100000 go test -timeout 0 -run '^TestSimulationAtScaleFindsNoViolation$'   from seed 1, until 100,000 operations have met a fault
+//	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScaleFindsNoViolation$'                             new seeds, for 8 hours or until Ctrl-C
 //
 // An operation is a call of a client, or something that a client does by itself, such as a
 // renewal with its retries. An operation is faulted if one of its requests met a fault.
@@ -38,9 +38,9 @@
 //
 // The names below omit the ending _test.go.
 //
-//	seeds      which seeds TestSimulation and the other tests run, and how many; the history of
-//	           a run as text, so that two runs of a seed can be compared (type history); finds
-//	           the fewest faults that make a seed fail (shrink)
+//	seeds      which seeds TestSimulationOfLocksFindsNoViolation and the other tests run, and
+//	           how many; the history of a run as text, so that two runs of a seed can be
+//	           compared (type history); finds the fewest faults that make a seed fail (shrink)
 //	scale      runs all worlds until enough operations have met a fault
 //	tally      counts all operations and the operations that met a fault; gives the histories
 //	           of runs to the models of proof/spec, and also histories that the models must refuse

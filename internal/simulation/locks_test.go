@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSimulation(t *testing.T) {
+func TestSimulationOfLocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, lockSeeds, simulate)
 }
 

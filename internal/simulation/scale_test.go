@@ -21,13 +21,13 @@ import (
 )
 
 // worlds lists the simulations, each with the name of its test. The field seeds is the number
-// of new seeds that TestSimulationAtScale runs in each of its rounds.
+// of new seeds that TestSimulationAtScaleFindsNoViolation runs in each of its rounds.
 var worlds = []struct {
 	test  string
 	seeds uint64
 	run   simulation
 }{
-	{"TestSimulation", 5, simulate},
+	{"TestSimulationOfLocksFindsNoViolation", 5, simulate},
 	{"TestSimulationOfSharedLeasesFindsNoViolation", 1, likewise(sharedLeases)},
 	{"TestSimulationOfQueuesFindsNoViolation", 3, likewise(lines)},
 	{"TestSimulationOfWrongQueueHintsInRecordFindsNoViolation", 1, likewise(wrongAdvice)},
@@ -57,13 +57,13 @@ var worlds = []struct {
 	{"TestSimulationOfRefusedRequestsFindsNoViolation", 1, simulateRefusals},
 }
 
-// TestSimulationAtScale runs rounds of all simulations. It ends when LEASEHOLD_FAULTED
-// operations have met a fault, after the time LEASEHOLD_FOR, or when it is interrupted. The
-// seeds start at LEASEHOLD_FIRST. Without this variable they start at a number made from
-// the current time, so that they are new. A process runs one seed at a time, on one thread.
-// So the test starts one process, called a lane, for each processor, and divides the rounds
-// among the lanes.
-func TestSimulationAtScale(t *testing.T) {
+// TestSimulationAtScaleFindsNoViolation runs rounds of all simulations. It ends when
+// LEASEHOLD_FAULTED operations have met a fault, after the time LEASEHOLD_FOR, or when it is
+// interrupted. The seeds start at LEASEHOLD_FIRST. Without this variable they start at a number
+// made from the current time, so that they are new. A process runs one seed at a time, on one
+// thread. So the test starts one process, called a lane, for each processor, and divides the
+// rounds among the lanes.
+func TestSimulationAtScaleFindsNoViolation(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)
 		return
@@ -109,7 +109,7 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 	var running sync.WaitGroup
 	for i := range lanes {
 		lanes[i] = newTally()
-		lane := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSimulationAtScale$", "-test.timeout=0")
+		lane := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSimulationAtScaleFindsNoViolation$", "-test.timeout=0")
 		lane.Env = append(os.Environ(), fmt.Sprintf("LEASEHOLD_LANE=%d/%d", i, len(lanes)), fmt.Sprintf("LEASEHOLD_FIRST=%d", first))
 		lane.Stderr = os.Stderr
 		out := lab.Must(lane.StdoutPipe())(t)

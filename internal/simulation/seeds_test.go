@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	lockSeeds   = 200 // default number of seeds of TestSimulation; TestSimulationAtScale runs more
+	lockSeeds   = 200 // default number of seeds of the simulation of locks; TestSimulationAtScaleFindsNoViolation runs more
 	recipeSeeds = 30  // default number of seeds of the simulation of each recipe, such as elections
 )
 

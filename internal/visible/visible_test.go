@@ -127,7 +127,7 @@ func FuzzShownTextHasNoInvisibleCharacters(f *testing.F) {
 	})
 }
 
-func TestRemarkIsShownOnlyIfShortAndPrintable(t *testing.T) {
+func TestLockDataIsShownAsRemarkOnlyIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

@@ -155,7 +155,7 @@ func checkFile(t *testing.T, path string) {
 	}))
 }
 
-func TestConcurrentProcessesLoseNoIncrement(t *testing.T) {
+func TestConcurrentProcessesLoseNoIncrementOfCounter(t *testing.T) {
 	path, client := newFile(t)
 	const processes, each = 16, 20
 	var wg sync.WaitGroup

@@ -193,7 +193,7 @@ func TestMaliciousPagesAreReportedAsDamage(t *testing.T) {
 
 // Other users of the group can change a group-writable file at any time, even while a
 // process has it open.
-func TestTransactionDetectsDamageDoneAfterOpen(t *testing.T) {
+func TestTransactionDetectsFileDamagedAfterOpen(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	lab.OK(t, os.WriteFile(path, whole, 0o600))

@@ -36,7 +36,7 @@ type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
 
-func TestOpenContextWaitsForFileUntilContextEnds(t *testing.T) {
+func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	unlock := locked(t, path)
@@ -70,7 +70,7 @@ func TestViewReturnsErrBusyIfFileStaysLocked(t *testing.T) {
 // When a request stops waiting for the file lock, its goroutine stays blocked in flock(2).
 // The next request that waits uses the same goroutine. So there is only one such goroutine,
 // however many requests stop waiting.
-func TestTimedOutRequestsLeaveOneWaitingGoroutine(t *testing.T) {
+func TestTimedOutRequestsLeaveOnlyOneGoroutineWaiting(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	unlock := locked(t, path)

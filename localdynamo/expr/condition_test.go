@@ -151,7 +151,7 @@ func FuzzFormattedConditionParsesToSameTree(f *testing.F) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestReservedKnowsEveryReservedWordInAnyCase(t *testing.T) {
+func TestReservedRecognizesAll573ReservedWordsInAnyCase(t *testing.T) {
 	words := strings.Fields(reservedWords)
 	if len(words) != 573 {
 		t.Errorf("%d reserved words; DynamoDB has 573", len(words))

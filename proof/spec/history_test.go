@@ -85,7 +85,7 @@ func eventsOf(histories []History) map[string]int {
 // A hand-over replaces grant #1 with grant #4, and the reply to the hand-over is lost. Then a
 // release ends grant #4. The record is now free and no longer shows grant #1. Then the network
 // delivers the write of grant #1 a second time. The model must allow this copy to be applied.
-func TestModelAllowsGrantToBeDeliveredTwice(t *testing.T) {
+func TestModelAllowsWriteOfGrantToBeDeliveredTwice(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
 meets #1 applied #1 #1 held

@@ -65,7 +65,7 @@ func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {
 	}
 }
 
-func TestLibrariesShareBatchOnlyIfTheyMayRunTogether(t *testing.T) {
+func TestLibrariesAreBenchmarkedTogetherOnlyIfAllowed(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -95,7 +95,7 @@ func contest(t *testing.T, scenario string, progress func(string, ...any)) *Cont
 
 func silent(string, ...any) {}
 
-func TestBenchmarkMeasuresCostOfAcquireAndRelease(t *testing.T) {
+func TestBenchmarkMeasuresRequestsAndPriceOfAcquireAndRelease(t *testing.T) {
 	r := lab.Must(contest(t, "cycle", silent).Play(t.Context()))(t)
 	if len(r.Runs) != 1 || r.Runs[0].Failed != "" {
 		t.Fatalf("runs %+v, want one run: ours, tuned takes no part", r.Runs)

@@ -383,7 +383,7 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 // The page asks its server for a proof that the server knows the secret. An attacker takes the
 // server's port. It forwards the page's question to another leasehold ui with the same secret,
 // and returns the valid proof that this other server gives.
-func TestPageRejectsRelayedIdentityProof(t *testing.T) {
+func TestPageRejectsIdentityProofRelayedFromOtherServer(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")

@@ -124,7 +124,7 @@ func TestVerifyDetectsWorkerUnawareOfLockLostInPause(t *testing.T) {
 // The network delays the replies to the first worker by two seconds. In the record, its lease
 // begins when the grant is written. A worker that counts its lease from the arrival of the reply
 // trusts its lock for two seconds too long.
-func TestVerifyDetectsLeaseCountedFromReply(t *testing.T) {
+func TestVerifyDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2 * time.Second
 		server := engines.Run(t, engines.Dynoxide)
@@ -149,7 +149,7 @@ func TestVerifyDetectsLeaseCountedFromReply(t *testing.T) {
 }
 
 // The test pauses a worker after the worker has read a counter and before it writes the counter.
-func TestVerifyDetectsWriteWithoutCommit(t *testing.T) {
+func TestVerifyDetectsOverwriteByWorkerWithoutCommit(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}

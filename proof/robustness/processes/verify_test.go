@@ -59,7 +59,7 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // The previous holder hands the key to worker a with a longer lease than worker a itself uses.
 // Worker a's first renewal shortens the lease. A killed worker may have renewed without recording
 // the renewal. So Verify must allow the next grant as soon as the shorter lease has expired.
-func TestVerifyAcceptsLongerLeaseFromPreviousHolder(t *testing.T) {
+func TestVerifyAcceptsGrantWithLongerLeaseOfPreviousHolder(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

@@ -17,8 +17,7 @@ import (
 )
 
 // Three hosts have the same crontab line and separate home directories. On the first night,
-// leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must
-// run CMD.
+// leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must run CMD.
 func TestOnlyOneHostRunsCronJobAfterCrashOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -102,8 +101,7 @@ func TestRunTakesOverLockDespiteShortWaitFlagOnAnyBackend(t *testing.T) {
 	})
 }
 
-// cron mails all output of a crontab line, so the line must print nothing unless the job
-// fails.
+// cron mails all output of a crontab line, so the line must print nothing unless the job fails.
 func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	var settings []string
@@ -138,9 +136,8 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	mails("another host runs the job after a failure", "^$", 0, "true")
 }
 
-// crontabLines returns the commands of the crontab lines in docs/cron.md that have the
-// given schedule. The commands are as cron passes them to the shell: with % instead of \%
-// (crontab(5)).
+// crontabLines returns the commands of the crontab lines in docs/cron.md that have the given
+// schedule. The commands are as cron passes them to the shell: with % instead of \% (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/cron.md")) {
@@ -197,9 +194,8 @@ func TestCrontabLineSendsNoMailIfRunsOverlap(t *testing.T) {
 	}
 }
 
-// This crontab line runs at minute 30 of each hour of local time. On the night when the
-// clocks go back, half past two comes twice. The job must run at only one of these two
-// times.
+// This crontab line runs at minute 30 of each hour of local time. On the night when the clocks go
+// back, half past two comes twice. The job must run at only one of these two times.
 func TestCrontabJobRunsOnceInRepeatedHour(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")

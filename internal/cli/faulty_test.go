@@ -62,9 +62,8 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	return f
 }
 
-// noServer is the URL of a port on which no server listens. The port is fixed. If a test
-// reserved a free port and released the port again, the server of another test could get
-// the same port.
+// noServer is the URL of a port on which no server listens. The port is fixed. If a test reserved a
+// free port and released the port again, the server of another test could get the same port.
 const noServer = "http://127.0.0.1:1"
 
 // served starts a server that denies the given operations and has no other fault. It
@@ -103,8 +102,7 @@ func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r)
 }
 
-// unavailable is a fault that answers every request as DynamoDB does during an outage (HTTP
-// 503).
+// unavailable is a fault that answers every request as DynamoDB does during an outage (HTTP 503).
 func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
@@ -127,8 +125,7 @@ func faultWhile(isOn *atomic.Bool, f fault) fault {
 	return faultIf(func(string, *http.Request) bool { return isOn.Load() }, f)
 }
 
-// refusing returns a fault that answers every request with the DynamoDB error of the given
-// code.
+// refusing returns a fault that answers every request with the DynamoDB error of the given code.
 func refusing(code string) fault {
 	return func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		refuse(w, code, "refused for a moment")
@@ -146,8 +143,7 @@ func denies(denied ...string) fault {
 		})
 }
 
-// refuse answers with HTTP status 400 and a DynamoDB error that has the given code and
-// message.
+// refuse answers with HTTP status 400 and a DynamoDB error that has the given code and message.
 func refuse(w http.ResponseWriter, code, message string) {
 	w.WriteHeader(http.StatusBadRequest)
 	fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)
@@ -170,9 +166,8 @@ type liar struct {
 	after int              // number of requests that the engine still answers before the first hostile reply
 }
 
-// says sets the replies of the server: first the engine answers the given number of
-// requests, and then the function lie answers all later requests. If lie is nil, the engine
-// answers all requests.
+// says sets the replies of the server: first the engine answers the given number of requests, and
+// then the function lie answers all later requests. If lie is nil, the engine answers all requests.
 func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

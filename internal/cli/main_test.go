@@ -1,7 +1,6 @@
 // The tests run the command in separate processes, as users do. Tests whose names end in
-// OnAnyBackend use a lock table in a local store, which is a file. If
-// LEASEHOLD_TEST_ENDPOINT is set, these tests use a table on the DynamoDB server at the
-// URL in this variable:
+// OnAnyBackend use a lock table in a local store, which is a file. If LEASEHOLD_TEST_ENDPOINT is
+// set, these tests use a table on the DynamoDB server at the URL in this variable:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyBackend$'
 package cli_test
@@ -102,9 +101,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run at the same time than there are cores, because most
-// tests often wait, for example until a lease expires. It has no effect if -parallel is
-// given.
+// manyAtATime lets more tests run at the same time than there are cores, because most tests often
+// wait, for example until a lease expires. It has no effect if -parallel is given.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -116,10 +114,9 @@ func manyAtATime() {
 
 var installedIn string // directory of the program that the first call of installed() builds; empty before that call
 
-// installed returns the path of a leasehold program without the race detector, like the
-// program that users install. The first call builds the program. Tests that start
-// leasehold very often use this program: with the race detector, these tests would take
-// minutes.
+// installed returns the path of a leasehold program without the race detector, like the program
+// that users install. The first call builds the program. Tests that start leasehold very often use
+// this program: with the race detector, these tests would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -145,17 +142,15 @@ func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
 func bare(dir string) []string {
 	return []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
-		// Without this variable, the SDK may request credentials from the EC2 metadata
-		// service.
+		// Without this variable, the SDK may request credentials from the EC2 metadata service.
 		"AWS_EC2_METADATA_DISABLED=true",
 		// By default, a program with the race detector sleeps for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
 	}
 }
 
-// newStoreFile creates the file of a local store, and the directory of the file. If no
-// test created the file, the first command would create it and print a message about the
-// new store.
+// newStoreFile creates the file of a local store, and the directory of the file. If no test created
+// the file, the first command would create it and print a message about the new store.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

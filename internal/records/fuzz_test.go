@@ -24,8 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// fuzzTables contains a table of each layout. Each table is created when it is
-// first needed.
+// fuzzTables contains a table of each layout. Each table is created when it is first needed.
 type fuzzTables struct {
 	of map[int]*bench
 }
@@ -65,8 +64,7 @@ func (b *bench) stores(item protocol.Item) bool {
 	return err == nil
 }
 
-// parseItem decodes an item from DynamoDB JSON. It returns nil if b is not the
-// JSON of an item.
+// parseItem decodes an item from DynamoDB JSON. It returns nil if b is not the JSON of an item.
 func parseItem(b []byte) protocol.Item {
 	var in map[string]map[string]any
 	if json.Unmarshal(b, &in) != nil {
@@ -110,8 +108,7 @@ func parseValue(v map[string]any) types.AttributeValue {
 	return nil
 }
 
-// valueOf returns an attribute value of the given type, or nil if value is not
-// valid for that type.
+// valueOf returns an attribute value of the given type, or nil if value is not valid for that type.
 func valueOf(kind, value string) types.AttributeValue {
 	switch kind {
 	case "S":
@@ -178,8 +175,7 @@ func cloneItem(item protocol.Item) protocol.Item {
 	return c
 }
 
-// names fails the test unless err is a DecodeError that names an attribute and
-// a problem.
+// names fails the test unless err is a DecodeError that names an attribute and a problem.
 func names(t *testing.T, err error) {
 	t.Helper()
 	var bad *protocol.DecodeError
@@ -205,8 +201,7 @@ func goldenItems(f *testing.F) map[int][]string {
 	return items
 }
 
-// ourItems lists records as leasehold writes them, by the index of their
-// layout.
+// ourItems lists records as leasehold writes them, by the index of their layout.
 var ourItems = map[int][]string{
 	0: {
 		`{"key":{"S":"job"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"},"data":{"B":"c3RhdGU="},"reason":{"S":"month end"}}`,
@@ -356,9 +351,8 @@ func isFraction(v types.AttributeValue) bool {
 	return is && !f.IsInt()
 }
 
-// FuzzLayoutDecodesOwnWrites checks that each layout decodes its own writes: a grant, its
-// renewal and its release. The guard must succeed after the renewal, and fail after the
-// release.
+// FuzzLayoutDecodesOwnWrites checks that each layout decodes its own writes: a grant, its renewal
+// and its release. The guard must succeed after the renewal, and fail after the release.
 func FuzzLayoutDecodesOwnWrites(f *testing.F) {
 	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())

@@ -35,8 +35,7 @@ func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(d)))
 }
 
-// worker is one goroutine of a simulated process. It has its own source of
-// random numbers.
+// worker is one goroutine of a simulated process. It has its own source of random numbers.
 type worker struct {
 	*rand.Rand
 	name     string
@@ -171,8 +170,7 @@ var stacks = sync.Pool{New: func() any { return new([1 << 16]byte) }}
 
 var goroutineNumber = regexp.MustCompile(`goroutine \d+`)
 
-// goroutine returns the id of the current goroutine and the id of the goroutine
-// that started it.
+// goroutine returns the id of the current goroutine and the id of the goroutine that started it.
 func goroutine() (self, parent string) {
 	stack := stacks.Get().(*[1 << 16]byte)
 	defer stacks.Put(stack)
@@ -180,8 +178,7 @@ func goroutine() (self, parent string) {
 	return string(found[0]), string(found[len(found)-1])
 }
 
-// callers returns the names of the functions on the stack of the current
-// goroutine.
+// callers returns the names of the functions on the stack of the current goroutine.
 func callers() string {
 	var names strings.Builder
 	var pcs [64]uintptr
@@ -192,9 +189,8 @@ func callers() string {
 	return names.String()
 }
 
-// yield sometimes lets other goroutines run first, as a busy machine would. It does so only if
-// the world's field yields is set. Whether it does so in a given call does not depend on the
-// seed.
+// yield sometimes lets other goroutines run first, as a busy machine would. It does so only if the
+// world's field yields is set. Whether it does so in a given call does not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()

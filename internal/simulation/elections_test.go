@@ -137,8 +137,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 	})
 }
 
-// stand calls Lead repeatedly, so that the process leads whenever it is
-// elected.
+// stand calls Lead repeatedly, so that the process leads whenever it is elected.
 func (v *voter) stand(ctx context.Context) {
 	r := newWorker(v.seed, v.id)
 	v.rest(r, 20)
@@ -216,8 +215,7 @@ func (v *voter) ends() {
 	v.running--
 }
 
-// asks acts as an operator. It asks the leader to step down again and again, until the
-// faults stop.
+// asks acts as an operator. It asks the leader to step down again and again, until the faults stop.
 func (v *voter) asks(ctx context.Context) {
 	r := newWorker(v.seed, v.id, "asks")
 	for v.goesOn() {
@@ -229,8 +227,7 @@ func (v *voter) asks(ctx context.Context) {
 }
 
 // checkAsked checks that the record contains a request to step down from this term. It checks
-// nothing if the term has ended, because the record may then contain a request to a later
-// leader.
+// nothing if the term has ended, because the record may then contain a request to a later leader.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -341,8 +338,7 @@ func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	return nil
 }
 
-// checkView checks that the process observes the given leader, unless the
-// process is dead.
+// checkView checks that the process observes the given leader, unless the process is dead.
 func (v *voter) checkView(leader *voter) {
 	term := leader.leadsNow()
 	if term == nil || v.isDead() {
@@ -355,8 +351,7 @@ func (v *voter) checkView(leader *voter) {
 	}
 }
 
-// checkTerms checks that the tokens of the terms increase in the order in which
-// the terms began.
+// checkTerms checks that the tokens of the terms increase in the order in which the terms began.
 func (s *run) checkTerms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

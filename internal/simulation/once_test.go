@@ -56,13 +56,11 @@ func onceBeforeClose(seed uint64) world {
 	return w
 }
 
-// task is work that must be done once under a key: once for a label, or once in
-// each period.
+// task is work that must be done once under a key: once for a label, or once in each period.
 type task struct {
 	key, label string
 	period     time.Duration // length of a period; 0 if the task has a label instead
-	// asked is the start of the current period in milliseconds, by the wall clock of the
-	// process.
+	// asked is the start of the current period in milliseconds, by the wall clock of the process.
 	asked int64
 }
 
@@ -180,8 +178,7 @@ func (c *checker) markOf(key string) map[string]types.AttributeValue {
 	return nil
 }
 
-// wasDone checks a DoneError: the work that the error reports as done must have
-// succeeded.
+// wasDone checks a DoneError: the work that the error reports as done must have succeeded.
 func (c *checker) wasDone(key string, d leasehold.Done) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,8 +219,7 @@ func askingNothing(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`NOT ((#\d+)\.#\d+ (?:>|\\u003e)?= :\d+)`).ReplaceAll(body, []byte("NOT ($1 AND attribute_not_exists($2))"))
 }
 
-// unmarked makes releases store their done marks in an attribute that no client
-// reads.
+// unmarked makes releases store their done marks in an attribute that no client reads.
 func unmarked(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`"(#\d+)":"lastDone"(.*SET.*isReleased|.*isReleased.*SET)`).ReplaceAll(body, []byte(`"$1":"lastdone"$2`))
 }

@@ -31,8 +31,7 @@ func newTally() *tally {
 }
 
 // operation is a call to a client, or an operation that the client itself starts, such as a
-// renewal. An operation that the client starts is over once one of its requests meets no
-// fault.
+// renewal. An operation that the client starts is over once one of its requests meets no fault.
 type operation struct {
 	what          string
 	faulted, over bool
@@ -66,16 +65,14 @@ func (c *process) asks(ctx context.Context, what string) context.Context {
 	return of
 }
 
-// counts adds a request, and the fault that the request met, to the tally. It ignores a
-// request that failed in a crash if the request belongs to no call, or if its call has already
-// met a fault.
+// counts adds a request, and the fault that the request met, to the tally. It ignores a request
+// that failed in a crash if the request belongs to no call, or if its call has already met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	alone := o == nil || o.over
-	// A crash counts once for each operation, even if several of the operation's requests
-	// fail.
+	// A crash counts once for each operation, even if several of the operation's requests fail.
 	if f == inCrash && (alone || o.faulted) {
 		return
 	}
@@ -201,9 +198,8 @@ func TestTallyCountsSeveralFaultsOfOperationAsOne(t *testing.T) {
 	// itself starts. The first three belong to one renewal, which is repeated until it meets
 	// no fault. The last belongs to the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
-	// A crash counts as one fault of the operation in progress, even if several of the
-	// operation's requests fail. Requests that belong to no call and fail in a crash do not
-	// count.
+	// A crash counts as one fault of the operation in progress, even if several of the operation's
+	// requests fail. Requests that belong to no call and fail in a crash do not count.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
 	sends(t.Context(), "GetItem", inCrash)
 

@@ -58,8 +58,7 @@ func guardOnOwnerAlone(r *http.Request, body []byte) []byte {
 	})
 }
 
-// guardedByOne removes all condition checks except the first one from a
-// transaction.
+// guardedByOne removes all condition checks except the first one from a transaction.
 func guardedByOne(r *http.Request, body []byte) []byte {
 	checks := 0
 	return checking(r, body, func(string) bool { checks++; return checks == 1 })
@@ -97,14 +96,12 @@ var (
 	isHead     = regexp.MustCompile(`(#\w+\[0\]) = :\w+`)
 )
 
-// renewedWhateverItShows makes the condition of a renewal hold for any version
-// in the record.
+// renewedWhateverItShows makes the condition of a renewal hold for any version in the record.
 func renewedWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Renews, anyVersion, "($0 OR attribute_exists($1))")
 }
 
-// takenOverWhateverItShows makes the condition of a takeover hold for any
-// version in the record.
+// takenOverWhateverItShows makes the condition of a takeover hold for any version in the record.
 func takenOverWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, anyVersion, "($0 OR attribute_exists($1))")
 }
@@ -196,8 +193,7 @@ func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration
 	c.end(call, lock.Commit(c.asks(ctx, "commit"), []types.TransactWriteItem{write}))
 }
 
-// committed checks what a transaction has changed in the tables. The caller
-// must hold c.mu.
+// committed checks what a transaction has changed in the tables. The caller must hold c.mu.
 func (c *checker) committed(r *request) {
 	for _, item := range lab.TransactItems(r.Body) {
 		if item.Update != nil && item.Update.TableName == "work" {
@@ -245,15 +241,13 @@ func (c *checker) allStand(locks []*leasehold.Lock) bool {
 	return true
 }
 
-// isCurrent reports whether a grant is current, according to the record in the
-// table.
+// isCurrent reports whether a grant is current, according to the record in the table.
 func (c *checker) isCurrent(key, grant string, token int64) bool {
 	s := c.records[key]
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
 
-// ended records the state of a key's record after a transaction has released
-// the key's lock.
+// ended records the state of a key's record after a transaction has released the key's lock.
 func (c *checker) ended(r *request, key string) {
 	item := c.table.Item(key)
 	if item == nil {

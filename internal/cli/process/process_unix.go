@@ -43,13 +43,10 @@ func waitUnlessStopped(p *os.Process) {
 // suspended. On BSD and macOS, Continued means that SIGSTOP has suspended the process, and
 // Stopped that another signal has (golang.org/x/sys/unix, syscall_bsd.go).
 func stoppedBy(status unix.WaitStatus) syscall.Signal {
-	switch {
-	case status.Stopped():
-		return status.StopSignal()
-	case status.Continued():
+	if status.Continued() {
 		return syscall.SIGSTOP
 	}
-	return 0
+	return max(status.StopSignal(), 0)
 }
 
 // startAtGate starts a child that runs self, the path of this executable, and waits at the

@@ -64,8 +64,7 @@ func (m match) run(t *testing.T, p peers.Peer) *peers.Driver {
 	return m.runAt(t, p, m.server.Endpoint)
 }
 
-// runBehind starts a process that uses the library p and sends its requests through a
-// proxy.
+// runBehind starts a process that uses the library p and sends its requests through a proxy.
 func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Proxy) {
 	t.Helper()
 	front := proxy.Run(t, m.server)
@@ -84,8 +83,7 @@ func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver 
 	return peers.Run(t, p, endpoint, s)
 }
 
-// item returns the item of a lock with all its attributes, or nil if the item does not
-// exist.
+// item returns the item of a lock with all its attributes, or nil if the item does not exist.
 func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
@@ -103,8 +101,7 @@ func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	return nil
 }
 
-// text returns a string attribute of an item, or "" if the item does not have this
-// attribute.
+// text returns a string attribute of an item, or "" if the item does not have this attribute.
 func text(item map[string]types.AttributeValue, name string) string {
 	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -112,8 +109,7 @@ func text(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// integer returns a number attribute of an item, or 0 if the item does not have this
-// attribute.
+// integer returns a number attribute of an item, or 0 if the item does not have this attribute.
 func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n int64) {
 	t.Helper()
 	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
@@ -124,8 +120,7 @@ func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n
 	return n
 }
 
-// tick calls fn every 20 ms until fn returns true. It fails the test after
-// [peers.Patience].
+// tick calls fn every 20 ms until fn returns true. It fails the test after [peers.Patience].
 func tick(t *testing.T, what string, fn func() bool) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)

@@ -322,7 +322,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsAtMostReleaseGraceToUndoGrant(t *testing.T) {
+func TestAcquireAnySpendsAtMostReleaseGraceOnUndoingGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()

@@ -152,7 +152,7 @@ func TestReleaseOfExpiredLockStoresNoDoneMark(t *testing.T) {
 }
 
 // If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
-func TestReleaseAfterFailedReleaseWithMarkDoneStoresDoneMark(t *testing.T) {
+func TestDoneMarkOfFailedReleaseIsStoredByNextRelease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)

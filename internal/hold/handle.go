@@ -276,9 +276,9 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// If ctx is bound to a lock in holds, the release of this lock ends ctx, but not the new
-	// context. The new context must still end with the context that was passed to Bind, and at the
-	// deadline of ctx. So it also follows these two.
+	// If ctx comes from Bind for a lock in holds, the release of that lock ends ctx, but must not
+	// end the new context. Two other events end ctx and must still end the new context: the end of
+	// the context that was passed to Bind, and the deadline of ctx.
 	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)

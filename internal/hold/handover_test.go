@@ -78,7 +78,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestGrantOfCancelledWaiterIsReleasedDespiteRenewal(t *testing.T) {
+func TestRenewedGrantOfCancelledWaiterIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)

@@ -177,7 +177,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerIsToldHolderAsSoonAsItIsKnown(t *testing.T) {
+func TestNonWaitingCallerLearnsHolderAsSoonAsHolderIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string

@@ -26,7 +26,7 @@ import (
 // their clocks are wrong by up to that bound. The clocks of the other clients are wrong by up
 // to ten seconds. All clocks are set to other times while leases run. The world has locks,
 // shared leases and queues. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfBoundedClocksFindsNoViolation(t *testing.T) {
+func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClocks(1)))
 }
 

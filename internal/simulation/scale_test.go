@@ -50,7 +50,7 @@ var worlds = []struct {
 	{"TestSimulationOfLayoutsThatStoreExpiryFindsNoViolation", 1, simulateByTheClock},
 	{"TestSimulationOfSkewedClocksFindsNoViolation", 1, skewedBy(wallSkew * 9 / 10)},
 	{"TestSimulationOfWallClockChangesFindsNoViolation", 1, likewise(wallClocksAreSet)},
-	{"TestSimulationOfBoundedClocksFindsNoViolation", 2, likewise(boundedClocks(1))},
+	{"TestSimulationOfClocksWithinMaxSkewFindsNoViolation", 2, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocksFindsNoViolation", 1, likewise(boundedClockQueues)},
 	{"TestSimulationOfCloseDuringOnceOnlyWorkFindsNoViolation", 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfOnceOnlyWorkByBoundedClocksFindsNoViolation", 1, likewise(boundedClockOnce)},

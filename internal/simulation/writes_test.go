@@ -245,9 +245,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the attribute value that text assigns to the named attribute, or compares with
-// it. text is an expression of the update. The pattern matches each pair of an attribute and a
-// value in text.
+// value finds the named attribute in text, which is one of the update's expressions. It returns
+// the value that the expression assigns to the attribute, or compares with it. The pattern
+// matches each pair of an attribute and a value in text.
 func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop sends CMD's process group to the watchdog, which must stop the group before
-// trust ends.
+// orderStop tells the watchdog the id of CMD's process group. The watchdog must stop the
+// group before this process stops trusting its lock.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))

@@ -172,9 +172,9 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe observes whether the holders of records renew, and returns an Observation for
-// each. Unless the parameter what is "", Observe prints how long the observation may take
-// and what it costs. This text names the holders by the words in what.
+// Observe observes whether the holders of the records renew, and returns one Observation for
+// each record. It first prints how long the observation may take, and its cost. In that
+// text, the words in the parameter what name the holders. If what is "", nothing is printed.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {

@@ -44,8 +44,8 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// serveLocally runs a test in a synctest bubble, against the server that the command
-// leasehold local starts.
+// serveLocally runs a test in a synctest bubble, against the server that "leasehold local"
+// starts.
 func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()

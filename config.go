@@ -96,10 +96,10 @@ type Config struct {
 	// one record per lock: meant for thousands of locks. Set it on every client of a table
 	// or on none. Native layout only. It excludes WithLease, WithoutRenewal and Detach.
 	//
-	// Libraries that do not know sessions see only each lock's own record. So the lock's own
-	// record has a lease too, of an hour, and is renewed every twenty minutes. Close frees all
-	// locks by one write to the session. A request of a cancelled Acquire that reaches DynamoDB
-	// late may block its key, for two minutes at most.
+	// Libraries that do not know sessions see only each lock's own record. So that record also
+	// has a lease, of an hour, and is renewed every twenty minutes. Close frees all locks by
+	// one write to the session. A request of a cancelled Acquire that reaches DynamoDB late
+	// may block its key, for two minutes at most.
 	SharedLease bool
 
 	// Logger receives lost locks and failing renewals as Warn, renewals that succeed again

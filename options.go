@@ -67,10 +67,10 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // still retried, for about ten seconds at most.
 //
 // A holder whose record has no timestamp, such as another library's, counts as live. Any
-// other holder appears dead if its record is at least a lease old, by wall clocks. Only
-// then does NoWait wait: for one lease from this client's first read, by the monotonic
-// clock. If the holder has not renewed by then, NoWait takes over. AcquireAll does not wait
-// if the holder of any key appears live. To limit these waits, use ctx.
+// other holder appears dead if its record is at least a lease old, by wall clocks. Then
+// NoWait waits for one lease from this client's first read, by the monotonic clock, and
+// takes over if the holder has not renewed. AcquireAll does not wait if any holder appears
+// live. Use ctx to limit waits.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is like NoWait, but never waits if a holder appears dead. It takes over

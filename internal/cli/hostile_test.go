@@ -100,6 +100,10 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 		lab.Must(client(true).Acquire(ctx, "shared", opts...))(t)
 	}
 	out := lab.Must(h.db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String(l.Name())}))(t)
+	// The key of the session is random, and so is its place in a scan.
+	slices.SortFunc(out.Items, func(a, b map[string]types.AttributeValue) int {
+		return strings.Compare(h.keyOf(t, l.Name(), a), h.keyOf(t, l.Name(), b))
+	})
 	for _, item := range out.Items {
 		if broken, ok := item["lastBreak"].(*types.AttributeValueMemberM); ok {
 			item["lastTakeover"] = &types.AttributeValueMemberM{Value: maps.Clone(broken.Value)}

@@ -116,9 +116,9 @@ func (e *ForeignError) Error() string {
 func (e *ForeignError) Unwrap() error { return e.Err }
 
 // endpointOf returns the scheme and the host to which the SDK sent a request, for error
-// messages.
+// messages. r is nil if the caller's own HTTP client has left it out of its response.
 func endpointOf(r *http.Request) string {
-	if r == nil || r.URL == nil {
+	if r == nil {
 		return "the endpoint"
 	}
 	return r.URL.Scheme + "://" + r.URL.Host

@@ -205,6 +205,14 @@ func owned(env []string, owner string) []string {
 // the script.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
+// needsTrap skips the test if a shell could not trap sig.
+func needsTrap(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if signal.Ignored(sig) {
+		t.Skip("this process ignores the signal, as under nohup: a shell cannot trap a signal that it ignored at its start (POSIX, trap)")
+	}
+}
+
 func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
@@ -213,9 +221,7 @@ func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if signal.Ignored(sig) {
-				t.Skip("this process ignores the signal, as under nohup: a shell cannot trap a signal that it ignored at its start (POSIX, trap)")
-			}
+			needsTrap(t, sig)
 			dir, env := tableEnv(t)
 			p := start(t, dir, env, "run", "k", "--", "sh", "-c",
 				fmt.Sprintf(`trap 'echo got %s; exit 40' %s; echo 1 >ready; while :; do sleep 0.01; done`, name, name))

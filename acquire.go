@@ -59,8 +59,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched calls the function search and emits the events of its outcome. Close waits until
-// searched returns. On a closed client, searched does not call the function, and returns an
-// error that names first, the first key of the call.
+// searched returns. On a closed client, searched only returns an error. That error names
+// the first key of the call, the parameter first.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -97,7 +97,7 @@ func (r *request) wanted(c *Client) *acquire.Want {
 
 // granted emits an event for each lock that a search has acquired, and returns the locks. If
 // the client is closing, or OnEvent panics, the caller does not receive the locks. granted then
-// releases them, because Close may have begun too early to find them.
+// releases them itself: Close may have listed the held locks before these were granted.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -142,9 +142,9 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is free,
 // one request reads up to 100 keys. Options apply to every key. With NoWait it takes over the
-// first key whose holder turns out to be dead, or returns a *HeldError of the first held key. If
-// ctx belongs to a lock of a key, that key is left out; Reentrant shares its grant. The error is
-// ErrDeadlock if no key is left, or if every wait could deadlock.
+// first key whose holder turns out to be dead, or returns a *HeldError of the first held key. A
+// key is left out if ctx belongs to a lock of it; with Reentrant, that grant is shared. The
+// error is ErrDeadlock if no key is left, or if every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -41,9 +41,9 @@ func TestLockErrIsErrClosedOnceClientIsClosed(t *testing.T) {
 	}
 }
 
-// meetsClose runs operation and returns its error. The client is closed during the first
-// request for which matches returns true. The fault handles that request, and every later one
-// for which matches returns true.
+// meetsClose runs operation and returns its error. When the client sends the first request
+// for which matches returns true, meetsClose starts to close the client. The fault handles
+// this request, and every later request for which matches returns true.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, matches func(lab.Call) bool, fault lab.Fault, operation func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -90,8 +90,8 @@ func TestCommitDuringCloseReturnsErrClosed(t *testing.T) {
 }
 
 // A lock is lost in two steps: first its lease ends, and then the contexts of its handles end. On a
-// busy machine, another goroutine may use the lock between the two steps. It must already find the
-// lock lost.
+// busy machine, another goroutine may use the lock between the two steps. Every method of the lock
+// must then already report the loss.
 func TestLockReportsLossAsSoonAsLeaseEnds(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

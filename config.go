@@ -21,8 +21,8 @@ import (
 )
 
 // DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it. So does any
-// wrapper with the SDK's signatures that is safe for concurrent use, as for DAX or tracing.
-// No method will ever be added to it.
+// wrapper with the SDK's signatures that is safe for concurrent use, such as one for DAX or
+// tracing. No method is ever added.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -54,7 +54,7 @@ type Config struct {
 	Lease time.Duration
 
 	// RenewEvery is the time between renewals, at most a third of Lease - Margin - MaxSkew.
-	// Default Lease/4 (5 s), or that third if it is less. A failed renewal is retried while
+	// Default Lease/4 (5 s), but never more than that third. A failed renewal is retried while
 	// the lock is trusted. Up to 128 renewals are in flight: with hundreds of locks, set
 	// MaxIdleConnsPerHost of the SDK's HTTP client (default 10) to 128.
 	RenewEvery time.Duration
@@ -79,8 +79,8 @@ type Config struct {
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
 	// released, if the layout can: its data stays, and tokens continue to grow. A lock from
-	// Once or Every keeps its record in any case, because of the done mark. The release
-	// of a lock of the same key without Once or Every deletes the record and the mark.
+	// Once or Every keeps its record in any case, because of the done mark. A later lock of the
+	// same key, acquired without Once or Every, deletes both on release.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
@@ -245,9 +245,9 @@ type connections struct {
 	said sync.Once
 }
 
-// locksPerConnection is the number of locks for which one idle connection is enough. When the
-// process resumes after a pause, it renews all locks without delay: the pool must be large
-// enough for that.
+// locksPerConnection is the number of locks for which one idle connection is enough. After a
+// pause of the process, the client renews all its locks at once: the pool must be large
+// enough for these renewals.
 const locksPerConnection = 10
 
 // idleConnections returns the number of idle connections that the HTTP client of db keeps.

@@ -69,7 +69,7 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 }
 
 // longestLeaseMs is the longest lease in milliseconds that a Duration can hold. A longer lease
-// would overflow, perhaps to a shorter one.
+// would overflow, and could turn into a shorter one.
 const longestLeaseMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends with

@@ -38,8 +38,8 @@
 //     of a holder may still be on its way when its lease expires. Write through Commit or
 //     Guards, or have the target compare [Lock.Token].
 //   - Two Regions of an eventually consistent global table can both grant one key.
-//   - With Config.MaxSkew, a wall clock that is wrong by more lets two clients hold one
-//     lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2.
+//   - With Config.MaxSkew, a clock that is wrong by more than MaxSkew lets two clients hold
+//     one lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2.
 //     Commits stay safe.
 //   - A holder on a suspended VM, whose clocks stop, learns late of a loss.
 //

@@ -22,7 +22,7 @@ const (
 )
 
 // Event reports one thing that has happened. Fields that do not apply are zero. To sum
-// Requests over events, leave out EventThrottled: the event that ends the call counts the
+// Requests over events, leave out EventThrottled: the last event of the call counts the
 // same requests. Sums of Held count each grant once.
 type Event struct {
 	Kind      EventKind

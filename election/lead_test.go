@@ -209,8 +209,8 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// The first call of Lead has begun two functions, because its first term was broken.
-		// The second call has begun one.
+		// The first call of Lead ran the function of its first term, which was broken, and of
+		// another term. The second call of Lead ran one function.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }
@@ -249,8 +249,9 @@ func TestLeadSkipsFunctionIfClientClosesUponGrant(t *testing.T) {
 	})
 }
 
-// After an outage, the record still contains a grant that the leader itself has lost. No other
-// client holds the key by that grant, so the leader may replace it without waiting for a lease.
+// After an outage, the record still contains the leader's own grant, which the leader has lost.
+// No other client holds the key by that grant. So the leader may replace the grant without
+// waiting for a lease.
 func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)

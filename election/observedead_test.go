@@ -31,9 +31,9 @@ func TestObserveUsesLeaseOfLeaderToDetectDeath(t *testing.T) {
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want no leader", news)
 		}
-		// The observer counts the lease from its first read of the leader's last renewal.
-		// The leader's last renewal was at most one second before it died. The observer
-		// read that renewal within the time of the constant polls.
+		// The observer counts the lease from its first read of the leader's last renewal. That
+		// renewal was at most one second before the leader's death. The observer's read was at most
+		// one second (polls) after the renewal.
 		lab.WantRange(t, "found dead after", news[0].at.Sub(died), 3*time.Second-polls, 4*time.Second+polls)
 	})
 }
@@ -105,8 +105,9 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 			}
 			lab.Want(t, "yielded leader", got.Leader, want)
 		}
-		// The leader renews every 5 s. By the fast clock, the leader's lease of 20 s passes
-		// in 2 s. So the leader repeatedly appears dead, until its next renewal.
+		// The leader renews every 5 s. By the observer's fast clock, the leader's lease of 20 s
+		// passes in 2 s. So the observer finds the leader dead 2 s after each renewal, and live
+		// again after the next renewal.
 		if len(news) < 5 {
 			t.Errorf("yielded %v", news)
 		}

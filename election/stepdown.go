@@ -89,16 +89,17 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the leader has ended the grant of r. A leader may replace its grant before
-// its first renewal: if the write of that grant got no reply, or if a hand-over did not store the
-// leader's value. The leader has then not read the request to step down. So awaitEnd returns the
-// record with the new grant, and the caller asks again. If the leader has renewed before it gets a
-// new grant, it has resigned and was elected again: awaitEnd returns nil.
+// awaitEnd waits until the leader has ended the grant of r, and then returns nil. But a leader may
+// replace its grant before its first renewal: if the write of that grant got no reply, or if a
+// hand-over did not store the leader's value. Such a leader has not read the request to step down,
+// because it reads requests when it renews. awaitEnd then returns the record with the new grant,
+// and the caller asks again. If the leader renewed before the new grant, it has resigned and was
+// elected again, so awaitEnd returns nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	// renewed is true if the record was written again after its grant. In a record that was
-	// handed over, the version differs from the grant even if nothing was written since. But
-	// the time of that grant equals the time of the write, as both come from one clock. So
-	// compare the times, too.
+	// renewed is true if the record was written again after its grant. A version other than the
+	// grant's id does not prove this, because a hand-over also writes two different ids. But a
+	// hand-over takes the time of the grant and the time of the write from one clock, so these
+	// two times are equal. So compare the times, too.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
@@ -119,8 +120,8 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 // OnStepDown registers fn for a term that Campaign has returned; a term of Lead needs no fn.
 // fn is called at most once, when a client asks the leader to step down. fn must not block,
 // because it is called while the reply to a renewal is handled. The leader should then end
-// its work and release the term. OnStepDown returns an error, and never calls fn, if fn is
-// nil or if term was not granted to this Election's client.
+// its work and release the term. OnStepDown returns an error if fn is nil, or if term was
+// not granted to this Election's client.
 func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)

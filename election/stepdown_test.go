@@ -40,8 +40,9 @@ func onUpdates(fault lab.Fault) lab.Fault {
 	}
 }
 
-// leads runs Lead, with a function from works, until stop is called. Once its context has
-// ended, that function takes the given time to return. stop returns the error of Lead.
+// leads runs Lead, with a function from works, until stop is called. stop returns the error
+// of Lead. Once the function's context has ended, the function takes the time stopping to
+// return, and then sends the cause to why.
 func leads(t *testing.T, e *election.Election, value string, stopping time.Duration) (why chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	why = make(chan error, 100)
@@ -112,8 +113,8 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 		for range 2 { // the second call of StepDown ends the second term
 			lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
 			lab.WantErr(t, "cause of the function's end", <-why, election.ErrAsked)
-			// After it has stepped down, the leader leaves the key to other candidates for a
-			// while. By the end of this pause it leads again.
+			// After the leader has stepped down, it leaves the key to other candidates for a while.
+			// There are none, so it leads again by the end of this pause.
 			lab.Elapse(polls + 2*decide.LongestQueuePause)
 			lab.WantErr(t, "leader after the pause", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
@@ -180,9 +181,9 @@ func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.Want(t, "requests to step down", len(why), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
-		// The record still contains a request to an earlier leader to step down. An older
-		// version of leasehold leaves this request in the record when it acquires the key. The current leader must
-		// ignore the request.
+		// An older version of leasehold acquires the key without removing an earlier request to
+		// step down from the record. The current leader must ignore such a request to an earlier
+		// leader.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -273,7 +274,8 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 }
 
 // If StepDown waits long for the leader to resign, it polls rarely. It may then not notice that
-// the key was free between two terms of the same leader. It must not end the second term.
+// the key was free between two terms of the same leader. Even so, StepDown must not end the
+// second term.
 func TestStepDownCallDoesNotEndNextTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -346,10 +348,11 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 	})
 }
 
-// The leader learns of queued candidates from replies to its renewals. This candidate queues
-// after the leader's last renewal, so the release does not hand the key to it. The candidate
-// reads the record four times a second. The former leader must not campaign before such a read,
-// even if PollMax is shorter than the time between two reads.
+// The leader learns of queued candidates from replies to its renewals. This candidate joins the
+// queue after the leader's last renewal, so the leader's release does not hand the key to the
+// candidate. The candidate reads the record four times a second. After the release, the former
+// leader must not campaign before the candidate's next read, even with a PollMax shorter than a
+// quarter of a second.
 func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond

@@ -21,9 +21,9 @@ import (
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
 // endless contains the programs that run until Ctrl-C. For each program it lists the
-// beginnings of lines that the program prints. After these lines, all processes of the
-// program handle Ctrl-C. Before that, a background process ignores Ctrl-C, because the
-// shell starts it with SIGINT ignored.
+// beginnings of lines that the program prints. Once the program has printed all these
+// lines, all its processes handle Ctrl-C. Before that, its background process ignores
+// Ctrl-C, because the shell starts that process with SIGINT ignored.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {

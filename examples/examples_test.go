@@ -44,9 +44,9 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// tooLong limits the run time of each process. unread limits how long child processes of an
-// ended process may keep its output open. So a test fails, instead of hanging, if a process
-// hangs.
+// tooLong limits the run time of each process. unread limits how long the child processes
+// of an ended process may keep its output open. With these limits, a test fails instead of
+// hanging if a process hangs.
 const (
 	tooLong = 2 * time.Minute
 	unread  = 10 * time.Second

@@ -69,8 +69,9 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // process may work under the name as soon as the lock is lost.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// While the lock of the earlier section is trusted, Acquire below waits in the
-		// client's local queue. At Unlock, the client hands that lock over to the waiter.
+		// If the earlier section has lost its lock, wait until its caller calls Unlock. If not,
+		// Acquire below waits in the client's local queue, and Unlock hands the lock over to this
+		// call.
 		if before := l.section(name); before != nil && before.lock.Err() != nil {
 			if err := before.wait(ctx); err != nil {
 				return err
@@ -84,9 +85,9 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		if l.enter(name, lock) {
 			return nil
 		}
-		// The earlier section has lost its lock, but its caller has not called Unlock yet.
-		// So this call releases the lock that it was just granted. Other processes can then
-		// acquire it without waiting for that Unlock.
+		// An earlier section lost its lock during the wait, and its caller has not called Unlock
+		// yet. So this call releases the lock that it was just granted. Other processes can then
+		// acquire the lock without waiting for that caller.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
@@ -144,9 +145,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. It ignores the duration: certmagic asks for a lease as long as the work. The client
-// renews the lock in the background, so a short lease is enough. If the holder dies, a short
-// lease blocks the name for less time.
+// held. It ignores the duration: certmagic asks for a lease as long as the work. A short
+// lease is enough, because the client renews the lock in the background. If the holder dies,
+// the short lease blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

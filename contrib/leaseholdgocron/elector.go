@@ -64,8 +64,8 @@ func (e *Elector) IsLeader(context.Context) error {
 }
 
 // Term returns the term in which this process leads, or false if it does not lead. The
-// term's method Bind returns a context for a job, which ends when the term is lost. The
-// term's token and its method Commit fence the job's writes.
+// term's method Bind returns a context for a job: the context ends when the term is lost.
+// The term's token and its method Commit fence the job's writes.
 func (e *Elector) Term() (term *leasehold.Lock, leads bool) {
 	term = e.term.Load()
 	return term, term != nil && term.Err() == nil

@@ -1,4 +1,4 @@
-// Election runs an election: one of several processes leads. When the leader ends or dies,
+// Election runs an election: one of several processes leads. When the leader exits or dies,
 // another process becomes the leader. The argument is the name of this process, which the
 // other processes see. The default is the host name.
 //

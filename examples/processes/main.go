@@ -78,8 +78,8 @@ func work(ctx context.Context, name string) error {
 	return err
 }
 
-// play starts the three processes. It kills the holder after its third page, and ends the
-// other two once the next holder has written a page.
+// play starts the three processes. It kills the first holder that writes page 3, and ends
+// the other two processes once the next holder has written a page.
 func play(ctx context.Context) error {
 	locks, err := open(ctx, "play") // creates the table
 	if err != nil {

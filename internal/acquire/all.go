@@ -32,8 +32,8 @@ func (w *call) all() {
 // error, or the caller has stopped waiting. If the call loses a key while it waits for another key,
 // acquireAll releases all keys of the call and begins again.
 func (w *call) acquireAll() error {
-	// held contains the same holdings as w.held. If the caller stops waiting, w.held is emptied, but
-	// held stays unchanged.
+	// held contains the same holdings as w.held, but only this goroutine changes held. If the
+	// caller stops waiting, the caller's goroutine empties w.held.
 	var held []Holding
 	for len(held) < len(w.parts) {
 		left := w.parts[len(held):]
@@ -63,10 +63,10 @@ func (w *call) acquireAll() error {
 }
 
 // acquireNext acquires the key of left[0], the first of the keys that the call does not hold yet.
-// It waits until the call is first in the local queue of that key. If the local queue asks for a
-// pause, for the sake of other processes, it then pauses. As a rule, it sends the first grant
-// without reading the record. If DynamoDB rejects that grant, it reads the records of all keys in
-// left, and then waits for the key of left[0].
+// It waits until the call is first in the local queue of that key. The local queue may then ask
+// the call to pause, so that other processes can acquire the key first. As a rule, acquireNext
+// sends the first grant without reading the record. If DynamoDB rejects that grant, acquireNext
+// reads the records of all keys in left, and then waits for the key of left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.at.Store(of)
@@ -109,10 +109,10 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys that the call does not hold yet. It does so successfully
-// only once in a call. From then on, the call observes all holders that appear dead at the same
-// time, so the call waits one lease in total. If one of the holders is live, readAhead makes a
-// call with NoWait fail at once, before the call waits for another holder that appears dead.
+// readAhead reads the records of the keys that the call does not hold yet. It does nothing if an
+// earlier readAhead of the call has succeeded. After this read, the call observes all holders that
+// appear dead at the same time, so it waits for one lease in total. With NoWait, readAhead returns
+// ErrHeld at once if one of the holders is live: the call need not first observe the others.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil

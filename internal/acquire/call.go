@@ -151,9 +151,9 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns the waiter of the key that an error is to name if the wait ends now, and the
-// record of that key's holder. The record is nil if no holder is known. In a call of All, the key
-// is the one that the call waits for now. In a call of One or First, it is the first key that
+// waitsFor returns the waiter of one key, and the record of that key's holder. If the wait ends
+// now, the error names this key. The record is nil if no holder is known. In a call of All, the
+// key is the one that the call waits for now. In a call of One or First, it is the first key that
 // another process or goroutine is known to hold or, if there is none, the first key of the call.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
@@ -181,13 +181,12 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys in held, which a call of All held when its caller stopped waiting. It
-// does not wait for a request of the call that is in flight: if that request acquires a key, the
-// goroutine of the call releases the key. After a call of All, cleanUp waits until all writes of
-// the call are undone, but no longer than the client's ReleaseGrace. After a call of One or First,
-// it waits only for locks that are not renewed, because they are used in processes that may be
-// frozen as soon as the call returns, such as AWS Lambda functions. Nothing can be undone after
-// that.
+// cleanUp releases the keys in held, which a call of All held when its caller stopped waiting. If
+// a request that is still in flight acquires another key, the goroutine of the call releases that
+// key. After a call of All, cleanUp waits until all writes of the call are undone, but no longer
+// than the client's ReleaseGrace. After a call of One or First, it waits only if the caller
+// wanted a lock without renewal. Such locks are used in processes that may be frozen as soon as
+// the call returns, such as AWS Lambda functions. A frozen process cannot undo its writes.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -262,16 +261,17 @@ type Caller struct {
 // next. After that the client frees the key, so that other processes can acquire it.
 const handOvers = 16
 
-// newPlace returns a call's entry for the local queue of a key. Join adds the entry to the
-// queue. When the entry is the first in the queue, the call receives its turn on the channel
-// turns, or on a new channel if turns is nil.
+// newPlace returns a call's entry for the local queue of a key. The method Join adds the
+// entry to the queue. When the entry becomes the head of the queue, the call receives its
+// turn on the channel turns, or on a new channel if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, NoHandOver: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
 // awaitTurn waits in the local queue of a key until the call is first in that queue, or another
-// goroutine hands the key to the call. The parameter began is the time when the call began.
+// goroutine hands the key to the call. With NoWait, it waits no longer than TryFor after the
+// time began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it
@@ -313,9 +313,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 // leavePlace removes a call's entry from the local queue. If the call's turn has been sent, but the
 // call has not received it, leavePlace passes the turn to the next call in the queue. If another
 // goroutine has handed the key to the call, leavePlace releases the key. If the parameter waits is
-// true, leavePlace waits until it has passed the turn or released the key, but no longer than the
-// client's ReleaseGrace. See cleanUp for the reason: the process may be frozen once the call has
-// returned.
+// true, leavePlace waits until it has done so, but no longer than the client's ReleaseGrace: the
+// process may be frozen once the call has returned (see cleanUp).
 func (c *Acquirer) leavePlace(p *place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {

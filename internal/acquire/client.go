@@ -124,9 +124,9 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// Within returns how long to wait for the reply to an attempt under session s, or to an attempt
-// with a lease of its own if s is nil. A later reply is useless: by then, the grant or the
-// session is no longer trusted.
+// Within returns how long to wait for the reply to an attempt. The attempt is under session s
+// or, if s is nil, has a lease of its own. A reply after that time would be useless: the
+// session or the grant would no longer be trusted.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {
@@ -223,8 +223,8 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 }
 
 // Freeing returns the write that releases a key if DynamoDB has applied a grant attempt that
-// the client has abandoned. If deletes is true, the write deletes the record. The write does
-// not depend on the content of the record, which the client may not know.
+// the client has abandoned. If deletes is true, the write deletes the record. The client can
+// send the write without having read the record.
 func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return proto.Delete(hold)
@@ -232,10 +232,10 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains records of keys that this client has handed to other clients, each as it was right
-// after the hand-over. A later call for such a key takes the record from Left, and joins the queue
-// without a read. It need not try a grant first: DynamoDB would reject the grant, as the other
-// client holds the key. Left is safe for concurrent use. The zero Left is empty.
+// Left contains the records of keys that this client has handed to other clients, as the
+// hand-overs left them. A later call for such a key takes the record from Left, and joins the
+// queue without a read. The call need not try a grant first: DynamoDB would reject the grant, as
+// the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left

@@ -52,7 +52,7 @@
 //	                  read is older than a second, a     client was first.
 //	                  read comes first. A client never   No answer: the queue may have been suspended, and
 //	                  takes over a lock that it holds    erased with the waiter's entry
-//	                  itself, as through an outage
+//	                  itself, for example in an outage
 //	read of a session the holder has a session           repeated: until it succeeds, the holder is not dead
 //	dead mark         before a takeover, if the holder   rejected: the session is alive
 //	                  has a session
@@ -72,9 +72,9 @@
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
 //	                  this call, in an earlier call that it continues, or in a call that was ahead
 //	                  in the local queue. If not, the call ends: the policy may never allow the key
-//	no answer         the grant may have been applied. The next grant replaces that grant. If a reply
-//	                  shows the earlier grant with at least half of its trusted time left, the call
-//	                  has acquired the key
+//	no answer         the grant may have been applied. The next grant replaces it in any case. If a
+//	                  reply shows the first grant with at least half of its trusted time left, the
+//	                  call has acquired the key
 //	damaged           a damaged record never counts as free. If the call waits for several keys,
 //	                  it drops this key and reports the damage
 //	the caller left   a granted key is released. If a grant had no answer, one write frees the key,

@@ -15,8 +15,9 @@ import (
 )
 
 // otherKeysEvery is the shortest time between two reads of the keys whose queues a call has not
-// joined. A call that waits for one of several keys joins the queues of only a few. Reading the
-// other keys costs a read unit for each key. The few may be read more often.
+// joined. A call that waits for one of several keys joins only a few of their queues, and reads
+// those few keys more often. There may be many other keys, and each read costs a read unit per
+// key.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -42,15 +43,16 @@ func (w *call) first() {
 	<-given
 }
 
-// leaveOthers stops waiting for every key except the granted key, or for all keys if granted is nil.
-// It releases each of these keys that an unanswered attempt of the call has acquired.
+// leaveOthers stops waiting for every key except the granted key, or for all keys if granted is
+// nil. If an unanswered attempt of the call has acquired one of these keys, leaveOthers releases
+// the key.
 func (w *call) leaveOthers(granted *waiter) {
 	for _, of := range w.parts {
 		if of.local == nil {
 			continue
 		}
-		// By now the call may be first in the local queue of this key. Pass then gives the turn of
-		// this call to the next call in that queue.
+		// By now it may be the call's turn in the local queue of this key. The call no longer needs
+		// this turn, so Pass gives it to the next call in that queue.
 		if given, had := w.c.Local.Leave(of.local); had {
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
@@ -63,8 +65,9 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	// Wait only if the call's lock is not renewed. A process that uses such locks, such as an
-	// AWS Lambda function, may be frozen as soon as the call returns.
+	// If the caller wanted a lock without renewal, wait until the writes to the other keys are
+	// undone: the process, such as an AWS Lambda function, may be frozen as soon as the call
+	// returns.
 	if w.parts[0].manual {
 		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}
@@ -193,10 +196,10 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys for which the call may send requests. The call must be first in
-// the local queue of such a key, unless it has no entry there. While the outcome of a grant is
-// unknown, candidates returns only the key of that grant, as otherwise the call could acquire
-// two keys. If isLate returns true, candidates leaves out the keys whose last request failed.
+// candidates returns the keys for which the call may send requests. It leaves out a key while
+// another call is ahead of this call in the key's local queue. If isLate returns true, it also
+// leaves out the keys whose last request failed. While the outcome of a grant is unknown,
+// candidates returns only the key of that grant, as otherwise the call could acquire two keys.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -307,9 +310,9 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 	return items, requests, err
 }
 
-// notAcquired returns nil if the call is to go on waiting, as every call without NoWait does.
-// Otherwise it returns the error that ends the call with NoWait. The error names the first key that
-// is held, or for which DynamoDB has not answered in time.
+// notAcquired returns nil if the call is to continue to wait. A call without NoWait always
+// continues. If a call with NoWait must not wait any longer, notAcquired returns the error of the
+// call. The error names the first key that is held, or for which DynamoDB has not answered in time.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }

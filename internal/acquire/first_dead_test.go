@@ -106,11 +106,11 @@ func TestWrongWallClockDoesNotCauseTakeover(t *testing.T) {
 	})
 }
 
-// The wall clocks of the three clients are an hour ahead, so every record appears to them to be of
-// a dead holder. Each call observes the dead holder for a lease, and one call takes the key over.
-// To the other two clients, the new holder appears dead as well. But they have not seen its version
-// before, so it counts as live: their calls must return ErrHeld at once, and not observe it for a
-// lease, too.
+// The wall clocks of the three clients are an hour ahead, so every holder appears dead to them.
+// Each call first observes the dead holder for a lease, and then one call takes the key over. To
+// the other two clients, the new holder appears dead as well. But its version is new to them, so
+// they must treat the new holder as live: their calls must return ErrHeld at once, and not observe
+// the record for another lease.
 func TestOnlyOneOfThreeNonBlockingCallsTakesOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")

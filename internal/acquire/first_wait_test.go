@@ -301,8 +301,8 @@ func TestAcquireAnyRetriesRequestAboutOncePerSecond(t *testing.T) {
 		if _, err := c.AcquireAny(w.Within(5*time.Minute), leasehold.Keys("a", "b")); err == nil {
 			t.Error("granted")
 		}
-		// The pauses after failed requests grow to at most two seconds. After that they
-		// last one second on average.
+		// The pauses after failed requests are random. Their upper limit grows to two seconds, and
+		// from then on a pause lasts one second on average.
 		if n := requests.Load(); n < 150 || n > 400 {
 			t.Errorf("%d requests in five minutes", n)
 		}

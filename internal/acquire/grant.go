@@ -79,9 +79,9 @@ func (w *waiter) take() (Holding, error) {
 	return nil, r.Failure()
 }
 
-// endSession marks the holder's session as dead before the waiter takes the key over. It
-// returns true if the session is alive. It does nothing and returns false if the holder has
-// no session.
+// endSession marks the holder's session as dead, so that the waiter can take the key over.
+// If the session turns out to be alive, endSession returns true, and marks nothing. If the
+// holder has no session, endSession does nothing and returns false.
 func (w *waiter) endSession() (lives bool, err error) {
 	session := w.holdersSession()
 	if session == nil {
@@ -119,8 +119,8 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 
 // shows returns the attempt of this waiter that the record shows as the current grant. It
 // returns false if there is no such attempt, or if less than half of its trusted time is left.
-// The record can show an attempt that had no answer, or an attempt whose request DynamoDB
-// received twice.
+// The attempt may have had no answer. Or DynamoDB received its request twice and applied the
+// first copy, but the client received only the rejection of the second copy.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
@@ -218,8 +218,9 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 
 // leaveInDoubt records attempts, given by their versions, as in doubt: the client has
 // abandoned them before their outcome was known. If a record shows such an attempt, this
-// client does not regard it as a live holder. leaveInDoubt also calls Keeper.CheckSoon, so
-// that an attempt under this client's session does not block the key for other clients.
+// client does not regard it as a live holder. But to other clients the key appears held
+// while this client renews the session of the attempt. So leaveInDoubt also calls
+// Keeper.CheckSoon, which releases such a key.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

@@ -284,9 +284,9 @@ func (w *waiter) succeeded(s step) {
 }
 
 // failed records that a request of kind s failed with err, and when to repeat the request. It
-// does nothing if err is nil. If the record is missing or damaged, a retry does not help. failed
-// then drops this key if the call waits for several keys, and the call waits for the remaining
-// keys. A returned error ends the wait.
+// does nothing if err is nil. If the record is missing or damaged, a retry does not help. If the
+// call then waits for other keys too, failed only drops this key. A returned error ends the
+// wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {

@@ -183,9 +183,9 @@ func TestTakeoverIsRejectedIfRenewalIsAppliedFirst(t *testing.T) {
 	})
 }
 
-// waitsCalmly makes a call that waits for up to a minute, and returns its error. Every 25 ms
-// the call may send one read of the holder's record and one of its session's row. The test
-// fails if the call sends more.
+// waitsCalmly makes a call that waits for up to a minute, and returns the call's error.
+// Every 25 ms the call may read the holder's record once, and the row of the holder's
+// session once. The test fails if the call sends more reads.
 func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 	w.T.Helper()
 	lock, err := c.Acquire(w.Within(time.Minute), "job")
@@ -269,8 +269,9 @@ func TestWaiterPausesBetweenReadsWhateverRecordContains(t *testing.T) {
 	})
 }
 
-// A client that may write the rows of shared leases can end any of these leases, and can
-// keep the lease of a dead client alive. Nothing that such a client writes may have any other effect.
+// A client that may write the rows of shared leases can end any of these leases, and can keep the
+// lease of a dead client alive. A forged row must do no other harm: above all, it must not make
+// waiters send more requests.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a lease of MaxInt64 ms":           {"leaseDuration": lab.Str("9223372036854775807")},

@@ -11,12 +11,12 @@ import (
 )
 
 // A waiter whose grant was rejected adds an entry to the queue of the record, if the layout has
-// queues. The client that releases the key may turn the entry into a grant, whose id is the
-// version of the entry. The waiter finds the grant when it reads the record. It knows only that
-// the reply to an earlier request did not show the grant, so the grant may have been written right
-// after that request. Therefore the trusted time of the grant begins when the waiter sent the last
-// such request. Its length depends on the lease in the record or on the waiter's own lease,
-// whichever is shorter.
+// queues. The client that releases the key may turn the entry into a grant. The id of this grant
+// is the version of the entry. The waiter finds the grant when it reads the record. It does not
+// know when the grant was written: perhaps right after the waiter's last request whose reply did
+// not yet show the grant. To be safe, the trusted time of the grant begins when the waiter sent
+// that request. Its length depends on the shorter of two leases: the lease in the record, and the
+// waiter's own lease.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -90,10 +90,10 @@ func (w *waiter) join() error {
 	return err
 }
 
-// wantsPlace reports whether the waiter is to join the queue: the waiter may join and has no entry
-// there, and at the last read another client held the key and the queue had room. The last
-// protocol.LastPlaces entries are reserved for waiters that have waited for long: their calls
-// began before the front of the queue (see frontOf).
+// wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join,
+// and have no entry there. At the last read, another client must have held the key, and the queue
+// must have had room. The last protocol.LastPlaces entries are only for waiters that have waited
+// for long: their calls began before the time that frontOf returns, the front of the queue.
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -148,9 +148,9 @@ func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 	return &decide.Position{Ahead: ahead, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, r.Lease)}
 }
 
-// noteFront records the front of the queue, and when the waiter sent the request that has shown it.
-// The parameter joined is true for the reply to a join. A join follows right after a read, so the
-// reply to the join does not show how far the front moves between two reads.
+// noteFront records the front of the queue, which is a time (see frontOf), and when the waiter sent
+// the request whose reply showed it. If joined is true, this request was a join. A join follows
+// right after a read, so its reply does not show how far the front moves between two reads.
 func (w *waiter) noteFront(front time.Time, joined bool) {
 	w.queue.front = front
 	switch {
@@ -174,23 +174,24 @@ func (w *waiter) outside() *decide.Outside {
 
 // handed returns the entry of this waiter that the last release has turned into a grant,
 // according to record r. It returns false if there is no such entry. It also returns false if
-// the grant lacks something that the call would write, such as the caller's data, or if too
-// little trusted time is left: the call then replaces the grant by a grant of its own. Finally,
-// it returns false if r marks the work as done, as the write of a hand-over does not check that
-// mark. The mark cannot change after this check, as only the holder can change it.
+// the grant lacks something that the call would write, such as the caller's data, or has too
+// little trusted time left: the call then replaces the grant by a grant of its own. Finally, it
+// returns false if r marks the work as done, because the write of a hand-over does not check
+// that mark. After this check the mark cannot change, because from now on only this waiter, the
+// holder, can change it.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	// The shorter lease counts: a renewal stores the waiter's own lease, and DynamoDB may
-	// apply it although the waiter gets no answer.
+	// The shorter lease counts: the first renewal stores the waiter's own lease in the record.
+	// DynamoDB may apply this renewal even if the waiter gets no answer.
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease)
 	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
 }
 
 // isSliver reports whether so little of a hand-over's trusted time is left that the first
-// renewal could come too late. This happens, for example, if the clocks of the clients may
-// differ by most of the hand-over's lease. Too little is less than one second or, if that is
-// shorter, less than half of the time for which a grant by the waiter itself would be trusted.
+// renewal could come too late. The limit is one second or, if that is shorter, half of the
+// time for which a grant by the waiter itself would be trusted. A hand-over may be below this
+// limit from the start, for example if MaxSkew is most of its lease.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
@@ -238,10 +239,10 @@ func (w *waiter) forget(version string) {
 // Entries only move toward the head, so there are no more rejections than a full queue has
 // entries.
 //
-// If a write is throttled or has no answer, leaveQueue repeats the write: if the key is handed
-// to the entry of a caller that has gone, the waiters behind it are delayed for one hand-over
-// lease. Close waits for leaveQueue. So leaveQueue does not repeat the write for longer than
-// that lease.
+// If a write is throttled or has no answer, leaveQueue repeats the write. Otherwise a release could
+// hand the key to the entry although its caller has gone, and the waiters behind it would be delayed
+// for one hand-over lease. leaveQueue repeats the write for no longer than that lease, because Close
+// waits for leaveQueue.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {
@@ -277,7 +278,7 @@ func waiterOf(a GrantAttempt) protocol.Waiter {
 }
 
 // free releases the key if its record shows a grant that hold describes. It sends the write
-// once, without a retry.
+// only once.
 func (w *waiter) free(hold protocol.Hold) {
 	w.c.Requests.Write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete), attempts.Limit)
 }

@@ -191,8 +191,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother makes another client take the key "job", and then release the key with a mark
-// that this client has done the work.
+// doneByAnother makes another client take the key "job", and then release the key with a
+// mark. The mark says that this other client has done the work.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++

@@ -121,7 +121,7 @@ func (x *trial) mend() {
 // with the same fates have the same outcome.
 var always = lab.Chance(func() float64 { return 0.5 })
 
-// client returns a client of a new process, whose requests meet no faults.
+// client returns a client of a new process. The trial's faults do not affect its requests.
 func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	cfg.Owner = "other"
 	cfg.PollMax = time.Second

@@ -13,8 +13,8 @@
 // So DynamoDB can apply the next attempt whether or not it has already applied an unanswered
 // attempt. DynamoDB rejects an attempt that arrives after a later attempt was applied: the
 // record then shows no version that the condition of the earlier attempt names. If a record
-// shows one of the versions, DynamoDB has applied that attempt, although the client received
-// no answer.
+// shows the version of an attempt, DynamoDB has applied this attempt, even if the client has
+// received no answer.
 //
 // A sequence ends in one of four ways:
 //

@@ -13,8 +13,8 @@ import (
 )
 
 // Failure is the error of a request that failed for any reason other than the condition of a
-// write. The client may retry the request unless AWS has refused it. A waiter also retries
-// after some refusals; After decides which.
+// write. The client may retry the request unless AWS has refused it. For a waiter, the
+// method After turns a refusal that may be temporary into a failure that the waiter retries.
 //
 //nolint:errname // a Failure tells the caller how to continue; most do not end the operation
 type Failure struct {
@@ -35,9 +35,9 @@ func FailureOf(err error) *Failure {
 }
 
 // After returns the failure by which a waiter decides whether to retry. answered is true if
-// DynamoDB has answered an earlier request of the same wait. In that case a denial may be
-// temporary, so After returns a failure after which the waiter retries. Otherwise After
-// returns f, which may be nil.
+// DynamoDB has answered an earlier request of the same wait. A denial may then be
+// temporary, so After replaces the denial by a failure that the waiter retries. In all
+// other cases After returns f, which may be nil.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}

@@ -121,8 +121,8 @@ func TestListingFailsIfServerRepeatsPages(t *testing.T) {
 	}
 }
 
-// A table may be of any size. So while each page starts at a later key than the page before, a
-// listing continues until the caller's context ends.
+// A table may be of any size. So a listing continues while each page starts at a later key
+// than the page before. Only the end of the caller's context stops such a listing.
 func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -195,9 +195,9 @@ func TestTimedOutCallReturnsErrorOfItsEarlierAttempt(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// Turn off background renewals, as one of them could take the place of the request that Renew
-		// sends. WithoutRenewal cannot be combined with a shared lease, but locks under a shared lease
-		// are renewed only every twenty minutes.
+		// Turn off background renewals: one of them could be sent in place of the request of Renew.
+		// Under a shared lease, WithoutRenewal is not allowed, and not needed: the client renews
+		// such a lock only every twenty minutes.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}

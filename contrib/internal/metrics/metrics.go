@@ -103,11 +103,11 @@ func Of(e leasehold.Event) []Sample {
 	return samples
 }
 
-// LossIn returns the reason why a lock was lost. It returns false if the event shows no loss,
-// or a loss that an earlier event has already reported. Only the first event about the end of
-// a grant has Held above zero. This can be a released event, because the release may discover
-// the loss. A released event with Held zero follows another lost or released event of the
-// grant.
+// LossIn returns the reason why a lock was lost, if the event is the first to report the
+// loss. Otherwise it returns false. The first event is usually a lost event, but it can be a
+// released event, because a release may discover the loss. In the first event that reports
+// the end of a grant, Held is above zero. So a released event with a zero Held repeats a
+// loss.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {

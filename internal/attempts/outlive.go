@@ -14,20 +14,20 @@ var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 // later writes of the client depend on that outcome. So the client does not cancel a request in
 // flight when the caller's context ends, and Close waits for that request.
 
-// Sent is the state of a write in progress.
+// Sent is the state of a write in progress. The write may consist of several requests.
 type Sent interface {
-	// Answered reports whether every request so far has had an answer. If it returns true when the
-	// caller's context has ended, the write sends no further request and returns immediately.
+	// Answered reports whether every request so far has had an answer. If so, and the caller's
+	// context has been cancelled, the write sends no further request and returns immediately.
 	Answered() bool
 
-	// LastErr returns the error of the last request that has ended. It returns nil if that
-	// request succeeded, or if no request has ended.
+	// LastErr returns the error of the last request that was answered or given up. It returns nil
+	// if that request succeeded, or if there is no such request yet.
 	LastErr() error
 }
 
-// Outlive uses the function detach to run the function write on a new goroutine. It then waits as
-// Await does, and returns the result of Await as the error unknown. The channel done is closed when
-// write has returned. After the context limit has ended, write must send no new request.
+// Outlive runs the function write on a new goroutine, which it starts with detach. The returned
+// channel done is closed when write returns. Outlive itself waits as Await does, and returns the
+// error of Await. Once the context limit has been cancelled, write must send no new request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -37,10 +37,10 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until the channel done is closed, which means that the write has returned, or
-// until the context limit ends. If limit ends while a request has had no answer, the outcome
-// of the write is unknown, and Await returns the reason. If limit ends and every request has
-// had an answer, Await waits until done is closed and returns nil.
+// Await waits until the channel done is closed, which means that the write has returned. If the
+// context limit is cancelled first, and a request has had no answer, the outcome of the write is
+// unknown. Await then returns the reason immediately. If every request has had an answer, Await
+// continues to wait until done is closed, and returns nil.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:
@@ -60,8 +60,8 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 }
 
 // Latest implements Sent for a write that consists of several parts, which the client sends one
-// after the other. Answered returns true before the first part begins, because no request is
-// unanswered then. No part may begin after the caller's context has ended.
+// after the other. Before the first part begins, no request has been sent, and Answered returns
+// true. No part may begin after the caller's context has been cancelled.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes the given part the current part.

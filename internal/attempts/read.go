@@ -169,15 +169,15 @@ func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.
 	return out.Items, at.Pass(out.ResultMetadata, out.Items, out.LastEvaluatedKey)
 }
 
-// Walk is the progress of a listing that reads the items of a table page by page. The zero
-// Walk is at the beginning of the table. A Walk is not safe for concurrent use.
+// Walk is the progress of a listing that reads the items of a table page by page. The zero Walk is
+// at the beginning of the table. A Walk is not safe for concurrent use.
 //
-// A listing may have any number of pages: a table may be of any size, and a filter makes
-// pages empty. But each page of DynamoDB ends at a later key than all pages before it. If a
-// broken server ended pages at the same keys again and again, the listing would never end.
-// To find a repeated key, Walk keeps the end of one earlier page. It replaces the kept key
-// after 1 page, then after 2 more pages, then after 4, 8 and so on (Brent, "An improved
-// Monte Carlo factorization algorithm", 1980).
+// The number of pages has no limit, because tables may be large and pages may be empty. But each
+// page of DynamoDB ends at a later key than all pages before it. A broken server could send pages
+// that end at the same keys again and again, and the listing would never end. To notice this, Walk
+// keeps the key at the end of one earlier page, and compares each later page with that key. It
+// replaces the kept key after 1 page, then after 2 more pages, then after 4, 8 and so on (Brent,
+// "An improved Monte Carlo factorization algorithm", 1980).
 type Walk struct {
 	Start protocol.Item // key at which the next page starts; empty at the beginning and at the end of the table
 
@@ -185,10 +185,10 @@ type Walk struct {
 	since, most int           // number of pages since kept was set, and number of pages after which kept is replaced
 }
 
-// Pass advances w past a page that was read from Start. The parameter next is the key at which
-// the following page starts. If DynamoDB cannot have sent the page, Pass returns an error and
-// leaves Start unchanged. If next is a repeated key, the error is a *Failure with the cause
-// Refused, so that the client does not retry.
+// Pass advances w past a page that was read from w.Start. The parameter next is the key at which
+// the following page starts. Pass returns an error and leaves w.Start unchanged if the reply has no
+// list of items, or if next is a repeated key. For a repeated key, the error is a *Failure with the
+// cause Refused, so that the client does not retry.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
 		if err := missing(reply, "items"); err != nil { // DynamoDB sends an empty list of items for an empty page, and does not omit the list

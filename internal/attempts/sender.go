@@ -152,9 +152,9 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 }
 
 // CauseOf returns the cause by which the client decides whether to retry after err, and the error
-// that the caller should return. That is the given cause, unless it is Unidentified. Then
-// decide.Cause.After chooses another cause, which depends on whether DynamoDB has accepted a
-// request of this client before.
+// that the caller should return. The returned cause is the given cause, unless the given cause is
+// Unidentified. For Unidentified, decide.Cause.After chooses the cause: it depends on whether
+// DynamoDB has accepted an earlier request of this client.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

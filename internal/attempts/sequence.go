@@ -31,7 +31,7 @@ func (v Version) ID() string { return string(v) }
 // Outcome is the outcome of an attempt, or of a whole sequence of attempts.
 type Outcome int
 
-// Values of Outcome. Run returns NotApplied only if it may send no more attempts.
+// Values of Outcome. Run returns NotApplied only if it is too late for another attempt.
 const (
 	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence
@@ -64,10 +64,10 @@ type Operation[A Attempt] struct {
 	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt of the sequence that was applied, according to the record item.
-	// item is nil if no record exists. sent contains the attempts that may have been applied,
-	// oldest first. Shows returns false if item shows none of them, or if the caller can no longer
-	// use the attempt that item shows.
+	// Shows returns the attempt that the record item shows as applied. item is nil if no record
+	// exists. sent contains the attempts that may have been applied, oldest first. Shows returns
+	// false if item shows none of these attempts, or if the caller can no longer use the attempt
+	// that item shows.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the client may send the next attempt. Try calls the returned function
@@ -82,8 +82,8 @@ type Operation[A Attempt] struct {
 	// Pauses determines how long Run pauses between attempts.
 	Pauses Pauses
 
-	// RetryDenied makes Run retry after IAM has denied a request. A waiter, too, retries after a
-	// denial if DynamoDB has answered an earlier request of the same wait; see [Failure.After].
+	// RetryDenied makes Run retry after IAM has denied a request. [Failure.After] explains why a
+	// denial may be temporary.
 	RetryDenied bool
 }
 
@@ -146,18 +146,18 @@ func (q *Sequence[A]) Answered() bool {
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether at least one attempt has received no reply. If an attempt has received the
-// reply that its condition failed, but the client could not read the record, the attempt is
-// unanswered, but Silent does not count it.
+// Silent reports whether at least one attempt has received no reply at all. Not every unanswered
+// attempt is silent: the reply may be that the condition failed, and the client may then fail to
+// read the record.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.silent
 }
 
-// LastErr returns the error of the last attempt that has ended, for a caller that stops
-// waiting while the next attempt is in flight. It returns nil if that attempt succeeded, or
-// if no attempt has ended.
+// LastErr returns the error of the last attempt that was answered or given up. It is meant for a
+// caller that stops waiting while the next attempt is in flight. It returns nil if the last attempt
+// succeeded, or if there is none yet.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,8 +171,8 @@ func (q *Sequence[A]) NoReply() {
 	q.silent = true
 }
 
-// Drop removes an attempt from the unanswered attempts. The caller calls Drop if the attempt
-// was not applied, or if the caller handles the outcome itself.
+// Drop removes an attempt from the unanswered attempts. The caller must know that the attempt was
+// not applied, or must handle the attempt's outcome itself.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,7 +180,7 @@ func (q *Sequence[A]) Drop(version string) {
 }
 
 // Settle removes an attempt that was applied, and all earlier attempts, from the unanswered
-// attempts. DynamoDB cannot apply the earlier attempts later: the record no longer contains
+// attempts. DynamoDB can no longer apply any of the earlier attempts, because the record has lost
 // the values that their conditions name.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
@@ -222,9 +222,8 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 }
 
 // Send sends the attempt a as the write w, and returns the result. Unlike Try, it does not call
-// Add, Next or BeforeSend: the caller must have called Add for a. If the attempt is applied, it
-// counts as unanswered until the caller calls Settle, so that the caller can record the result
-// first.
+// Add, Next or BeforeSend: the caller must have called Add for a. An applied attempt stays among
+// the unanswered attempts until the caller calls Settle, so the caller can record the result first.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.mu.Lock()
@@ -253,10 +252,11 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts of op until the sequence ends, and returns the result. It sends no retry after
-// the context limit has ended, or if MostUnanswered attempts of this call have had no answer. It
-// cancels a request in flight if ctx ends. ctx must not end before limit: the client must learn the
-// outcome of a request in flight even if the caller has stopped waiting.
+// Run sends attempts of op until the sequence ends, and returns the result. It sends no retry once
+// the context limit has been cancelled, or once MostUnanswered attempts of this call have had no
+// answer. It cancels a request in flight if ctx is cancelled. ctx must not be cancelled before
+// limit: the client must learn the outcome of a request in flight even if the caller has stopped
+// waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())
@@ -288,9 +288,9 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	if old == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// The attempt still counts as unanswered. The network may have delivered its request
-			// twice: then this is the reply to the second copy, and DynamoDB may have applied the
-			// first.
+			// The attempt still counts as unanswered. If the network has delivered its request
+			// twice, this reply answers the second copy, and DynamoDB may have applied the first
+			// copy.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

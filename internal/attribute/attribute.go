@@ -29,9 +29,9 @@ func Clone(attributes map[string]types.AttributeValue) map[string]types.Attribut
 	return out
 }
 
-// cloneValue returns a deep copy of v. It returns v itself if v is nil, or has a type that
-// DynamoDB does not have. No such value is stored: EmptyIn finds nil values, and the SDK rejects
-// unknown types.
+// cloneValue returns a deep copy of v. It returns v itself if v is nil, or has a type that DynamoDB
+// does not have. Neither is ever stored: EmptyIn finds nil values before the write, and the SDK
+// rejects unknown types.
 func cloneValue(v types.AttributeValue) types.AttributeValue {
 	if isNil(v) {
 		return v

@@ -312,8 +312,8 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 		wantSent(t, wire, 0)
 		lab.WantErr(t, "NoWait ignores the order of keys", lab.ErrorOf(b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait())), leasehold.ErrHeld)
 
-		// The call may wait for key z, because client b holds no key that sorts after z. Once
-		// the keys a and z are free, the call may acquire either of them.
+		// The call cannot cause a deadlock at key z: client b holds no key that sorts after z. So
+		// the call may wait. Once the keys a and z are free, it may acquire either of them.
 		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, b, leasehold.Keys("a", "z")) })
 		lab.Elapse(time.Minute)
 		w.Release(others)
@@ -347,8 +347,8 @@ func TestAcquireAnySpendsAtMostReleaseGraceOnUndoingGrant(t *testing.T) {
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		// During the cleanup of key a, nothing renews the lease of key b. So AcquireAny must not
-		// wait long for the cleanup.
+		// AcquireAny undoes the grant of key a, and gets no reply. Meanwhile nothing renews the
+		// lease of key b. So AcquireAny must not wait long for that reply.
 		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)

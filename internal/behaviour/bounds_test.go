@@ -30,9 +30,9 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// The constants tries, trust, term and tokenUse limit how long a call takes if its context does not
-// end. When the limit has passed, the call cancels its request in flight. It then undoes the effect
-// of this request within the next few seconds (constant undoes).
+// The constants from tries to tokenUse are time limits for calls whose context is not cancelled.
+// Once the limit has passed, the call cancels its request in flight. Within a few more seconds (the
+// constant undoes), it undoes any effect of this request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a holder trusts its lock after a renewal

@@ -179,9 +179,9 @@ func TestResumeSucceedsAfterUnansweredRenewal(t *testing.T) {
 	})
 }
 
-// The test parses JSON that another process may have written. If the JSON is accepted, the lease of
-// the grant is not negative, and encoding and parsing the grant again changes no field. The test
-// does not compare the field TrustedUntil.
+// The fuzzed text stands for JSON that another process has written. If it is parsed as a grant, the
+// lease of the grant must not be negative, and encoding and parsing the grant again must not change
+// any field. The test does not compare the field TrustedUntil.
 func FuzzParsedGrantIsUnchangedByReencoding(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{

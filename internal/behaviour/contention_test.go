@@ -109,8 +109,9 @@ func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential returns random lengths of sections. A client that relied on sections of equal length
-// would poll at the wrong times, and the key would stay idle.
+// exponential returns random lengths of sections. A client must not rely on sections of equal
+// length: with random lengths, such a client would poll at the wrong times, and the key would stay
+// idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
@@ -144,9 +145,9 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	}
 }
 
-// In layouts without a queue every waiter polls. The test accepts a tenth more than the recorded
-// values, because results vary by chance. With fewer clients the test runs more sections, so that
-// the means vary less. A result exceeds its bound by chance only once in many million runs.
+// In layouts without a queue every waiter polls. Results vary by chance, so the test accepts a
+// tenth more than the recorded values. With fewer clients the test runs more sections, to reduce
+// the variation. A correct client then exceeds a bound only once in many million runs.
 func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, recorded := range []struct {
@@ -172,9 +173,9 @@ func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
 	}
 }
 
-// A holder may hand the key to a waiter that has died. The key then stays blocked for the lease of
-// the hand-over. If the waiter sent a grant just before it died, the key stays blocked for a full
-// lease, which is longer.
+// A holder may hand the key to a waiter that has died. The key then stays blocked for the short
+// lease of the hand-over. A waiter may also send a grant and die immediately afterwards. The key
+// then stays blocked for a full lease.
 func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -235,9 +236,9 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the fraction of the time during which a client works under the lock. It would be
-		// only a quarter if the queue were not suspended after a client has taken the key over from
-		// a dead head.
+		// share is the fraction of the time during which a client works under the lock. A takeover
+		// from a dead head of the queue suspends the queue. Without this suspension, share would be
+		// only a quarter.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}
@@ -248,8 +249,8 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 }
 
 // While the key is held, the head of the queue reads the record four times a second, and the other
-// queued waiters read it once a second. The queue has no room for most waiters. Each of these
-// waiters reads once in twelve seconds.
+// queued waiters read it once a second. Most waiters find no room in the queue. A waiter outside
+// the queue reads the record once in twelve seconds.
 func TestThousandWaitersSendFewReads(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	waiters, most := lab.Cases(1000, 100), lab.Cases(120, 36)

@@ -23,9 +23,9 @@ func leased(lease time.Duration) leasehold.Config {
 	return cfg
 }
 
-// handed makes a holder hand the key to a waiter that has been in the queue for a while. It
-// returns the waiter's lock, and the time of the waiter's last read that did not show the
-// hand-over yet.
+// handed makes a holder hand the key to a waiter that has been in the queue for a while. It returns
+// the waiter's lock. It also returns the time of the waiter's last read before the read that showed
+// the hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l := inOrderBehind(t, w, holds, 1, waits)
@@ -69,8 +69,9 @@ func TestLeaseOfHandedOverKeyDependsOnReleasersLease(t *testing.T) {
 	})
 }
 
-// If the head of the queue has died, a hand-over to that head blocks the key for the lease of the
-// hand-over. This lease is at most one second if the releaser's lease is one second.
+// The holder may hand the key to a waiter at the head of the queue that has died. The key is then
+// blocked until the lease of the hand-over expires. If the releaser's own lease is one second, the
+// lease of the hand-over is at most one second.
 func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
@@ -102,9 +103,9 @@ func TestQueueHeadCountsLeaseFromLastReadBeforeHandOver(t *testing.T) {
 
 func TestQueueHeadReplacesHandOverIfLittleOfItsLeaseIsLeft(t *testing.T) {
 	skewed := lab.Config()
-	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms, which is less
-	// than the usual limit of one second. A client with the configuration "short" has a lower
-	// limit, because it trusts the key for only 900 ms even after a grant of its own.
+	// The head replaces a hand-over if the remaining trust is below a limit. The usual limit is one
+	// second. With this MaxSkew, only 800 ms of trust remain after a hand-over. With the
+	// configuration "short", the limit is lower: half of the 900 ms for which a grant is trusted.
 	skewed.MaxSkew = 8200 * time.Millisecond
 	short := leased(time.Second)
 	type row struct {
@@ -130,8 +131,8 @@ func TestQueueHeadReplacesHandOverIfLittleOfItsLeaseIsLeft(t *testing.T) {
 	})
 }
 
-// The lease of a hand-over is short if the holder's lease is short. So the waiter must read
-// the record often to notice the hand-over in time.
+// A waiter can trust a hand-over only briefly if the holder's lease or its own lease is short. So
+// the waiter must read the record often, to notice the hand-over in time.
 func TestWaiterReadsRecordFourTimesPerLeaseIfLeaseIsShort(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
 	lab.Each(t, map[string]row{
@@ -182,7 +183,7 @@ func TestHandedOverLockIsRenewedAfterOneTenthOfLease(t *testing.T) {
 }
 
 // The lease of a hand-over is half as long as the lease of a grant. So the new holder sends its
-// first renewal early, which leaves time to repeat it if DynamoDB throttles renewals.
+// first renewal early: if DynamoDB throttles that renewal, there is still time for retries.
 func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -308,9 +309,9 @@ func TestTakeoverFromDeadQueueHeadSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The record shows that the holder died while it held the key, and not while it waited in the
-// queue: the holder had written the record itself, by its own grant or by a renewal after the
-// hand-over. The clients in the queue may be live, so the takeover need not suspend the queue.
+// The holder dies after it has written the record itself, by its own grant or by a renewal after
+// the hand-over. So the record shows that the holder was live when it got the key. The clients in
+// the queue may be live too, so the takeover must not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -362,7 +363,7 @@ func TestQueueSuspensionOfMoreThanSixLeasesIsIgnored(t *testing.T) {
 	})
 }
 
-// A client that has not read the record since the queue was suspended may still add an entry to the
+// While the queue is suspended, a client that has not read the record since may still join the
 // queue. The holder's release must not hand the key to that client.
 func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -376,9 +377,9 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// If a client has handed the key to another client, its next call joins the queue before it
-		// sends a grant. Here the client has released the key without a hand-over, so its next call
-		// must not join.
+		// A client that has handed the key to another client joins the queue with its next call,
+		// before it sends a grant. Here the client has released the key without a hand-over, so its
+		// next call must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
@@ -387,9 +388,8 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 }
 
 // While the queue is suspended, waiters of other processes poll, and the record does not show them.
-// So the client hands the key over between its own goroutines at most sixteen times in a row. Then
-// it releases the key, so that other processes can acquire it. In a layout without a queue it does
-// the same.
+// To give them a chance, a client hands the key over between its own goroutines at most sixteen
+// times in a row, and then releases it. A client does the same in a layout without a queue.
 func TestSuspendedQueueAllowsAtMost16LocalHandOversInARow(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
@@ -452,8 +452,8 @@ func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 }
 
 // The holder tries to hand the key to a waiter that has left the queue. DynamoDB rejects the
-// hand-over, and the client cannot decode the record in the reply. The holder's grant may still be
-// current, so the holder must release the key.
+// hand-over, and the client cannot decode the record in the reply. The record may still contain the
+// holder's grant, so the holder must then release the key.
 func TestReleaseSucceedsIfHandOverFindsDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

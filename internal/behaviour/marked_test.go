@@ -81,9 +81,9 @@ func TestCloseWaitsUntilDoneMarkIsStored(t *testing.T) {
 	})
 }
 
-// The first client's release gets no reply. Then another client acquires the key, and replaces the
-// mark in the record or deletes the record. So the first client cannot find out whether its release
-// had stored a mark.
+// The first client's release with a mark gets no reply. Then a second client acquires the key, and
+// either stores another mark or deletes the record. So the first client cannot find out whether its
+// own mark had been stored.
 func TestReleaseOutcomeIsUnknownIfDoneMarkIsReplacedOrDeleted(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"with another mark": leasehold.Once("mon"), "with deletion": leasehold.DeleteOnRelease(true),
@@ -101,9 +101,9 @@ func TestReleaseOutcomeIsUnknownIfDoneMarkIsReplacedOrDeleted(t *testing.T) {
 	})
 }
 
-// An operator breaks the lock. Every write of the first client was answered, so this client knows
-// that it has stored no mark. It must return ErrLost, and not ErrUnknownOutcome, even if another
-// client has stored a mark or deleted the record since.
+// An operator breaks the lock of the first client. All writes of this client were answered, so it
+// knows that it has stored no mark. Its release must return ErrLost and not ErrUnknownOutcome, even
+// if a second client has stored a mark or deleted the record since.
 func TestReleaseWithMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"no later grant": nil, "a later mark": {leasehold.Once("mon")}, "a later deletion": {leasehold.DeleteOnRelease(true)},

@@ -27,9 +27,9 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 	return cfg
 }
 
-// withDeadHolder runs the given test twice, each time with a client that acquires "job",
-// immediately renews the lock, and dies. In one run the record of "job" contains the end of the
-// lease. In the other run the row of the client's session contains the end of the lease.
+// withDeadHolder runs the given test twice. In each run, a client acquires "job", immediately
+// renews the lock, and dies. In one run, the record of "job" contains the end of the lease. In the
+// other run, the lease is shared, and the row of the client's session contains its end.
 func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
 	t.Helper()
 	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
@@ -102,9 +102,9 @@ func TestMaxSkewOfOnlyOneClientDoesNotShortenWait(t *testing.T) {
 	}
 }
 
-// The first client writes the end of its lease to the attribute leaseEnds. A later renewal by a
-// client that does not write leaseEnds leaves the old value in the record. Other clients must
-// ignore this value.
+// The first client writes the end of its lease to the attribute leaseEnds. Then another client
+// renews the same grant, but does not write leaseEnds, so the old value stays in the record. Other
+// clients must ignore this value.
 func TestOutdatedLeaseEndInRecordDoesNotCauseTakeover(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -218,9 +218,9 @@ func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	})
 }
 
-// The former holder builds the request for the hand-over early, and DynamoDB applies it late. In
-// between, the head of the queue reads the record, and later counts its trust from this read. So
-// the head may trust the key for longer than the former holder expects.
+// The former holder builds the request for the hand-over, but DynamoDB applies it 2.9 s later. In
+// between, the head of the queue reads the record. It counts its trust in the hand-over from this
+// read. So the head may trust the key for longer than the former holder expects.
 func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -258,9 +258,9 @@ func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 	})
 }
 
-// The head of the queue trusts a handed-over key for the short lease of a hand-over, less the
+// A hand-over has a short lease. The head of the queue trusts the key for this lease, less the
 // largest possible difference between its own clock and the former holder's clock. If too little
-// time would remain, the head sends a grant of its own.
+// time would remain, the head replaces the hand-over with a grant of its own.
 func TestHandedOverLockIsTrustedForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -303,15 +303,15 @@ func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 	})
 }
 
-// Without MaxSkew, neither trust nor takeovers depend on wall clocks. The times in the records are
-// then used only by people and by TTL.
+// Without MaxSkew, clients do not use the wall-clock times in the records: neither the end of trust
+// nor the time of a takeover depends on them. Only people and TTL use these times.
 func TestWallClockJumpsDoNotChangeTimesOfLossAndTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
-		// course makes one client hold a key and another client wait for that key. After a minute
-		// it cuts the holder off from the network. Every 700 ms it moves the wall clocks of both
-		// clients by the results of step. It returns the time until trust ended, and the time until
-		// the waiter took the key over.
+		// The function course makes one client hold a key and another client wait for that key.
+		// After a minute it cuts the holder off from the network. Every 700 ms it moves the wall
+		// clocks of both clients by the results of step. It returns how long the holder trusted its
+		// lock, and after what time the waiter took the key over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

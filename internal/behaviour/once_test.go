@@ -133,8 +133,8 @@ func TestOptionEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 	})
 }
 
-// A call with the option Every does the work of the period in which the call began. A call that
-// waits for the key until the next period does not do the work of that next period.
+// A call with the option Every is for the work of the period in which the call began. If the call
+// waits for the key until the next period, it must not do the work of that next period.
 func TestOptionEveryRefersToPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
@@ -360,9 +360,9 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-// When a client hands the key to its next goroutine, it does not read the done mark. So it never
-// hands the key to a goroutine that waits with Once. Instead, this goroutine sends a grant itself,
-// and the reply shows the mark.
+// A client does not read the done mark when it hands the key to its own next goroutine. So it never
+// hands the key to a goroutine that waits with the option Once. That goroutine sends a grant
+// instead, and the reply shows the mark.
 func TestHandOverSkipsGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
@@ -406,8 +406,8 @@ func TestDoStoresNoDoneMarkIfLockIsBrokenDuringWork(t *testing.T) {
 	})
 }
 
-// Three other clients try to acquire the key again immediately after each release. If the client
-// that waits with Once did not join the queue, it would never be granted the key.
+// Three other clients repeatedly acquire the key, immediately after each release. The client that
+// waits with the option Once must join the queue. Otherwise it would never be granted the key.
 func TestWaiterWithOptionOnceIsNotStarvedByOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -435,7 +435,7 @@ func TestWaiterWithOptionOnceIsNotStarvedByOtherProcesses(t *testing.T) {
 	})
 }
 
-// The client that hands the key to the head of the queue does not know the head's work. So
+// The client that hands the key over does not know for which work the head of the queue waits. So
 // the head itself must read the done mark after the hand-over.
 func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 	lab.Each(t, map[string]bool{"head is handed the key": true, "head is still in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
@@ -463,12 +463,13 @@ func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 	})
 }
 
-// The waiter's grant is in flight when the holder hands the key over. The reply to that
-// grant shows the hand-over, and that the work is done.
+// The holder makes the key free, and the waiter sends a grant. Before this grant reaches DynamoDB,
+// the holder does the waiter's work, acquires the key once more, and hands it to the waiter. The
+// reply to the waiter's grant then shows the hand-over, and that the work is done.
 func TestHandedOverKeyIsReleasedIfWorkIsAlreadyDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
-		// Without renewals the holder does not learn of the waiter. So Release makes the
-		// key free instead of handing it over.
+		// Without renewals the holder does not learn that a waiter is in the queue. So the first
+		// Release makes the key free instead of handing it over.
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
 		head, wire := w.Client(lab.Config())
 		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })

@@ -27,10 +27,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside sends the same two writes in two ways. Its method lock acquires and releases a key with a
-// leasehold client. Its method twoWrites sends ready-made inputs with the SDK alone. Both use the
-// SDK's HTTP client over loopback, and a server that repeats recorded replies. So the difference
-// between the two is the cost of leasehold.
+// beside compares a leasehold client with the SDK alone. The method lock acquires and releases a
+// key, which takes two writes. The method twoWrites sends two equal writes with the SDK alone. Both
+// methods use the SDK's HTTP client over loopback, and a server that repeats recorded replies. So
+// the difference in cost is the cost of leasehold.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold
@@ -165,8 +165,8 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkLockComparedToTwoPlainWrites runs the client and the two bare writes
-// alternately. So other load on the machine affects both in the same way.
+// BenchmarkLockComparedToTwoPlainWrites alternates between the methods lock and twoWrites, so that
+// other load on the machine affects both in the same way.
 func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)
@@ -188,9 +188,9 @@ func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 	b.ReportMetric(of(0)/of(1), "ratio")
 }
 
-// The test divides the number of allocations of Acquire and Release by the number of
-// allocations of two bare writes. The ratio is the same on every machine. It varies a
-// little only when the SDK drops a connection.
+// The test divides the allocations of one Acquire and Release by the allocations of two writes with
+// the SDK alone. The ratio is the same on every machine. It varies a little only when the SDK drops
+// a connection.
 func TestLockingAllocatesLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)

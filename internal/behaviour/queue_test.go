@@ -26,20 +26,20 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request adds its client to the queue in the record.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// A section is the work of one client under the lock. At best, the time from the start of one
-// section to the start of the next is the length of the first section plus two round trips: one for
-// the release, and one for the next grant.
+// A section is the work of one client under the lock. The time from the start of one section to the
+// start of the next is at least the length of a section plus two round trips: one for the release,
+// and one for the next grant.
 //
 // In the cases with the function longTailed, one request in a hundred is slow. The limits are a
-// little higher in these cases, but a slow request must not make a waiter miss its turn.
+// little higher in these cases, but a slow request must not cost a waiter its position.
 //
-// The queue has no room for 64 clients. The clients outside the queue join it as positions become
-// free. Clients that have waited longer are more likely to join first.
+// With 64 clients, not all fit in the queue. The others join when positions become free. Clients
+// that have waited longer are more likely to join first.
 //
-// The longest wait is counted in rounds. In a round each client has one section. The test compares
-// the median of several runs with each limit, because the results vary by chance: with 64 clients,
-// the longest of 400 waits is 1.6 to 1.9 rounds. A quick test does one run with limits that are an
-// eighth higher.
+// The longest wait is counted in rounds. In one round, each client has one section on average.
+// Results vary by chance: with 64 clients, the longest of 400 waits takes 1.6 to 1.9 rounds. So the
+// test compares the median of several runs with the limit. A quick test does only one run, and its
+// limits are an eighth higher.
 func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, tc := range []struct {
@@ -63,8 +63,9 @@ func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
 		runs, worse := 3, 1.
 		switch {
 		case lab.IsQuick() && (tc.section > 1.04 || tc.clients > 16):
-			// A quick test does only one run of each case, and leaves out two kinds of cases.
-			// With rare slow requests, one run is not enough. With many clients, a run takes long.
+			// A quick test does only one run of each case. It leaves out the cases with rare slow
+			// requests, for which one run is not enough, and the cases with many clients, whose
+			// runs take long.
 			continue
 		case lab.IsQuick():
 			runs, worse = 1, 1.125
@@ -117,15 +118,13 @@ func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
 }
 
-// inOrderBehind is like inOrder, but the first configuration is the holder's, and the second is the
-// waiters'.
+// inOrderBehind is like inOrder, but the holder has its own configuration: the parameter holds.
 func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// behind is like inOrderBehind, but the holder acquires the key with the options in the parameter
-// "held".
+// behind is like inOrderBehind, but the holder acquires the key with the options held.
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)
@@ -192,9 +191,9 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// The network may deliver a second copy of the waiter's join request late, so the
-			// waiter may be handed the key again, with the same grant id. If a hand-over used its
-			// grant id as its version, both hand-overs would then write the same version.
+			// The network may deliver a second copy of the waiter's join request late, and the
+			// waiter may then be handed the key again with the same grant id. If the version of a
+			// hand-over were its grant id, both hand-overs would have the same version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
@@ -234,15 +233,15 @@ func TestCancelledWaiterLeavesQueue(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		l.wantWaiting(1)
-		// The holder's last read shows the first client at the head of the queue, although this
-		// client has left the queue since.
+		// The first client has left the queue, but the record that the holder read last still shows
+		// it at the head.
 		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
 }
 
-// When a client leaves the queue, the clients behind it move forward, even if they are leaving at
-// the same time.
+// A client removes its entry from the queue by the entry's position. If clients in front of it
+// leave at the same time, this position changes, and the client must find its entry again.
 func TestSimultaneouslyCancelledWaitersAllLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -391,8 +390,8 @@ func TestWaiterAcquiresDespiteUnreadableQueue(t *testing.T) {
 	})
 }
 
-// A hand-over cannot write the head's data or the length of the head's lease. So a head
-// with data or with its own lease replaces the hand-over with a grant of its own.
+// A hand-over contains neither the head's data nor the head's own lease. So a head that wants to
+// store data, or that has a lease of its own, replaces the hand-over with a grant.
 func TestQueueHeadReplacesHandOverToStoreItsDataOrLease(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {

@@ -164,8 +164,8 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 		}
 	}
 	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
-	// Only "denied" is tested here. The client retries after all other refusals, because refused
-	// credentials count as temporary once DynamoDB has accepted a request of the client.
+	// This subtest covers only "denied". After every other refusal the client retries: once
+	// DynamoDB has accepted a request of the client, refused credentials count as temporary.
 	t.Run("first of the call", func(t *testing.T) {
 		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})
@@ -173,8 +173,8 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 
 func TestLocalWaiterIsGrantedKeyWhenAccessIsAllowedAgain(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
-		// A release does not hand the key to a goroutine that waits with Once. The goroutine
-		// sends a grant itself.
+		// The goroutine waits with the option Once, so the release does not hand the key to it. The
+		// goroutine sends a grant itself.
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) })
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

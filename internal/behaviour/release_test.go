@@ -76,8 +76,8 @@ func TestReleaseOfExpiredLockSendsOnlyOneRequest(t *testing.T) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job")
-		// The clock jumps past the end of the lease. No method of the lock has read the clock
-		// since, so the client does not know yet that the lease has expired.
+		// The clock jumps past the end of the lease. No method of the lock reads the clock before
+		// Release, so only Release can notice that the lease has expired.
 		k.Boot.Store(int64(time.Hour))
 		wire.SetFault(lab.Cut)
 		wire.Sent()

@@ -96,8 +96,8 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 		before := p.before
 		p.before = func() {
 			before()
-			// The requests for keys x and y may be sent in either order. The fault never affects
-			// the request for y, so that every run sends the same requests.
+			// Some operations send the requests for keys x and y in either order. The fault must
+			// affect the same request in every run, so it never affects the request for y.
 			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault))
 		}
 		op.what(w, p)

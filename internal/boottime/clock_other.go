@@ -4,7 +4,6 @@ package boottime
 
 import "time"
 
-// Now returns the reading of the wall clock. On systems other than Linux, package boottime has
-// no other clock that runs while the machine is suspended and is the same for all processes.
-// Unlike CLOCK_BOOTTIME on Linux, the wall clock jumps when it is set.
+// Now returns the reading of the wall clock. Like CLOCK_BOOTTIME on Linux, this clock runs while
+// the machine is suspended, and is the same for all processes. But it jumps when it is set.
 func Now() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -47,9 +47,10 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends attempts to break the grant, until an attempt is applied or none can be applied any
-// longer. If free returns an error, maybe is true if the grant may be broken nevertheless. free
-// makes each sequence of attempts the current part of latest.
+// free sends attempts to break the grant until one is applied, the record no longer meets the
+// conditions of r, or AWS refuses the request. It also stops when ctx is cancelled. If free returns
+// an error, maybe is true if the grant may be broken nevertheless. For each sequence of attempts,
+// free calls latest.Begin.
 func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -89,9 +90,9 @@ func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) 
 	}
 }
 
-// shows returns the attempt that freed the key, if item shows such an attempt. In some layouts a
-// free key has no record, or a record without a version, so item cannot show which attempt freed
-// the key. In these layouts shows assumes that an earlier attempt without an answer did.
+// shows returns the attempt that freed the key, according to item. In some layouts the record of a
+// free key has no version, or is deleted, so item cannot show which attempt freed the key. In these
+// layouts shows assumes that an attempt of this break did, if an earlier attempt has had no answer.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -107,10 +108,9 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found decodes the item that DynamoDB returned when it rejected a break. If the record shows
-// the same grant, which has been renewed since, found returns the record. If the record no
-// longer shows the grant, found returns an error and gone is true. If found cannot decode the
-// item, it returns an error and gone is false.
+// found decodes the item that DynamoDB returned when it rejected a break. If the grant was only
+// renewed, found returns the record. If the record no longer shows the grant, found returns an
+// error and gone is true. If found cannot decode the item, it returns an error and gone is false.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
@@ -118,10 +118,10 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 	if now, err = c.Proto.Decode(item); err != nil {
 		return now, false, c.Errors.Unreadable(grant.Key, item, err)
 	}
-	// Without a grant id or an owner, found cannot tell whether the record still shows the same
-	// grant. Grants of other libraries have no id, but a renewal keeps their owner. In layouts with
-	// an expiry time, holders of other libraries do not renew: a changed version means another
-	// grant.
+	// A renewal changes neither the grant id nor the owner. Grants of other libraries have no id,
+	// so found compares only their owners. Without an owner, found treats the grants as different.
+	// In layouts with an expiry time, it does so for every grant without an id: other libraries do
+	// not renew there, so a changed version means another grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && c.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, c.Errors.Changed(now)
@@ -139,9 +139,9 @@ func (c *Breaker) untold(key protocol.Key, err error) error {
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }
 
-// tell notifies the session of r that the grant in r was broken, or may have been broken. It
-// does nothing if r has no session. It sends at least one request, and repeats a failed request
-// until the context limit ends.
+// tell notifies the session of r that the grant in r was broken, or may have been broken. It does
+// nothing if r has no session. It sends at least one request, and repeats a failed request until
+// the context limit is cancelled.
 func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	proto := c.Native
 	if proto == nil || r.Session == "" {
@@ -176,9 +176,8 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
 }
 
-// whyNot returns the reason why the row of a session did not accept the notice of a break.
-// It returns nil if the session has ended with its locks, so that no client needs the
-// notice.
+// whyNot returns the reason why the row of a session did not accept the notice of a break. It
+// returns nil if the session has ended: its locks have ended too, so its client needs no notice.
 func (c *Breaker) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil

@@ -7,13 +7,13 @@
 //	 no answer, or
 //	 renewed since
 //
-// A break ends one grant: the write is conditional on the version that was read. If the grant
-// has been renewed since, the next attempt is conditional on the version that the record shows
-// now. That attempt begins a new sequence of attempts.
+// A break ends one grant. Its write is conditional on the version that was read. If a renewal
+// has changed the version, a new sequence of attempts begins with the changed version.
 //
-// A holder under a session rarely renews its record. The break puts a notice into the
-// session's row, so that the holder reads the record after the row's next renewal (package
-// hold, sessionbroken.go).
+// If the locks of a client share a lease, the client renews the row of its session instead of
+// the locks' own records. So the break also puts a notice into this row. The reply to the next
+// renewal of the row shows the notice, and the holder reads the record (package hold,
+// sessionbroken.go).
 //
 // What each failure does:
 //
@@ -26,6 +26,6 @@
 //	the notice fails            the grant is broken, and the holder learns of the break when it
 //	                            renews the record; commits of the holder fail immediately
 //
-// When the caller's context ends, a request in flight is not cancelled (attempts.Outlive), and
+// When the caller's context is cancelled, a request in flight continues (attempts.Outlive), and
 // the session is still notified.
 package breaking

@@ -15,9 +15,9 @@ import (
 type Client interface {
 	Env() *core.Env
 
-	// Session returns the client's session: the lease that all its locks share. If the client has
-	// no session, or no longer trusts its session, Session begins one. It returns nil if each lock
-	// has a lease of its own.
+	// Session returns the client's session, which is the lease that all locks of the client share.
+	// If there is no session, or the client no longer trusts it, Session begins a new one. Session
+	// returns nil if the client's locks do not share a lease.
 	Session(ctx context.Context) (acquire.Session, error)
 
 	// OnAsked registers fn, and returns true. The client calls fn once, when another client asks

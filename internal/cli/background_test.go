@@ -89,9 +89,9 @@ func TestSIGTERMStopsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-// leasehold forwards SIGTERM to CMD, but the signal does not reach the process that CMD
-// has started in another session (setsid). leasehold must stop that process itself.
-// docker stop also sends SIGTERM to leasehold alone.
+// leasehold forwards SIGTERM only to CMD. CMD has started another process in a session of its own
+// (setsid), and leasehold must stop this process itself. docker stop, too, sends SIGTERM to
+// leasehold alone.
 func TestSIGTERMStopsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -238,9 +238,9 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 	}
 }
 
-// Many programs exit with 0 after SIGTERM. So if leasehold has forwarded a stop signal to CMD, exit
-// code 0 does not mean that CMD's work is done. The signal may also stop processes that CMD has
-// left running before their work is done.
+// Many programs exit with 0 after SIGTERM. So exit code 0 does not mean that CMD's work is done if
+// leasehold has forwarded a stop signal to CMD. The same holds if the signal has stopped a process
+// that CMD had left running.
 func TestTerminatedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -34,8 +34,9 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// CMD first replaces the credentials file with a file that contains a new access key. CMD
-// then runs until a renewal of the lock has been signed with the new key.
+// After the grant, the server refuses the old access key. CMD replaces the credentials file with a
+// file that contains a new access key. It then runs until a renewal with the new key has been
+// applied.
 func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
@@ -62,8 +63,8 @@ func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
 }
 
 // throughProxy returns the environment of a command that reaches the server through an HTTP proxy.
-// The URL in the environment does not name a loopback address, because the command would then need
-// no credentials.
+// The endpoint URL names no loopback address, because a command needs no credentials for such an
+// address.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)

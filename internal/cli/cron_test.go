@@ -76,9 +76,9 @@ func TestOnlyOneHostRunsCronJobAfterCrashOnAnyBackend(t *testing.T) {
 	}
 }
 
-// The lease of the holder is 3 s. With -w 2s, leasehold run waits for a live holder for
-// at most 2 s. If the holder appears dead, leasehold run observes the holder for the
-// whole 3 s, and then takes over the lock.
+// The lease is 3 s. With -w 2s, leasehold run waits at most 2 s for a holder that appears live. If
+// the holder appears dead, leasehold run waits longer: it observes the holder for the whole 3 s,
+// and then takes over the lock.
 func TestRunTakesOverLockDespiteShortWaitFlagOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

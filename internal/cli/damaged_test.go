@@ -91,9 +91,9 @@ func TestSuggestedBreakCommandContainsTableAndLayout(t *testing.T) {
 	}
 }
 
-// troubled starts a server, and returns it with the path of a file that does not exist yet. The
-// test's CMD creates this file just before CMD ends. For the time d after the creation, the server
-// answers every request with the given error code.
+// troubled starts a server. It also returns the path of a file, which the test's CMD creates just
+// before CMD ends. From then on, for the time d, the server answers every request with the given
+// error code.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")

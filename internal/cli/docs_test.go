@@ -292,9 +292,8 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the test uses this repository instead of a clone
 	goes := lab.Must(exec.LookPath("go"))(t)
-	// The document installs the program leasehold with go install, and the script must
-	// run that program. So this PATH omits the directory of the leasehold that the other
-	// tests run.
+	// The script installs the program leasehold with go install, and must then run this program. So
+	// PATH omits the directory of the leasehold that the other tests run.
 	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -42,8 +42,8 @@ func TestElectRestartsCMDInNextTermOnAnyBackend(t *testing.T) {
 	}
 }
 
-// The test sends elect a signal to end. From then on, elect must not start CMD again, even if CMD
-// ignores the signal and elect then loses the lock.
+// The test sends SIGTERM to elect, and then breaks the lock while CMD ignores the signal. elect
+// must stop CMD and exit. It must not campaign again or start CMD again.
 func TestElectDoesNotRestartCMDAfterSIGTERMOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -77,9 +77,9 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
 	const candidates, deaths = 3, 10
-	// CMD writes its process id to the file "leads". The CMD of the next leader reads that
-	// id. If the process with the id still runs, two CMDs run at the same time, and the
-	// test fails.
+	// CMD writes its process id to the file "leads". In the next term, CMD finds this file and
+	// reads the id. If the process with this id still runs, CMD writes a line to the file
+	// "overlaps", and the test fails.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -140,9 +140,9 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 	}
 }
 
-// After the request to step down, the CMD of the first leader continues for longer than the
-// grace period. leasehold must wait for CMD instead of killing CMD: otherwise the last line
-// that CMD writes would be lost.
+// The first leader is asked to step down. Its CMD then needs longer to end than the grace period
+// (-g). leasehold must wait for CMD and must not kill it, so that CMD can finish its work before
+// the next leader begins.
 func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -177,9 +177,9 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	first.ends(7)
 }
 
-// CMD has ended by itself, but leasehold holds the key until the processes that CMD left running
-// have ended. A request to step down now stops these processes. leasehold must then exit with the
-// exit code of CMD, and must not campaign again.
+// CMD has ended, but it has left a process running, so leasehold still holds the key. The test then
+// asks leasehold to step down. leasehold must stop that process, exit with the exit code of CMD,
+// and not campaign again.
 func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -264,8 +264,8 @@ func terms(file string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still shows the grant that elect itself held in the previous term.
-// elect waits until a grant of another holder expires, but it must not wait for its own grant.
+// After an outage, the record still shows elect's own grant from the previous term. elect must wait
+// until a grant of another holder expires, but it must not wait for its own grant.
 func TestElectAfterOutageDoesNotWaitUntilOwnGrantExpires(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{

@@ -189,9 +189,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies after which a client does not retry its request. For each part of
-// an error reply that can contain free text, at least one of the replies has the given text in this
-// part.
+// refusals returns error replies after which a client does not retry its request. An error reply
+// has several parts that can contain free text. Each of these parts contains the given text in at
+// least one reply.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)

@@ -43,8 +43,8 @@ func TestGrantFileMustBeRegularFileOnAnyBackend(t *testing.T) {
 	}
 }
 
-// The signal ends leasehold renew after the server has applied the renewal, but before
-// leasehold has received the reply. Later commands must still accept the grant in the file.
+// The server applies the renewal, but sends no reply. Then SIGTERM ends leasehold renew. Later
+// commands must still accept the grant in the file.
 func TestGrantFileStaysValidAfterInterruptedRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

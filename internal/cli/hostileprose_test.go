@@ -37,11 +37,10 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns two groups of rows with hostile text for the table of the layout. It omits the
-// rows that the server rejects. The rows of the first group come with the command lines from the
-// function looksAt. In the second group, only free fields contain hostile text, and the rows come
-// with the command lines from the parameter changes. The holder in such a row does not appear dead,
-// so no command waits.
+// spoiltFor returns two groups of rows with hostile text, for the table of the layout. It omits
+// rows that the server rejects. Each row has command lines. In the first group, they come from the
+// function looksAt. In the second group, they come from the parameter changes, and only free fields
+// contain hostile text. There the holder does not appear dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {

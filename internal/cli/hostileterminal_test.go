@@ -78,10 +78,9 @@ func (h *hostileTables) command(t *testing.T, m hostileRun, terminal bool, args 
 		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
-	// leasehold break asks for confirmation at the terminal. It asks immediately if the
-	// record is damaged. Otherwise it first observes the holder for the length of a lease.
-	// To avoid this wait, the test passes the terminal as stdin only if the record is
-	// damaged.
+	// leasehold break asks for confirmation at the terminal. Unless the record is damaged, it first
+	// observes the holder for the length of a lease. To avoid this wait, the test passes the
+	// terminal as stdin only if the record is damaged.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		lab.Must(ours.WriteString(m.stdin))(t)
@@ -99,8 +98,9 @@ func withoutOwn(text string) []byte {
 	return []byte(text)
 }
 
-// check runs a command line. It fails the test if the output contains characters that would
-// control a terminal or be invisible there.
+// check runs a command line. It fails the test if the output, or a file that the command writes,
+// contains characters that would control a terminal or be invisible there. It also checks that JSON
+// output is valid.
 func (h *hostileTables) check(t *testing.T, l layout.Layout, m hostileRun, terminal bool) {
 	t.Helper()
 	args := h.onTable(l, m.args)
@@ -117,9 +117,9 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m hostileRun, termi
 		onlyShows(t, "--events", b)
 		isJSON(t, "--events", b)
 		lab.OK(t, os.Remove(events))
-		// The labels in the metrics file contain the key literally. This is safe, because
-		// the user of the command has chosen the key. But a hostile key would fail the
-		// check of the file, so check the file only if the key is harmless.
+		// The metrics file contains the key unchanged. This is safe, because the user of the
+		// command has chosen the key. But a hostile key would fail the check, so check the file
+		// only if the key is harmless.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		b = lab.Must(os.ReadFile(metrics))(t)
 		if visible.Line(key) == key {

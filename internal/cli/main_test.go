@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// main runs the command on another thread than the first thread of the process, so that no test
-// relies on a property of the first thread.
+// main runs the command on a thread that is not the process's first thread. So no test can rely on
+// a property that only the first thread has.
 func main(env invocation.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
@@ -245,9 +245,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// The script command "table NAME" selects another table in the same store. For a local store,
-	// "table" also sets LEASEHOLD_HELD, as leasehold run does for CMD. Otherwise every command
-	// would fail, because a command rejects LEASEHOLD_TABLE together with LEASEHOLD_FILE.
+	// The script command "table NAME" selects another table in the same store. A command accepts
+	// LEASEHOLD_TABLE together with LEASEHOLD_FILE only if leasehold run has set both for CMD. To
+	// look like CMD, "table" also sets LEASEHOLD_HELD for a local store.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {

@@ -21,8 +21,8 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches the paths of source files that messagesOf skips. The messages in
-// these files contain their own advice, or are errors that no user sees.
+// saysWhatToDo matches the paths of source files that messagesOf skips. The messages in these files
+// either contain their own advice, or belong to errors that no user sees.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
 // ofFlags lists functions that reject the value of a flag. The function messagesOf omits
@@ -75,10 +75,9 @@ func messagesOf(t *testing.T) map[string]string {
 // is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether docs/operating.md may omit the message. It may omit an
-// error that begins with the name of a flag, because such an error contains its own advice.
-// It may also omit a text that is only a part of a message: a text of fewer than five
-// words, or a text that partOfAnother matches.
+// explainsItself reports whether docs/operating.md may omit the message. There are two reasons to
+// omit a message. It begins with the name of a flag, and so contains its own advice. Or it is only
+// a part of a message: it has fewer than five words, or partOfAnother matches it.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

@@ -71,9 +71,9 @@ func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	// A renewal is overdue from two seconds before trust ends. The probe /live fails while a
-	// renewal is overdue and CMD runs. With this grace (-g), leasehold stops CMD only half a second
-	// before trust ends, so the test has time to see that the probe fails.
+	// The probe /live fails while CMD runs and less than two seconds of trust are left: a renewal
+	// is then overdue. With this grace (-g), leasehold stops CMD half a second before trust ends.
+	// So the test has one and a half seconds to see that the probe fails.
 	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "6s", "-g", "0.5s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)

@@ -405,9 +405,9 @@ func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// leasehold trusts the lock for 3.6 s from the time when it sent the last request that the
-	// server answered. This time lies between sought and hung. leasehold sends CMD the stop signal
-	// 1 s (-g) before trust ends.
+	// The server has answered requests until the time hung. leasehold sent the last answered
+	// request between sought and hung, and trusts the lock for 3.6 s from then. It sends CMD the
+	// stop signal 1 s (-g) before this trust ends.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {

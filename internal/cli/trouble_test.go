@@ -89,9 +89,9 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 	<-r.Context().Done()
 }
 
-// The server never answers, so the wait of leasehold run (-w) times out. If leasehold run took this
-// for a held key, it would exit with the code given by -E. A cron job with -E 0 would then look as
-// if another host had run the job.
+// The server never answers, so leasehold run stops waiting after the time given by -w. If it
+// reported that another process holds the key, it would exit with the code given by -E. With -E 0,
+// a cron job would then look as if another host had run it.
 func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -210,9 +210,9 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// Every second, the command checks how long ago it received the last useful reply. If that was
-// three seconds ago or more, it prints why requests fail. On a busy machine, it may print this
-// later.
+// The command prints why requests fail if the last useful reply is three seconds old or older. It
+// checks this every second, so it prints the message after three to four seconds, or later on a
+// busy machine.
 func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -263,9 +263,9 @@ func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 	}
 }
 
-// leasehold sends CMD the stop signal shortly before trust in the lock ends. CMD ends because of
-// the signal, while leasehold still trusts the lock. The error of leasehold must say why the lock
-// was not renewed.
+// The server throttles renewals, so leasehold sends CMD the stop signal shortly before trust in the
+// lock ends. CMD ends while leasehold still trusts the lock. The error message must nevertheless
+// say why the lock was not renewed.
 func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	t.Parallel()
 	// Use the program without the race detector. With the race detector, the watchdog would
@@ -274,9 +274,9 @@ func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
-	// A busy machine may delay a reply by half a second. With a shorter lease, leasehold would stop
-	// waiting for the reply before it comes, and could not report that the server throttles
-	// requests.
+	// The lease is long enough for a reply that a busy machine delays by half a second. With a
+	// shorter lease, leasehold would stop waiting before the reply, and could not report the
+	// throttling.
 	for _, args := range [][]string{
 		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "9s", "-g", "1s", "j", "--", "sleep", "60"},

@@ -161,7 +161,7 @@ func conditionCases() []Case {
 	return append(cases, conditionPlaceCases()...)
 }
 
-// conditionPlaceCases returns cases that show on which item a condition is evaluated, and which
+// conditionPlaceCases returns cases that show which item a condition is checked against, and which
 // attribute names a condition may use.
 func conditionPlaceCases() []Case {
 	return []Case{

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests for one item. If Key is nil, the request uses the key of item(nil). The field "If"
-// contains a condition expression. The field "Do" contains an update expression, and the field
+// Requests for one item. If Key is nil, the request uses the key that most cases use. The field
+// "If" contains a condition expression. The field "Do" contains an update expression, and the field
 // "Project" contains a projection expression.
 
 // Get is a GetItem request. It is strongly consistent unless Eventual is set.

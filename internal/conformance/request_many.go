@@ -97,9 +97,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 }
 
 // page converts one page of a Query or Scan into a Reply. It sets the field Scanned only if scanned
-// differs from count. If the page has no items, page sets the field Count, because the request may
-// have asked only for the number of items. If the page has items, page returns an error unless
-// count is their number.
+// differs from count. If the request asked only for the number of items, the page has no items, and
+// page sets the field Count. Otherwise page returns an error unless count is the number of items.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

@@ -44,9 +44,9 @@ func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Capacity: total(out.ConsumedCapacity)}, nil
 }
 
-// tokenFor returns the idempotency token with the table's name added. It returns an empty or too
-// long token unchanged. DynamoDB compares the tokens of all tables of an account, so cases with
-// different tables need different tokens.
+// tokenFor returns the idempotency token with the table's name added. Each case has its own table,
+// and DynamoDB compares the tokens of all tables of an account, so different cases need different
+// tokens. If the token is empty or too long, tokenFor returns it unchanged.
 func (r TransactWrite) tokenFor(table string) string {
 	if r.Token == "" || len(r.Token) > 36 {
 		return r.Token

@@ -1,8 +1,8 @@
 // Package core contains the parts of a client that many internal packages use. [Env]
 // contains the table, the settings, the clocks and the sender of requests. [Running] counts
 // the calls for which Close waits. The package also defines the errors of locks that have
-// ended. For each client, the root package creates one Env. It then creates one value of each
-// type to the right of it, in this order, and passes the Env to each of them:
+// ended. For each client, the root package first creates one Env. It then creates one value of
+// each other type in this chain, from left to right, and passes the Env to it:
 //
 //	core.Env → lease.Leases → acquire.Keys → hold.Holds → liveness.Observer → acquire.Acquirer
 //

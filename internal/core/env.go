@@ -56,8 +56,8 @@ type Errors interface {
 	// Missing returns the error of a call that needs a record of key, if the table has none.
 	Missing(key protocol.Key) error
 
-	// Changed returns the error for a call that expected a particular grant. The record, now,
-	// shows another grant or a free key.
+	// Changed returns the error for a call that expected a particular grant. The parameter now is
+	// the record, which shows another grant or a free key.
 	Changed(now protocol.Record) error
 
 	// Unreadable returns the error for an item that the layout cannot decode as the record of
@@ -132,11 +132,11 @@ func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.
 	return r, nil
 }
 
-// Expires returns the time from which DynamoDB's TTL may delete a record that is released
-// now. The zero time means that TTL never deletes the record. If mark is true, the record
-// may contain a mark of work that is done. Expires then returns the zero time: without the
-// mark, a client would do the work again. If data is true, the record contains data of the
-// caller. Expires then returns the zero time if Retention is zero.
+// Expires returns the time from which DynamoDB's TTL may delete a record that is released now. It
+// returns the zero time if TTL must never delete the record. That is so if mark is true: the record
+// may contain a done mark, and without the mark a client would do the work again. It is also so if
+// Retention is negative, or if Retention is zero and data is true, which means that the record
+// contains data of the caller.
 func (e *Env) Expires(data, mark bool) time.Time {
 	if mark || e.Retention < 0 || data && e.Retention == 0 {
 		return time.Time{}
@@ -148,11 +148,11 @@ func (e *Env) Expires(data, mark bool) time.Time {
 // caller, if Retention is zero.
 const defaultRetention = 7 * 24 * time.Hour
 
-// keepDead is the time before TTL may delete the row of a dead session. It does not depend on
-// Retention, since the row contains no data of the caller. Until TTL deletes the row, DynamoDB
-// rejects requests of the session that the network delivers late. Such a request is late by minutes
-// at most. But if the client's wall clock is days slow, TTL deletes the row days too early, so
-// keepDead is a whole week.
+// keepDead is the time before TTL may delete the row of a dead session. The network may deliver a
+// request of the session late, by minutes at most. DynamoDB rejects this request only while the row
+// still exists. keepDead is much longer, because a client whose wall clock is days slow makes TTL
+// delete the row days too early. keepDead does not depend on Retention: the row has no data of the
+// caller.
 const keepDead = 7 * 24 * time.Hour
 
 // DeadExpires returns the time from which TTL may delete the row of a session that the

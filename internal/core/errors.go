@@ -83,9 +83,9 @@ const (
 )
 
 // Seen records in l that the client has read record r, which no longer shows the lost grant. The
-// parameter ours contains the id of the lost grant, and the ids of grants that the lock's own
-// hand-overs may have made. If r is held, or shows a released grant that is not in ours, another
-// grant has replaced the lost grant, and Seen sets the reason for the loss to Replaced.
+// parameter ours contains grant ids: the id of the lost grant, and the ids of grants that the
+// lock's own hand-overs may have made. If r is held, or names a released grant that is not in ours,
+// another grant has replaced the lost one. Seen then sets the reason for the loss to Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -104,15 +104,15 @@ func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) er
 }
 
 // UnknownOutcome returns the error of the operation op if one of its writes may have been applied,
-// or may still be applied. err is the reason why the operation ended. The error does not match
-// ErrLost even if err does, because ErrLost would mean that the operation has written nothing.
+// or may still be applied. err is the reason why the operation ended. Even if err matches ErrLost,
+// the returned error does not: ErrLost would mean that the operation has written nothing.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
-// Outlive runs write on another goroutine and returns its error. If limit ends while the
-// outcome of the write is unknown, Outlive immediately returns the error of UnknownOutcome, and
-// write continues. attempts.Outlive has the details.
+// Outlive runs write on another goroutine and returns its error. If the context limit is cancelled
+// while the outcome of the write is unknown, Outlive immediately returns the error of
+// UnknownOutcome. The function write then continues. See attempts.Outlive for details.
 func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
 	var err error
 	if _, unknown := attempts.Outlive(limit, e.Detach, sent, func() { err = write() }); unknown != nil {

@@ -68,9 +68,9 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// IsClosing reports whether Close has been called. Close releases the locks that the client
-// holds at that time. If a call acquires a lock later, the call itself must release it. If
-// Resume resumes a lock later, nothing releases the lock: its lease expires.
+// IsClosing reports whether Close has been called. Close releases the locks that the client holds
+// at the time of the call. An Acquire call that is granted a lock later must release it itself. If
+// Resume resumes a lock later, nothing releases the lock, and its lease expires.
 func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
 
 // Closing returns a context that is cancelled with ErrClosed when Close is called.
@@ -107,7 +107,8 @@ func (r *Running) BeginClose() bool {
 // EndClose cancels the context that Closed returns.
 func (r *Running) EndClose() { r.end(ErrClosed) }
 
-// WaitIdle waits until all counted calls and goroutines have ended, or until limit ends.
+// WaitIdle waits until all counted calls and goroutines have ended, or until the context limit is
+// cancelled.
 func (r *Running) WaitIdle(limit context.Context) { r.calls.Wait(limit) }
 
 // Calls counts calls that have not returned. The zero Calls is ready for use. It is safe for
@@ -143,7 +144,8 @@ func (c *Calls) AreOver() bool {
 	return c.n == 0
 }
 
-// Wait waits until all counted calls have returned. It returns false if limit ends first.
+// Wait waits until all counted calls have returned. It returns false if the context limit is
+// cancelled first.
 func (c *Calls) Wait(limit context.Context) bool {
 	c.mu.Lock()
 	if c.n > 0 && c.idle == nil {
@@ -177,9 +179,9 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 	return fn(ctx)
 }
 
-// AtLeastGrace returns a context with the values of ctx that is not cancelled when ctx is. The new
-// context is cancelled when the context "end" has ended and at least ReleaseGrace has passed since
-// the call of AtLeastGrace.
+// AtLeastGrace returns a context with the values of ctx that is not cancelled when ctx is. Instead
+// it is cancelled after the context "end" has been cancelled, but not before ReleaseGrace has
+// passed since the call of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -208,7 +210,7 @@ type goesOn struct{}
 
 // GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call. DynamoDB
 // has answered requests of the earlier call, so the IAM policy allowed access to the key then. If
-// AWS denies access to the marked call, the call retries, as the denial may be temporary.
+// IAM now denies a request of the marked call, the denial may be temporary, and the call retries.
 func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
 
 // IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn.

@@ -90,19 +90,17 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// Denied reports whether err means that an IAM policy denied a request. A denial may be
-// temporary: an administrator may correct the policy, and a new policy takes a while to
-// reach all of DynamoDB. A waiter retries a denied request if DynamoDB has answered an
-// earlier request of the same wait. Without an earlier answer, the waiter gives up, since
-// the policy may never allow the key.
+// Denied reports whether err means that an IAM policy denied a request. A denial may be temporary:
+// an administrator may correct the policy, and a new policy takes a while to reach all of DynamoDB.
+// So a waiter retries a denied request if DynamoDB has answered an earlier request of the same
+// wait. Otherwise it gives up, since the policy may never allow access to the key.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
 }
 
-// CredentialsRefused reports whether err means that AWS refused a request because of the
-// credentials that signed it. The credentials have expired, are unknown to AWS, or do not
-// fit the signature.
+// CredentialsRefused reports whether err means that AWS refused the credentials of a request: they
+// have expired, are unknown to AWS, or do not fit the signature.
 func CredentialsRefused(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
@@ -113,9 +111,8 @@ func CredentialsRefused(err error) bool {
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
 // refusedAs reports whether err means that DynamoDB has refused a request with an error code whose
-// meaning is m. If err means that DynamoDB has cancelled a transaction, refusedAs reports whether
-// the cancellation reason of at least one item has the same cause as m. The cause of m must not be
-// None.
+// meaning is m. A cancelled transaction counts if the cancellation reason of at least one item has
+// the same cause as m. The cause of m must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -126,9 +123,9 @@ func refusedAs(m meaning, err error) bool {
 	return ok && codes[api.ErrorCode()] == m
 }
 
-// signedAtAWrongTime reports whether err means that AWS refused a request because this
-// machine's clock is wrong. In that case, the SDK reads the right time from the answer, and
-// signs the next request with that time. Therefore the SDK marks the error as retryable.
+// signedAtAWrongTime reports whether err means that AWS refused a request because this machine's
+// clock is wrong. The SDK marks such an error as retryable: it has read the right time from the
+// answer, and signs the next request with that time.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -141,11 +138,11 @@ func status(err error) int {
 	return 0
 }
 
-// After returns the cause by which the client decides what to do next. It returns c unless c
-// is Unidentified. accepted is true if DynamoDB has accepted the client's credentials before.
-// In that case, After replaces Unidentified with Unreachable, so that the client retries:
-// valid credentials may soon be available again. If accepted is false, After replaces
-// Unidentified with Refused, so that the client gives up and does not wait forever.
+// After returns the cause by which the client decides what to do next. It returns c unless c is
+// Unidentified. The parameter accepted is true if DynamoDB has accepted the client's credentials
+// before. Then valid credentials may soon be available again, and After returns Unreachable, so
+// that the client retries. Otherwise After returns Refused, so that the client gives up and does
+// not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -156,18 +153,18 @@ func (c Cause) After(accepted bool) Cause {
 	return Refused
 }
 
-// ServerSilent reports whether err means that the server of a request did not answer in
-// time, or answered with a server error. The server may be DynamoDB, or the server of a
-// credential provider, which may start later than this client.
+// ServerSilent reports whether err means that the server of a request did not answer in time, or
+// answered with a server error. The server is DynamoDB, or the server of a credential provider,
+// which may not have started yet.
 func ServerSilent(err error) bool {
 	_, unsent := as[*smithyhttp.RequestSendError](err)
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
 }
 
 // Accepted reports whether err, the result of a request, proves that DynamoDB has accepted the
-// caller's credentials. err is nil if the request succeeded. A denial does not count as proof,
-// as the credentials may belong to the wrong identity. A server error is no proof, since the
-// server may fail before it checks the credentials.
+// caller's credentials. err is nil if the request succeeded. A denial by IAM is no proof, as the
+// credentials may belong to the wrong identity. A server error is no proof either, since the server
+// may fail before it checks the credentials.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:
@@ -178,9 +175,9 @@ func Accepted(err error) bool {
 	return false
 }
 
-// Answered reports whether err, the result of a request, shows that AWS has answered the
-// request. err is nil if the request succeeded. Answered returns false for a request that
-// the SDK did not sign.
+// Answered reports whether err, the result of a request, shows that AWS has answered the request.
+// err is nil if the request succeeded. If the SDK could not sign the request, Answered returns
+// false: an answer in err is then the answer of a credential provider.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
 	return err == nil || api && !NotSigned(err)
@@ -306,9 +303,8 @@ var codes = map[string]meaning{
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for an answer without an error code
 }
 
-// Advice returns text for an error message about err, the error of a request: what is
-// wrong, and what the user can do. It returns "" if it has nothing to add to the text of
-// err.
+// Advice returns text for an error message about err, the error of a request. The text says what is
+// wrong and what the user can do. Advice returns "" if it has nothing to add to the text of err.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

@@ -37,9 +37,8 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 }
 
 // cancelledBy returns the meaning of the reasons why a commit was cancelled (DynamoDB API
-// reference, TransactWriteItems, "Cancellation Reasons"). If the items have different
-// reasons, the gravest reason determines the cause. A cancelled transaction has written
-// nothing.
+// reference, TransactWriteItems, "Cancellation Reasons"). If the reasons of the items differ, the
+// gravest one determines the cause. A cancelled transaction has written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
@@ -171,8 +170,8 @@ type Reason struct {
 // request. A cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		// Busy is the cause if the answer contains no reasons, as the transaction may succeed
-		// later.
+		// If the answer contains no reasons, the transaction may succeed later, so the cause is
+		// Busy.
 		t := Transaction{Effect: NotApplied, Cause: Busy}
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
@@ -195,9 +194,9 @@ func ClassifyTransaction(err error) Transaction {
 	return Transaction{Effect: r.Effect, Cause: r.Cause}
 }
 
-// gravity orders the causes of a cancelled transaction; a higher number is graver. The
-// gravest is a request that can never succeed, then a failed condition, and then causes
-// that are temporary.
+// gravity orders the causes of a cancelled transaction. A higher number is graver. Temporary causes
+// have the lowest numbers. A failed condition is graver, and a request that can never succeed is
+// the gravest.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
 // classifyReason returns the meaning of a cancellation reason (DynamoDB API reference,

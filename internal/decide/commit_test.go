@@ -320,7 +320,7 @@ func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
 		// The wall clocks of the old and the new holder may differ by most of the lease (MaxSkew).
-		// So the new holder trusts the lease for this short time only.
+		// The new holder then trusts the lock only briefly, so its first renewal comes early.
 		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond},
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},

@@ -43,8 +43,8 @@ func (i Instant) Earlier(o Instant) Instant {
 }
 
 // TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent + lease −
-// margin. The client reads the time sent before it sends the request. Other clients begin to count
-// the lease later than that, after DynamoDB has written the record.
+// margin. The parameter sent is the time just before the client sent the request. Other clients
+// begin to count the lease later: only after DynamoDB has written the record.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(durations.Less(lease, margin))
 }
@@ -55,20 +55,19 @@ const (
 	renewalAtMost  = 2 * time.Second
 )
 
-// RenewalDeadline returns how long the client waits for the answer to one renewal. The
-// parameter left is the time for which the lock is still trusted. The result is a quarter of
-// that time, so that there is time for more renewals if this request is lost. The result is
-// limited to the range from renewalAtLeast to renewalAtMost, and never extends beyond the
-// trusted time.
+// RenewalDeadline returns how long the client waits for the answer to one renewal. The parameter
+// left is the time for which the lock is still trusted. The result is a quarter of left, so that
+// there is time for more renewals if this request is lost. But it is at least renewalAtLeast, at
+// most renewalAtMost, and never more than left.
 func RenewalDeadline(left time.Duration) time.Duration {
 	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
 
-// FirstRenewal returns the pause between a grant and its first renewal. The parameter period
-// is the time between renewals, left is the time for which the lock is still trusted, and u is
-// a random number, uniform in [0,1). The pause is a random time from half a period to a whole
-// period, so that locks granted together are not renewed together. The pause is at most a
-// third of the trusted time. That limit matters if the reply to the grant came late.
+// FirstRenewal returns the pause between a grant and its first renewal. The parameter period is the
+// time between renewals, left is the time for which the lock is still trusted, and u is a random
+// number, uniform in [0,1). The pause is a random time from half a period to a whole period, so
+// that locks granted together are not renewed together. If the reply to the grant came late, a
+// third of left may be less than the period. That third then replaces the period.
 func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(period, max(left, 0)/3), 0.5+0.5*u)
 }
@@ -76,18 +75,18 @@ func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 // FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over
 // with the given lease. The pause begins with the read that shows the hand-over. It is a tenth of
 // the lease, and at most a third of left, the time for which the lock is still trusted. A client
-// that releases the key during the pause needs no renewal. The pause is short, so that almost the
-// whole lease is left for retries if the renewal is throttled.
+// that releases the key during the pause saves the renewal. If the renewal is throttled, most of
+// the lease is left for retries.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
 
 // NextRenewal returns the pause between the answer to a renewal and the next renewal. The parameter
-// took is the time from the request to the answer. The pause is the period less took, so that slow
-// answers do not delay the next renewal. If took is more than half the period, the pause is a
-// random part of the period. The same holds if displaced is true, which means that the renewal was
-// not sent at its regular time: random pauses spread out renewals that were sent together. The
-// pause is at most a third of left, the time for which the lock is still trusted.
+// took is the time from the request to the answer. The pause is usually the period less took, so
+// that slow answers do not delay the next renewal. In two cases, it is a random part of the period:
+// if took is more than half the period, and if displaced is true. displaced means that the renewal
+// was not sent at its regular time. The random pauses spread out renewals that were sent together.
+// The pause is at most a third of left, the time for which the lock is still trusted.
 func NextRenewal(period, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(period, took)
 	if displaced || pause < period/2 {
@@ -96,11 +95,11 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 	return min(pause, max(left, 0)/3)
 }
 
-// RenewalRetry returns the pause after a failed renewal. n is the number of earlier renewals
-// that failed in a row. The parameter left is the time for which the lock is still trusted.
-// The pause is at most half of that time, or 50 ms if that is longer. If left is 0 or less,
-// the lock is no longer trusted, and the client holds it through an outage (HoldThroughOutage
-// of layout.AWSLabs). In that case, the trusted time does not limit the pause.
+// RenewalRetry returns the pause after a failed renewal. n is the number of earlier renewals that
+// failed in a row. The parameter left is the time for which the lock is still trusted. The pause is
+// at most half of left, or 50 ms if that is longer. If left is 0 or less, it does not limit the
+// pause: the client then holds the lock through an outage, although the lock is no longer trusted
+// (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(period/4, 5*time.Second)
@@ -138,11 +137,11 @@ type Pace struct {
 	raised    time.Duration // monotonic time when Succeeded last raised the pace, or Throttled lowered it
 }
 
-// Constants that determine how a Pace changes. A table throttles all requests that arrive at the
-// same time. So a throttled renewal lowers the pace only if it was sent at least paceHolds after
-// the pace was last lowered. The pace never falls below paceLeast renewals per second, nor below
-// the rate that keeps every lease trusted, multiplied by paceReserve. paceReserve is above one
-// because some of the renewals are throttled.
+// Constants that determine how a Pace changes. A table often throttles several renewals that were
+// sent together, and these must lower the pace only once. So a throttled renewal lowers the pace
+// only if it was sent at least paceHolds after the pace was last lowered. The pace has two lower
+// bounds: paceLeast renewals per second, and paceReserve times the rate that keeps every lease
+// trusted. paceReserve is above one because some of the renewals are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
@@ -185,20 +184,20 @@ func (p Pace) Gap() time.Duration {
 	return time.Duration(float64(time.Second) / p.PerSecond)
 }
 
-// StillToName returns the versions that the condition of the holder's next write must name,
-// oldest first. The parameter tried contains the versions of attempts of one grant that have
-// had no answer, oldest first. The parameter shown is the version that the record had when the
-// client last read it.
+// StillToName returns the versions that the condition of the holder's next write must name, oldest
+// first. The parameter tried contains the versions of attempts of one grant that have had no
+// answer, oldest first. The parameter shown is the version that the record had when the client last
+// read it.
 //
-// If the version shown is in tried, the result consists of that version and all later versions
-// in tried: DynamoDB may still apply the later attempts. DynamoDB can no longer apply the
-// earlier attempts, since their conditions name versions that never come back. If the version
+// If the version shown is in tried, the result consists of that version and all later versions in
+// tried, because DynamoDB may still apply the later attempts. It can no longer apply the earlier
+// attempts: their conditions name versions that the record will never have again. If the version
 // shown is not in tried, DynamoDB may still apply all attempts.
 //
-// The parameter most is the largest number of versions in the result. If there are more
-// versions, StillToName omits the oldest, but never the version shown. That is safe: if
-// DynamoDB applies an omitted attempt after all, it then rejects the holder's next write,
-// whose condition does not name that attempt. No key is granted twice.
+// The parameter most is the largest number of versions in the result. If there are more,
+// StillToName omits the oldest versions, but never the version shown. This is safe. If DynamoDB
+// applies an omitted attempt after all, the condition of the holder's next write does not name the
+// record's version. DynamoDB then rejects the write, and no key is granted twice.
 //
 // Package attempts explains why a condition names attempts that have had no answer.
 func StillToName(tried []string, shown string, most int) []string {

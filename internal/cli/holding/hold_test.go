@@ -49,9 +49,9 @@ func TestRenewalFailureMessageAlsoStatesErrorBeforeTimeouts(t *testing.T) {
 	}
 }
 
-// FuzzNestedRunPassesKeysOfOuterRunsToCMD parses values of LEASEHOLD_HELD, the variable in
-// which "leasehold run" passes its held keys to CMD. A nested run adds its own key to an
-// arbitrary value. The result must contain the keys that were found in that value, and then
+// FuzzNestedRunPassesKeysOfOuterRunsToCMD tests the variable LEASEHOLD_HELD, in which "leasehold
+// run" passes its held keys to CMD. The fuzzed value stands for the variable that outer runs have
+// set. A nested run adds its own key. The result must contain the keys of the outer runs, and then
 // the added key.
 func FuzzNestedRunPassesKeysOfOuterRunsToCMD(f *testing.F) {
 	for _, seed := range []string{

@@ -93,8 +93,8 @@ func TestGateProcessReturnsErrorIfCMDCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// orderTaker takes the place of the pipe to a watchdog. It is a function, which Write calls when
-// the supervisor writes the order that contains CMD's process group.
+// orderTaker replaces the pipe to a watchdog. It is a function. Write calls it when the supervisor
+// writes the order that names CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {
@@ -127,8 +127,9 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 	}
 }
 
-// A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may end
-// because of the signal before leasehold receives it. The method end must still notice the signal.
+// A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may exit
+// because of the signal before leasehold receives it. When CMD has exited, leasehold calls the
+// method end, which must still notice the signal.
 func TestPendingSignalCheckDetectsSignalSentJustBefore(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

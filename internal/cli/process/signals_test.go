@@ -26,8 +26,9 @@ func TestSignalReceivedDuringGrantIsPutBackForCMD(t *testing.T) {
 	lab.Want(t, "signal left", <-s.C, os.Signal(syscall.SIGTERM))
 }
 
-// A service manager may send a signal to CMD and to leasehold at the same moment. The method end is
-// called after CMD has ended. It must leave the signal in the channel C for the next wait.
+// A service manager may send a signal to CMD and to leasehold at the same time. After CMD has
+// exited, the method end looks for this signal in the channel C. It must leave the signal in C,
+// where the next wait for KEY reads it.
 func TestPendingSignalCheckLeavesTerminationSignalInChannel(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
@@ -61,8 +62,9 @@ func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 	}
 }
 
-// Orphans may exit one after another without a pause. leasehold reaps them when it next reads the
-// process list. Their exits must not postpone this read again and again.
+// leasehold reaps orphans when it reads the process list. Each exit of an orphan schedules such a
+// read. If orphans exit one after another without a pause, they must not postpone the read again
+// and again.
 func TestProcessListIsReadDespiteFrequentOrphanExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

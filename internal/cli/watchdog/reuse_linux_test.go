@@ -83,7 +83,7 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 func TestDescendantsOmitChildrenOfProcessWithReusedPID(t *testing.T) {
 	// The process "another" represents a process that has got the id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
-	// The answer comes from the child that the process has started in another process group.
+	// The process that answers is the child (cat), which runs in another process group.
 	if !another.lives() {
 		t.Fatal("the process does not answer")
 	}

@@ -49,9 +49,10 @@ func TestLongestLeaseDoesNotOverflowTrustedUntil(t *testing.T) {
 }
 
 func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
-	// The holder stops trusting its lock at lease - margin after it has sent the version. A waiter
-	// can read the version only later, and then waits for a whole lease. So the holder's trust ends
-	// first, if the rates of the two clocks differ by less than margin/lease.
+	// The holder stops trusting its lock when lease - margin has passed since it sent the version. A
+	// waiter reads the version later, and then waits for a whole lease. So the holder stops trusting
+	// its lock before the waiter takes over, if the rates of the two clocks differ by less than
+	// margin/lease.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))

@@ -39,9 +39,9 @@ const FirstRoundTrip = 10 * time.Millisecond
 // twice the estimate.
 //
 // A waiter behind the head of a queue pauses for multiples of the round trip. If one slow request
-// made these pauses long, a waiter would read too late that the key was handed to it, and the key
-// would be idle until then. The grant would become older meanwhile, so the other waiters would
-// pause longer, too.
+// made these pauses long, a waiter to which the key was handed would learn of its grant late, and
+// the key would be idle until then. The other waiters would pause longer, too, because pauses grow
+// with the age of the grant.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -58,11 +58,12 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease with which a client hands a key to a waiter of another client.
-// The parameter lease is the lease of the client that hands the key over. The result is half of it,
-// but at least 3 s and at most 10 s, and never longer than the parameter. It is short, because a
-// dead waiter blocks the key for this time. It is not shorter, because a live waiter loses the key
-// if its renewals are throttled for this time.
+// HandOverLease returns the lease with which a client hands a key to a waiter of another client. The
+// parameter lease is the lease of the client that hands the key over. The result is half of this
+// lease, but at least 3 s and at most 10 s. A lease shorter than 3 s is returned unchanged. A
+// hand-over lease is short, because a dead waiter blocks the key for this time. A still shorter one
+// would be too short for a live waiter, which loses the key if its renewals are throttled for this
+// time.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -71,11 +72,11 @@ func HandOverLease(lease time.Duration) time.Duration {
 // client's lease.
 const suspensions = 6
 
-// SuspendedUntil returns the time until which a client suspends the queue of a record. The client
-// has just taken the key over from a dead waiter to which the key had been handed. The other
-// waiters in the queue may be dead, too, and each would block the key for a hand-over lease. While
-// the queue is suspended, no client hands the key to its waiters, so only the first dead waiter has
-// blocked the key. wall is the time on the client's wall clock, and lease is the client's lease.
+// SuspendedUntil returns the time until which a client suspends the queue of a record. A client
+// suspends the queue after it has taken the key over from a dead waiter to which the key had been
+// handed. The other waiters in the queue may be dead, too, and each dead waiter would block the key
+// for a hand-over lease. While the queue is suspended, no client hands the key to its waiters. wall
+// is the time on the client's wall clock, and lease is the client's lease.
 func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
@@ -89,16 +90,16 @@ func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 	return wall.Before(end) && !end.After(SuspendedUntil(wall, lease))
 }
 
-// leastLongest is the smallest result of LongestPauseInQueue. It matters only if the lease in a
-// record is shorter than any lease that a client can configure. A waiter for such a key may pause
-// for more than a quarter of that lease.
+// leastLongest is the smallest result of LongestPauseInQueue. It applies only to a record whose
+// lease is shorter than any lease that a client can configure. A waiter for the key of this record
+// may pause for more than a quarter of the lease.
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The parameter
 // own is the lease of the waiter, and held is the lease of the holder. The holder may hand the key
-// to the waiter during the pause, and the waiter learns this only after the pause. So the result is
-// at most a quarter of the hand-over lease, and at most a quarter of the waiter's own lease: three
-// quarters of both leases are then left. The result is never longer than LongestQueuePause.
+// to the waiter during the pause. The waiter learns of its grant after the pause, and most of the
+// lease must then be left. So the pause is at most a quarter of the hand-over lease, and at most a
+// quarter of the waiter's own lease. It is never longer than LongestQueuePause.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -111,8 +112,8 @@ const (
 	joinEvery   = 4 * time.Second
 )
 
-// Joins limits the joins that a call may send: joinsAtOnce at first, and one more in each
-// joinEvery. The zero Joins is the state before the first join.
+// Joins limits the joins that a call may send: joinsAtOnce at first, and one more after
+// each joinEvery. The zero Joins is the state before the first join.
 type Joins struct {
 	spent int
 	since time.Duration // monotonic time from which spent falls by one in each joinEvery
@@ -144,11 +145,10 @@ const (
 	queuesMore   = time.Second
 )
 
-// Queues returns how many queues in records a call should join if it is to acquire one of
-// several keys. The parameter waited is how long the call has waited. The result is two for a
-// wait of less than a second, three from then on, and one more each time the wait has doubled.
-// So if the first queues that a call joined belong to keys that are held for hours, the call
-// can still acquire another key.
+// Queues returns how many queues in records a call should join if it is to acquire one of several
+// keys. The parameter waited is how long the call has waited. The result is two for a wait of less
+// than a second, three from then on, and one more each time the wait has doubled. Because the number
+// grows, the call can acquire another key even if the keys of the first queues are held for hours.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -167,10 +167,9 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is the longest time between a read and a takeover without another read. If the last
-// read is older, the waiter reads again before it takes the key over. If a key has thousands
-// of waiters, which poll rarely, another client has usually taken the key over in the
-// meantime.
+// lately is the greatest age of a waiter's last read at which the waiter takes the key over without
+// another read. If a key has thousands of waiters, each waiter polls rarely. Another client has then
+// usually taken the key over since the waiter's last read.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. now is the monotonic
@@ -226,18 +225,18 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns the longest mean pause of a waiter if the current grant has the given age: a quarter
-// of a second up to an age of five seconds, and a twentieth of the age from then on. So the older
-// the grant is, the more rarely a waiter polls. But the pause stays short compared with the age.
+// soon returns the longest mean pause of a waiter for a grant of the given age: a quarter of a
+// second up to an age of five seconds, and a twentieth of the age from then on. So a waiter rarely
+// polls the record of an old grant, but its pause stays short compared with the age.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a record whose grant has the given age. The mean of
-// this time is the age or, if it is shorter, soon(age), but at least low and at most high. Pause
-// multiplies the mean by a random factor from 0.5 to 1.5, so that two waiters do not always read at
-// the same time. u is a random number, uniform in [0,1), that determines the factor. With a wider
-// range of factors, a waiter would notice a release later on average, with the same number of
+// Pause returns a random time between two reads of a record whose grant has the given age. The mean
+// of this time is the age or soon(age), whichever is shorter, but at least low and at most high.
+// Pause multiplies the mean by a random factor from 0.5 to 1.5, so that two waiters do not always
+// read at the same time. The random number u, uniform in [0,1), determines the factor. If the
+// factors varied more, a waiter would notice a release later on average, with the same number of
 // reads. If a key is held for five seconds or more, a waiter notices the release late by at most a
-// tenth of that time.
+// tenth of the time for which the key was held.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
@@ -293,14 +292,14 @@ type Outside struct {
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns the front of a queue: the median of the times in began, when the waiters in
-// the queue began to wait. Zero times in began are unknown, and Front ignores them. It
-// returns the zero time if all times are unknown. A waiter outside the queue is overdue if
-// it began to wait before the front.
+// Front returns the front of a queue. The slice began contains the times when the waiters in the
+// queue began to wait. The front is the median of these times. Front ignores zero times, which are
+// unknown, and returns the zero time if all times are unknown. A waiter outside the queue is overdue
+// if it began to wait before the front.
 //
-// If the front were a later time than the median, more waiters would be overdue, and would
-// compete for the last free entries of the queue. With 64 clients and the third quartile as the
-// front, each grant costs three more reads, and waits are longer.
+// If the front were the third quartile instead of the median, more waiters would be overdue, and
+// would compete for the last free entries of the queue. With 64 clients, each grant would then cost
+// three more reads, and waits would be longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -310,18 +309,17 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the waiter's next read. age is the age of the current grant, and u
-// is a random number, uniform in [0,1). The pause is half of the estimated time until the front of
-// the queue reaches the waiter. The estimate assumes that the front will move as fast as it has
-// moved since the waiter's first read. After only one read, this speed is unknown. The estimate
-// then assumes that the front moves by one second per second, as in a queue of constant length
-// where all waiters wait equally long.
+// pause returns the time until the waiter's next read. age is the age of the current grant, and u is
+// a random number, uniform in [0,1). The pause is half of the estimated time until the front of the
+// queue reaches the waiter. The estimate assumes that the front will move as fast as it has moved
+// since the waiter's first read. After only one read, this speed is unknown. The estimate then
+// assumes that the front moves by one second per second, as in a queue of constant length where all
+// waiters wait equally long.
 //
-// If the front has hardly moved, there is no estimate, and the pause is a tenth of the time for
-// which the waiter has waited. This happens if all waiters in the queue have begun to wait at
-// nearly the same time: the front stands still, and later jumps. A waiter that has waited for a
-// long time, or is far from the front, reads rarely, because there may be thousands of such
-// waiters.
+// If all waiters in the queue have begun to wait at nearly the same time, the front stands still,
+// and later jumps. While the front has hardly moved, there is no estimate: the waiter pauses for a
+// tenth of the time for which it has waited. There may be thousands of waiters that have waited for
+// a long time, or are far from the front. So these waiters read rarely.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

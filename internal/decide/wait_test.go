@@ -168,8 +168,9 @@ func TestWaiterFurtherBackInQueuePausesLonger(t *testing.T) {
 	}
 }
 
-// The mean pause of a waiter grows with the age of the grant, up to a quarter of a second. From an
-// age of five seconds on, it is a twentieth of the age. It is always between PollMin and PollMax.
+// For a grant younger than five seconds, the mean pause of a waiter is the age of the grant, but at
+// most a quarter of a second. For an older grant it is a twentieth of the age. The mean pause is
+// always between PollMin and PollMax.
 func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -195,8 +196,9 @@ func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 	}
 }
 
-// A release is more likely to come during a long pause than during a short one. So if the lengths
-// of the pauses vary more, a waiter that reads equally often notices the release later on average.
+// A holder is more likely to release the key during a long pause of a waiter than during a short
+// one. So if a waiter's pauses vary more in length, it notices the release later on average, even if
+// it reads equally often.
 func TestWaiterNoticesReleaseAfterHalfOfMeanPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {

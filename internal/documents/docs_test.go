@@ -54,9 +54,9 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if a search has found too little: n is the number of things found, least is
-// the minimum, and what names the things. Without this check, a test whose search finds nothing
-// would succeed, although it has examined nothing.
+// found fails the test if a search has found fewer things than the parameter least. n is the number
+// of things found, and the parameter what names them in the error message. Without this check, a
+// test whose search finds nothing would succeed, although it has examined nothing.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {

@@ -34,7 +34,7 @@ func (w *World) Client(onEvent func(context.Context, leasehold.Event)) (*leaseho
 	return c, &Wire{wire}
 }
 
-// Acquire acquires a key with the client c. It ends the test if that fails.
+// Acquire acquires a key with the client c. It ends the test if the call fails.
 func (w *World) Acquire(ctx context.Context, c *leasehold.Client, key string) *leasehold.Lock {
 	w.T.Helper()
 	lock, err := c.Acquire(ctx, key)

@@ -24,8 +24,8 @@ import (
 
 // Locks is the set of locks whose grants guard a commit.
 type Locks interface {
-	// Trusted reports whether all the locks are trusted. If not, the commit sends only requests
-	// that find out the outcome of an earlier request without an answer.
+	// Trusted reports whether all the locks are trusted. Once they are not, the commit sends
+	// requests only to find out the outcome of an earlier request that had no answer.
 	Trusted() bool
 
 	// LockSession waits until this commit may send a request, and blocks other commits
@@ -64,9 +64,9 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit of writes. guards contains one guard for each lock. ends contains the items
-// that follow the writes in the transaction: one item for each lock, in the order of guards, which
-// is the lock's guard or the lock's release. Package records builds the guards.
+// New prepares a commit, a transaction of writes followed by ends. guards contains one guard for
+// each lock. ends contains one item for each lock, in the same order: the lock's guard or, if the
+// commit is to release the lock, its release. Package records builds the guards.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -75,9 +75,9 @@ func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteI
 	return &Commit{env: env, locks: locks, writes: form(slices.Concat(writes, ends)), guards: form(guards)}
 }
 
-// Run sends requests until the outcome of the commit is known, or until the commit gives up. Once
-// ctx has ended, Run begins no request, and only waits for the request in flight. The caller must
-// call Run only once.
+// Run sends requests until the outcome of the commit is known, or until the commit gives up. When
+// ctx is done, Run still waits for the request in flight, but begins no other request. The caller
+// must call Run only once.
 func (c *Commit) Run(ctx context.Context) Result {
 	c.began = c.env.Now()
 	r := c.run(ctx)
@@ -159,9 +159,10 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns the channel to close once the SDK no longer reads
-// the caller's values, or nil if the commit may not send a request. If the caller stops waiting
-// after begin has returned a channel, the caller does not learn the outcome of the request.
+// begin marks a request as in flight. It returns a channel, which must be closed once the SDK no
+// longer reads the caller's values. It returns nil if the commit may not send a request. If the
+// caller stops waiting after begin has returned a channel, the caller does not learn the outcome of
+// the request.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -251,11 +252,11 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// tokenUse is how long requests may be signed under one token. DynamoDB accepts no request
-// that was signed more than five minutes before it arrives. So all accepted requests of a commit
-// arrive within ten minutes. DynamoDB keeps a token for ten minutes after the completion of the
-// first request that used it (API reference, TransactWriteItems). So DynamoDB still has the token
-// when the other requests arrive.
+// tokenUse is the time after the start of a commit in which its requests may be signed. All of them
+// have the same token. DynamoDB accepts a request only within five minutes of its signature, so all
+// accepted requests of a commit arrive within ten minutes of its start. DynamoDB keeps a token for
+// ten minutes after the completion of the first request that used it (API reference,
+// TransactWriteItems). It therefore still has the token when the other requests arrive.
 const tokenUse = 5 * time.Minute
 
 // errTokenOld is the error of a request that was signed but not sent, because its token was
@@ -266,8 +267,8 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
 // checkWhenSigned makes the SDK check the token's age right after it has signed each request. The
-// process may have been paused between the decision to send the request and the signature.
-// DynamoDB would accept such a late request, because it checks only the time of the signature.
+// process may have been paused between the decision to send the request and the signature. DynamoDB
+// would accept the request even then, because it checks only the age of the signature.
 func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if c.isTokenOld() {

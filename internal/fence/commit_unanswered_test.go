@@ -155,9 +155,10 @@ func TestRetriesOfCommitUseSameIdempotencyToken(t *testing.T) {
 	})
 }
 
-// The network delays the first request of the commit. DynamoDB rejects the second request, because
-// the write's condition is still false. Then the condition becomes true, and the first request
-// arrives and is applied. So a request that has only the guards finds the token used.
+// The network delays the first request of the commit, so the commit sends a second request. DynamoDB
+// rejects the second request, because the write's condition is still false. Then the condition
+// becomes true, and the first request arrives and is applied. When the commit then sends the guards
+// alone, DynamoDB replies that the token is used.
 func TestCommitSucceedsIfFirstRequestArrivesLate(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":                {nil},
@@ -273,8 +274,8 @@ func TestCommitSucceedsIfClientWrapperDropsSDKOptions(t *testing.T) {
 		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
 		lock := w.Acquire(c, "job")
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
-		// Without options, the commit cannot know when the SDK has finished reading the
-		// caller's values. So it does not return at the caller's timeout, but waits for the
+		// Without these options, the commit cannot know when the SDK has finished reading the
+		// caller's values. So Commit does not return at the caller's timeout, but waits for the
 		// reply.
 		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))), nil)
 		w.WantLog("1", "2")

@@ -1,6 +1,6 @@
 // Package filefault describes errors that the operating system returns for the file of a local
 // store (package boltstore). For each error it has advice for the user, and says whether the error
-// may stop without a repair. Package boltstore calls Lasting to mark the errors after which an
+// may disappear without a repair. Package boltstore calls Lasting to mark the errors after which an
 // operator must repair the store. If a request fails with a marked error, the local engine (package
 // localdynamo) replies with the error code Code, and clients do not retry. The command leasehold
 // prints the advice.

@@ -93,8 +93,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats adds h, a lock without a session, to the locks whose failed release is repeated by a
-// timer and by Close. If the parameter repeats is false, the method removes h instead.
+// repeats records whether a timer and Close repeat the failed release of h, a lock without a
+// session. If the parameter repeats is true, the method adds h to c.unfreed; otherwise it removes h.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,10 +65,10 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function passed to Do runs under that lock. If the functions
-// under the locks of a session return within half of ReleaseGrace, one write ends the session and
-// frees these locks together. Otherwise each of these locks is freed by a write of its own, so that
-// a function that does not return delays only the lock under which it runs.
+// freeAll frees each lock once no function passed to Do runs under that lock. If the functions under
+// all locks of a session return within half of ReleaseGrace, one write ends the session and frees
+// these locks together. Otherwise each of these locks is freed by a write of its own. So a function
+// that does not return delays only the release of its own lock.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()

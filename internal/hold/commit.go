@@ -72,11 +72,11 @@ func notDone(rs []*release) {
 }
 
 // withReleases joins err, the error of a commit, with the errors of the releases that follow the
-// commit. The result matches ErrUnknownOutcome only if err does, even if a release has no answer.
-// If err reports the loss of a lock, the result contains that loss only once.
+// commit. The result matches ErrUnknownOutcome only if err matches it, even if a release had no
+// answer. If err reports the loss of a lock, the result omits losses that the releases report.
 //
-// A commit of unknown outcome may have freed the keys, and commitWithReleases has recorded this in
-// freeing.left. So if a later release finds the grant of another client, it reports no loss.
+// A commit of unknown outcome may have freed the keys. commitWithReleases has recorded this in
+// freeing.left, so a later release that finds the grant of another client reports no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -180,11 +180,11 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 }
 
 // commitWithReleases sends writes and releases in one transaction, and stores this transaction in
-// *now. For a grant that other handles share, the transaction contains the grant's guard in place
-// of a release. If the transaction was committed, commitWithReleases ends all the releases.
-// Otherwise it ends only the releases of locks that were lost. If the outcome is unknown, the
-// transaction may have released the other locks, so it adds the attempt to the freeing of each of
-// these locks.
+// *now. For a grant that other handles share, the transaction contains the grant's guard in place of
+// a release. If the transaction was committed, commitWithReleases ends all the releases. Otherwise
+// it ends only the releases of locks that were lost. If the outcome is unknown, the transaction may
+// have freed the other keys. So commitWithReleases records the attempt in the freeing of each of the
+// other locks.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -200,8 +200,8 @@ func TestCommitIsNotRepeatedIfLockIsLost(t *testing.T) {
 	})
 }
 
-// appliedUnheard makes the simulated network deliver the next commit, call between, and then drop
-// the reply.
+// appliedUnheard makes the simulated network deliver the next commit to DynamoDB, which applies it.
+// The network then calls the function in the parameter between, and drops the reply to the commit.
 func appliedUnheard(wire *lab.Wire, between func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

@@ -302,9 +302,9 @@ func TestCommitAndReleaseReturnsWhenOuterLockIsReleased(t *testing.T) {
 	})
 }
 
-// Within this client's lease, no other client can be granted the key unless the commit was
-// applied and freed the key. So the grant of another client within that time proves that
-// the commit was applied.
+// The commit gets no reply. Another client is then granted the key before this client's lease has
+// expired. This is possible only if the commit was applied and freed the key, so Release must
+// succeed.
 func TestReleaseSucceedsIfUnansweredCommitHasFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

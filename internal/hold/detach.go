@@ -26,11 +26,11 @@ type Detached struct {
 	TrustedUntil time.Time
 }
 
-// Detach ends the handle of a lock without releasing the key. No other handle may share the
-// lock, and the lock must not be under a session. Usually Detach sends nothing. But if
-// another client has handed the key to this client and no renewal has succeeded since, the
-// grant has a shorter lease. Detach then renews first, so that the next process has a full
-// lease in which to resume the grant. If that renewal fails, the handle does not end.
+// Detach ends the handle of a lock without releasing the key. No other handle may share the lock,
+// and the lock must not be under a session. Usually Detach sends nothing. But while the grant still
+// has the shorter lease of a hand-over by another client, Detach renews the grant first. The next
+// process then has a full lease in which to resume the grant. If that renewal fails, the handle does
+// not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
@@ -66,8 +66,9 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	return h, err
 }
 
-// resumeUntil resumes a detached grant. If ctx ends first, the renewal continues without the
-// caller. If that renewal then resumes the grant, the grant is detached again.
+// resumeUntil resumes a detached grant by a renewal. If ctx is done before the renewal is answered,
+// resumeUntil returns, and the renewal continues in the background. If it succeeds there, the grant
+// is detached again.
 func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
 	end, ok := c.beginResume(ctx, d.ID)
 	if !ok { // ctx has ended while an earlier Resume of the grant still waited for its answer
@@ -100,20 +101,19 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want,
 	return h, nil
 }
 
-// detachAgain detaches a grant again if its Resume was answered after the caller had left, or while
-// the client was closing. A later Resume on this client can resume the grant. detachAgain does not
-// release the key: the process that first detached the grant may still work under the grant until
-// the lease ends.
+// detachAgain detaches a grant that was resumed after the caller of Resume had left, or while the
+// client was closing. A later Resume on this client can resume the grant. detachAgain does not
+// release the key, because the process that first detached the grant may still work under the grant
+// until the lease expires.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono)
 }
 
-// beginResume waits until no other Resume of the grant is in progress. If ctx ends first, it
-// returns false. Otherwise it returns true, and blocks later calls until end is called. If two
-// calls ran at the same time, the condition of each could accept the version that the other has
-// written. Both calls would then succeed.
+// beginResume waits until no other Resume of the grant is in progress, and blocks later calls until
+// end is called. It returns false if ctx is done first. Two calls must not run at the same time: the
+// condition of each could accept the version that the other has written, and both would succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

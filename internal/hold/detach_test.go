@@ -195,8 +195,9 @@ func TestSecondResumeSucceedsIfOutcomeOfFirstIsUnknown(t *testing.T) {
 }
 
 // The first goroutine begins to wait before the lock is resumed, so it polls the record. The second
-// goroutine waits behind the first. The record's queue is suspended, so the release hands the key
-// to neither, and the first goroutine sends a grant. It is cancelled before the reply arrives.
+// goroutine waits behind the first. The release hands the key to neither, because the record's queue
+// is suspended. The first goroutine then sends a grant, and is cancelled before the reply arrives.
+// The second goroutine must still acquire the key.
 func TestCancelledWaiterForKeyOfResumedLockWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

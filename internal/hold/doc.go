@@ -26,14 +26,14 @@
 //	renewal          package lease
 //	commit           package fence. Only one commit or release of a lock runs at a time
 //	                 (group.go)
-//	release          applied: the key is free. Rejected: if the record shows the version of an
-//	                 earlier attempt, or if no other client could have acquired the key yet, an
-//	                 earlier attempt has freed the key. Otherwise the lock was lost before. No
+//	release          applied: the key is free. Rejected: the release has succeeded if the record
+//	                 shows the version of an earlier attempt, or if the first attempt was sent within
+//	                 the lease and an attempt had no reply. Otherwise the lock was lost before. No
 //	                 answer, throttled, or a temporary refusal: repeated. The condition of each
 //	                 attempt names the versions of all earlier attempts. The caller waits until its
-//	                 ctx has ended and ReleaseGrace has passed. From then on, a timer and Close
-//	                 repeat the release until the lease has expired. A lasting refusal: the key is
-//	                 free once the lease expires
+//	                 ctx is done and ReleaseGrace has passed. From then on, a timer and Close repeat
+//	                 the release until the lease has expired. A lasting refusal: the key is free once
+//	                 the lease expires
 //	release that     like a release, but the caller waits until the mark is stored, the lease has
 //	stores a mark    expired or Close has given up. Until the lease expires, the record shows the
 //	                 grant, so no other client begins the work again. Renewing the lease would not

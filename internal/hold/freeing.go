@@ -41,8 +41,9 @@ type freeing struct {
 
 	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	// Time when the repetitions stop, because the lease of the grant has then expired. But a
-	// session's lease is renewed meanwhile, so under a session each release sets the time again.
+	// Time when this client stops repeating the release, because the lease of the grant has expired
+	// by then. Under a session each release sets this time again, because the session's lease is
+	// renewed.
 	until decide.Instant
 	sent  int // number of requests since the last event of a release
 
@@ -52,7 +53,7 @@ type freeing struct {
 // left is the latest event after which the record may no longer show the lock's own grant.
 type left int
 
-// Values of left. A grant passes through them in this order.
+// Values of left. The value for a grant never decreases.
 const (
 	notFreed   left = iota // initial value: no release has failed, and no commit has an unknown outcome
 	takeable               // a release has failed, so another client may have acquired the key since
@@ -60,10 +61,10 @@ const (
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
-// freeing returns the lock's freeing, which this release uses from now on. If the trust has
-// expired, for example during an outage or a long commit, and no earlier write can have freed the
-// key, freeing clears sentInLease. Another client may then take the key over, so a record without
-// the grant will not prove that a write of this client has freed the key.
+// freeing returns the lock's freeing, which this release uses from now on. It clears sentInLease if
+// no earlier write can have freed the key and the trust in the lock has expired, for example during
+// an outage or a long commit. Another client may then take the key over. So a record without the
+// grant would not prove that a write of this client has freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -184,9 +185,9 @@ func (f *freeing) end(err error) {
 }
 
 // repeat starts a timer that repeats a failed release, if the record may still show the grant. It
-// reports whether it has started a timer. Without the repetition, other clients would wait until
-// the lease expires. A session's lease would not even expire, because this client renews it. This
-// client itself no longer treats the grant as held, and may take the key over at once.
+// reports whether it has started a timer. Without the repetition, other clients would wait until the
+// lease expires. A session's lease would not even expire, because this client renews it. Only this
+// client itself may take the key over at once, because it no longer treats the grant as held.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -220,8 +221,8 @@ func (f *freeing) repeat(err error) bool {
 }
 
 // isOfUse reports whether repeating a failed release could free the key before the lease expires.
-// Without a session, it returns false if sentInLease is false: the first write was then sent after
-// the lease had expired, so no reply could show that a repetition has freed the key.
+// Without a session, it returns false if sentInLease is false: the lock was then lost, or its lease
+// had expired, before the first write.
 func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()
@@ -229,9 +230,9 @@ func (f *freeing) isOfUse() bool {
 	return f.sentInLease && !f.r.refused && !f.h.c.Now().Past(f.until)
 }
 
-// report logs an error of a release, and emits the release's event with the number of
-// requests since the last event. Without a session, it does not report a repetition that
-// failed and will be repeated again.
+// report logs the error of a failed release, and emits the release's event with the number of
+// requests since the last event. It does nothing if a timer has repeated the release of a lock
+// without a session, and the repetition has failed and will be repeated again.
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

@@ -120,8 +120,9 @@ func TestReleaseReturnsNilIfKeyIsTakenOverDuringRelease(t *testing.T) {
 				foreign := make(chan *leasehold.Lock)
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
-				// No request of client a gets a reply until its lease has expired and client b was
-				// granted the key.
+				// From now on, the network loses all requests of client a. The lease of client a
+				// expires, and client b takes the key over. Only then does the network deliver
+				// requests of client a again.
 				wire.SetFault(lab.Cut)
 				lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 				w.Release(<-foreign)
@@ -168,9 +169,9 @@ func TestSecondReleaseDoesNotEndNextGrant(t *testing.T) {
 				handOver = r.Send
 				return lab.Cut(r)
 			}
-			// This request is a grant that the next goroutine sends itself. The delayed hand-over
-			// is applied first, so the grant is rejected. The rejection does not contain the
-			// record.
+			// This request is the grant that the next goroutine sends for itself. The network
+			// delivers the delayed hand-over first, so the grant is rejected. The rejection does not
+			// contain the record.
 			wire.SetFault(nil)
 			_, _ = handOver()
 			return lab.Refusal(400, "ConditionalCheckFailedException"), nil

@@ -46,9 +46,9 @@ func (g *Group) inOrder() []*Lock {
 }
 
 // Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at a time.
-// Therefore commits and releases never conflict, and none fails because another has just changed
-// the record. A renewal waits for a commit in progress, but at most for a quarter of the time for
-// which the lock is still trusted.
+// Therefore commits and releases of a lock never conflict, and none of them fails because another
+// has just changed the record. A renewal waits for a commit in progress, but at most for a quarter
+// of the time for which the lock is still trusted.
 
 // takeTurns sorts the locks in holds, and locks the mutex committing of each lock in the sorted
 // order. All callers use this order, which prevents deadlocks. If the context limit is done before

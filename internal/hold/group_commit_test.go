@@ -218,15 +218,15 @@ func TestCommitAndReleaseOfGroupFailsIfLockExpires(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			// Second, the client has noticed that y is lost. From now on, the boot clock agrees
+			// This case applies later, once the client has noticed that y is lost. The boot clock agrees
 			// with the monotonic clock again, so that x can be released.
 			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			// First, the release of x has ended the trust in x. From now on, the boot clock is an
-			// hour ahead, so that y expires.
+			// This case applies first, when the release of x has ended the trust in x. The
+			// boot clock is an hour ahead, so that y expires.
 			case <-xEnds:
 				return mono, mono + time.Hour
 			default:

@@ -114,8 +114,9 @@ func (l *Handle) drop() (last bool) {
 	return len(l.h.handles) == 0
 }
 
-// leavesMark reports whether another open handle of the grant was acquired with Once or Every. The
-// release of that handle may then store the done mark, in place of the release of this handle.
+// leavesMark reports whether the grant has another open handle that was acquired with Once or Every.
+// The release of the other handle may then store the done mark instead of the release of this
+// handle.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -257,9 +258,9 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// withoutReleaseOf returns a context that ends when ctx ends, unless ctx ends because a lock
-// in holds was released. The caller of a release may pass a ctx that is bound to the released
-// lock. The release ends that ctx, but the requests of the release must still be sent.
+// withoutReleaseOf returns a context that ends when ctx ends, unless the release of a lock in holds
+// has ended ctx. The caller of a release may pass a ctx that is bound to the released lock. The
+// release ends that ctx, but the requests of the release must still be sent.
 func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}

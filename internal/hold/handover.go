@@ -11,7 +11,7 @@ import (
 )
 
 // hasQueue reports whether the record has a queue that is not suspended. If this queue is not
-// empty, the release must hand the key to its head. While a queue is suspended, waiters of other
+// empty, the release must hand the key to the queue's head. While a queue is suspended, waiters of other
 // clients poll instead.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
@@ -25,8 +25,8 @@ const mostHeads = 3
 // ended the release. It returns false, for example, if the queue is empty: the key must then be
 // handed to a goroutine of this client, or released.
 //
-// The head may trust its grant as soon as it reads the record. An attempt without an answer may
-// have made that grant, so no later write of this client may replace the grant.
+// A write without an answer may have begun the head's grant, and the head trusts this grant as soon
+// as it reads the record. So no later write of this client may replace the head's grant.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -43,8 +43,8 @@ func (f *freeing) handToHead() (ended bool) {
 
 // grantToHead sends the write that hands the key over to head, the first waiter in the record's
 // queue. It repeats the write until DynamoDB answers. It returns true if it has ended the release.
-// It returns false if the release must try another write: the record still shows the grant, but has
-// another head, or the record is damaged.
+// It returns false if the release must try another write: either the record still shows this
+// client's grant, but the queue has another head, or the record is damaged.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
@@ -80,16 +80,16 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 }
 
 // handOver hands the key to the next goroutine in the local queue. One write ends this grant and
-// begins the goroutine's grant. If the goroutine leaves while the write is in flight, handOver
-// hands the key on to the next waiter in the same way. It returns true if a hand-over has ended the
+// begins the goroutine's grant. If the goroutine leaves while the write is in flight, handOver hands
+// the goroutine's grant on to the next waiter in the same way. It returns true if it has ended the
 // release. It returns false if no goroutine can receive the key: the grant in f.hold must then be
 // released.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
 	// A hand-over needs a higher token. If no higher token exists, the key is released, and the next
-	// call that tries to acquire the key returns an error. A lock without a session, such as a
-	// resumed lock, is not handed over if this client has a shared lease: the next lock must be
-	// under the session.
+	// call that tries to acquire the key returns an error. If this client has a shared lease, the
+	// next lock must be under the session. So a lock without a session, such as a resumed lock, is
+	// not handed over.
 	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
 		return false
 	}
@@ -115,8 +115,8 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// The goroutine's lock may have sent a renewal before it ended, so the state of this lock
-		// is read only now.
+		// Read the state of the goroutine's lock only after the lock has ended, because the lock may
+		// have sent a renewal before.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn

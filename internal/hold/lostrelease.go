@@ -15,8 +15,8 @@ import (
 // whose condition failed. They compare the record that was read afterwards with the
 // attempts.
 
-// errorOf returns the error of a release or hand-over with the result r. It returns nil if
-// the write freed the key, or if another write of this client did or may have done so.
+// errorOf returns the error of a release or hand-over with the result r. It returns nil if the write
+// has freed the key, or if another write of this client has freed it or may have freed it.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 	// The argument true means that DynamoDB has accepted this client before: it has answered the
 	// request for the grant.
@@ -32,12 +32,13 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 	return f.lost(r.Item)
 }
 
-// isFreed reports whether one of the attempts in sent has freed the key. item is a record
-// that does not show the grant.
+// isFreed reports whether the key became free because of this client's release, and not because the
+// lock was lost. item is a record that does not show the grant. sent contains the attempts that may
+// have freed the key.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// If the first write was sent within the lease, no other client could be granted the key
-	// while that write was in flight, unless the write itself had freed the key. So a record
-	// without the grant shows that a write was applied.
+	// If the first write was sent within the lease, and some write had no reply, the key became free
+	// after this client had given up the lock: either a write was applied, or the lease has expired
+	// since. So the lock was not lost.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -66,9 +67,9 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 }
 
 // unmarked is called if the record in item shows neither the grant nor this lock's done mark. If a
-// write of this client has freed the key, or may have done so, unmarked returns the error of the
-// release. Otherwise the lock was lost, and unmarked returns nil. The lock was certainly lost if
-// all writes were answered, because then none was applied.
+// write of this client has freed the key without the mark, or may have done so, unmarked returns the
+// error of the release. Otherwise the lock was lost, and unmarked returns nil. For example, if all
+// writes were answered, none of them was applied, so the lock was certainly lost.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

@@ -69,8 +69,9 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						// Cancel the context of the release. If the release stored no mark, it
-						// would then give up after ReleaseGrace, which is shorter than the outage.
+						// Cancel the context of the release. A release that stores no mark would
+						// then give up after ReleaseGrace, before the end of the outage. This
+						// release must continue.
 						cancel()
 					})
 					lab.WantErr(t, "do", err, nil)

@@ -74,11 +74,11 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in the locks of all releases that have not begun yet, and frees their
-// keys. The call may take as long as ReleaseGrace even if ctx ends at once. A release that stores
-// the done mark may take longer: until the lease has ended, or until Close gives up. Its caller
-// must learn whether another client will repeat the work, and no other client can begin the work
-// before the lease has ended. The errors are in the order of rs.
+// release ends the trust in the locks of all releases that have not begun yet, and frees their keys.
+// The call may take as long as ReleaseGrace even if ctx is already done. A release that stores the
+// done mark may take longer, until the lease has expired or Close gives up, because its caller must
+// learn whether another client will repeat the work. No other client can begin the work before the
+// lease has expired. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -157,8 +157,8 @@ func (r *release) begin(limit context.Context, cause error) bool {
 	return r.beginUnseen(limit, cause)
 }
 
-// beginUnseen is begin without its first step, which reads the clock and ends an expired
-// lease.
+// beginUnseen is like begin, but does not read the clock first, and so does not end a lease that has
+// expired.
 func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	r.open(limit)
 	if r.h.endWith(cause, r) {
@@ -202,9 +202,9 @@ func (r *release) send(limit context.Context) {
 	})
 }
 
-// drop removes the handle that the release ends, and then ends the release. If the handle
-// was the grant's last one, drop begins a second release in the background, which frees the
-// key. The first release, r, then ends when the second one ends.
+// drop removes the handle that the release ends, and then ends the release. If the grant has no
+// other handle, drop first frees the key by a second release in the background. The first release,
+// r, then ends when the second one ends.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():

@@ -15,12 +15,12 @@ import (
 )
 
 // lockLease is the lease in the record of a lock under a session, for libraries that do not support
-// sessions. touchEvery is the time between renewals of that record. The lease is long, so that
-// renewals cost little. It is renewed before it expires, so that those libraries wait and do not
-// take the key. (A lease that never expires would overflow in the Java client.) This client does
-// not use lockLease to decide about trust: renewing the record does not extend trust, and failing
-// to renew it does not end trust. A renewal only finds out whether the record was broken or
-// deleted.
+// sessions. touchEvery is the time between renewals of that record. The lease is long, so that the
+// renewals cost little. (A lease that never expires would overflow in the Java client.) The record
+// is renewed before lockLease expires, so that those libraries wait and do not take the key. The
+// trust of this client in its lock does not depend on lockLease: a renewal of the record does not
+// extend the trust, and a failed renewal does not end it. The renewal only shows whether the record
+// was broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -121,8 +121,8 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 
 // join is called once the client holds h under the session. If the session has ended in the
 // meantime, join ends the lock as lost. A break notice for h may have arrived between the grant and
-// this call. The method hear did not find h among the held locks then, and ignored the notice. So
-// if any notice has arrived since the grant, join checks the lock.
+// this call. The method hear then did not find h among the held locks, and ignored the notice. So if
+// any notice has arrived since the grant, join checks the record of h.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
@@ -135,8 +135,8 @@ func (s *session) join(h *Lock) {
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other locks, so
-// that a transaction that hangs does not block them. After that time the next transaction is sent,
-// although DynamoDB may reject it because of a conflict with the first. It is then retried.
+// that a transaction that hangs does not block them. After that time the next transaction is sent.
+// If DynamoDB rejects it because of a conflict with the transaction that hangs, it is retried.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client checks the session's row, and
@@ -180,8 +180,8 @@ func (s *session) Lost(why lease.Loss) {
 
 // loseAs ends the session and all its locks because the row no longer shows the session. The
 // parameter seen is the loss that the row shows. loseAs returns the reason of the loss. If the
-// session's lease had expired before, the reason is the expiry: no operator has broken the session,
-// but another client has marked the expired session dead to take a lock over.
+// session's lease had expired before, the reason is the expiry, and not a break: another client has
+// marked the expired session dead to take a lock over.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {
@@ -191,9 +191,9 @@ func (s *session) loseAs(seen error) core.Reason {
 	return why.Reason
 }
 
-// loseWith ends the session and all its locks, and reports the locks once all have ended. It
-// reports them on a separate goroutine: its caller may have asked about one lock only, and
-// must not wait until OnEvent has received all losses.
+// loseWith ends the session and all its locks. Once all have ended, it reports the losses on a
+// separate goroutine. The caller of loseWith may have asked about one lock only, and must not wait
+// until OnEvent has received all losses.
 func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return

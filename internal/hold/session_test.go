@@ -58,8 +58,9 @@ func TestOneRequestRenewsAllLocksOfSession(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// The waiters first read the session's row after the death of the holder. From this read
-		// on, they wait for a whole lease of 20 s, in which the session is not renewed.
+		// The waiters first read the session's row after the death of the holder. From this read on,
+		// they observe the row for a whole lease of 20 s, and the session is not renewed in this
+		// time.
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}

@@ -18,13 +18,13 @@ import (
 //	                      └── a late copy has no effect          └──┘ no answer: checked again
 //	                                                                  at the next reply
 //
-// A late copy is a second copy of the request that adds the notice. The network delivers that copy
-// late. It has no effect, because a grant id is never used again.
+// A late copy is a second copy of the request that adds the notice, which the network delivers
+// late. It does not harm a later lock of the key, because a grant id is never used again.
 //
 // A notice does not prove that the lock was broken, as the write of the break may have failed. So
-// the holder checks the record by a renewal, which DynamoDB rejects if the grant has ended.
-// Otherwise the lock stays held. Each check begins after its notice has arrived, and resolves only
-// this notice, as a second break of the same grant leaves another notice.
+// the holder checks the record by a renewal. If DynamoDB rejects the renewal because the grant has
+// ended, the lock is lost. Otherwise it stays held. A second break of the same grant leaves a second
+// notice, and the holder checks the record again.
 
 const (
 	checksAtOnce = 16  // largest number of records that are checked at the same time

@@ -22,8 +22,8 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	if busy {
-		// Locks in use are not freed: the session's lease frees them when it expires. All
-		// other locks have been freed one by one.
+		// The locks under which functions still run are not freed: they become free when the
+		// session's lease expires. All other locks have been freed one by one.
 		s.end(core.ErrClosed)
 		return nil
 	}
@@ -124,10 +124,10 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// A row that is marked dead is kept for a long time. So if the row is missing, and
-		// some attempt has no reply, assume that the attempt has marked the row, and that an
-		// operator has deleted the row since. If the session was lost before, close returns
-		// that loss, whatever isMarked returns.
+		// A row that is marked dead is kept for a long time, so an operator must have deleted the
+		// missing row. If some attempt had no reply, assume that this attempt had marked the row
+		// before. If the session was lost before, close returns that loss, whatever isMarked
+		// returns.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

@@ -61,12 +61,12 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 	return out
 }
 
-// Watch is like Observe, but reports by the callbacks "planned" and "settled". Watch calls
-// "planned" once, after the first successful read, unless that read has shown the state of every
-// holder. Watch calls "settled" once for each record, when the state of the record's holder is
-// known. When o.Limit has passed, or if the observation cannot continue, the states of the
-// remaining holders are Unknown. Their Observations contain the error that stopped the observation
-// or, after o.Limit, the error of the last read if that read failed.
+// Watch is like Observe, but reports by the callbacks "planned" and "settled". Watch calls "planned"
+// once, after the first successful read, if some holders are still undecided then. Watch calls
+// "settled" once for each record, when the state of the record's holder is known. When o.Limit has
+// passed, or if the observation cannot continue, the states of the undecided holders are Unknown.
+// Their Observations contain the error that stopped the observation or, after o.Limit, the error of
+// the last read if that read failed.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {
@@ -108,7 +108,7 @@ func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned
 }
 
 // StillDead reads the session of a holder that was found dead. It returns a *ChangedError if
-// the holder has renewed the session since. The lock's own record does not show such a renewal.
+// the holder has renewed the session since. The lock's own record does not show that renewal.
 func (o Observer) StillDead(ctx context.Context, found Observation) error {
 	if !found.Shared || found.ended {
 		return nil

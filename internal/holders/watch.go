@@ -62,8 +62,8 @@ const (
 // readInterval returns the interval between two reads of a record. left is the time until the
 // record's holder counts as dead if it does not renew. The interval is 0.3 of left, within the
 // limits above. Holders renew about four times per lease, so the interval is a little longer than
-// the pause between renewals. So nearly every live holder has renewed before the second read. After
-// the second read, the record of a dead holder is read three more times.
+// the pause between renewals. Nearly every live holder has therefore renewed before the second read.
+// The record of a dead holder is read three more times after the second read.
 func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
@@ -187,8 +187,8 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// The record in s came from a listing, and may have been out of date. So the holder must renew
-	// within a lease from the first read of this observation.
+	// The record in s came from a listing, and may have been out of date. So the holder counts as
+	// dead only if it does not renew within a lease from the first read of this observation.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// kept is the time for which an attempt is remembered. No network delays a request for that
-// long. If the clock stops while the machine is suspended, an attempt is remembered for
-// longer, which is harmless. If DynamoDB applies an attempt after the client has forgotten it,
-// the attempt blocks its key for one lease.
+// kept is the time for which an attempt is remembered. Networks do not delay a request for that
+// long. If DynamoDB did apply an attempt after the client has forgotten it, the attempt would block
+// its key for one lease. If the clock stops while the machine is suspended, an attempt is remembered
+// for longer, which is harmless.
 const kept = 15 * time.Minute
 
 // most is the largest number of attempts that are remembered. If there are more, the client

@@ -42,8 +42,8 @@ func Cases[T any](all, quick T) T {
 	return all
 }
 
-// SkipUnderRace skips a test under the race detector. The parameter reason says what the test does
-// that makes the detector useless for it, or that the detector disturbs.
+// SkipUnderRace skips a test under the race detector. The parameter reason says why: the detector
+// cannot find anything in the test, or disturbs it.
 func SkipUnderRace(t *testing.T, reason string) {
 	t.Helper()
 	if Race {
@@ -60,7 +60,7 @@ func Go(fn func() error) <-chan error {
 	return ended
 }
 
-// Within returns a context that ends after d, or earlier if the test ends.
+// Within returns a context that expires after d, or ends earlier if the test ends.
 func (w *World) Within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(w.T.Context(), d)
 	w.T.Cleanup(cancel)

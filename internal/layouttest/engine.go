@@ -73,9 +73,9 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		Edit:   func(*machine.Machine) {},
 	}
 	if e.on.Virtual {
-		// After a record is deleted, the next token comes from the clock. It must be higher than
-		// the token in the deleted record. So the clock must advance: each request takes a little
-		// virtual time.
+		// After a record is deleted, the next token comes from the client's clock, and must be
+		// higher than the token in the deleted record. So virtual time must pass between two grants:
+		// each request takes a little of it.
 		w.latency = 100 * time.Microsecond
 		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}
@@ -91,7 +91,7 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 // machine may be busy.
 const patience = 2 * time.Minute
 
-// within returns a context that ends after d.
+// within returns a context that expires after d.
 func (e *env) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(e.Context(), d)
 	e.Cleanup(cancel)

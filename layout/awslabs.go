@@ -12,13 +12,12 @@ type AWSLabs struct {
 	SortKey      string // name of the table's sort key attribute; default: no sort key
 	SortValue    string // sort key for calls without WithSortKey; default: such a call is an error
 
-	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers every
-	// request with a 5xx or throttling. The Java client's option
-	// withHoldLockOnServiceUnavailable does the same. The price: another process may be
-	// granted the lock while this process still works under it. This can happen if the
-	// outage affects only this process. It can also happen if the other process has watched
-	// the record since before the outage, and its request is the first to succeed after it.
-	// Commit stays safe. Default false.
+	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers every request with
+	// a 5xx or throttling. The Java client's option withHoldLockOnServiceUnavailable does the same.
+	// The price: another process may be granted the lock while this process still works under it.
+	// This can happen if the outage affects only this process. It can also happen if the other
+	// process has watched the record since before the outage, and its request is the first to
+	// succeed after the outage. Commit stays safe. Default false.
 	HoldThroughOutage bool
 }
 

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// WithAccessKey makes ServeHTTP answer only requests that are signed with this access key, by
-// Signature Version 4, as every SDK signs them. Other users of the machine do not know the key,
-// so the engine refuses their requests. Unsigned requests get DynamoDB's errors for unknown
-// credentials. Clients in this process, which use RoundTrip or Client, need no key.
+// WithAccessKey makes ServeHTTP execute only requests that are signed with this access key by
+// Signature Version 4, as every SDK does. So other users of the machine, who do not know the key,
+// cannot use the engine. Their requests get DynamoDB's errors for missing or unknown credentials.
+// Clients in this process that use RoundTrip or Client need no key.
 //
-// The time in a signature is not checked, so that programs also work if their clock differs
-// from the machine's clock. A recorded request can therefore be sent again.
+// The time in a signature is not checked, so that programs also work if their clock differs from
+// the machine's clock. A recorded request can therefore be sent again.
 func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }

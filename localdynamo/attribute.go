@@ -98,8 +98,7 @@ func (r *reader) typed(name string, depth int) value {
 	return value{}
 }
 
-// scalar decodes a JSON string as an attribute value. The given name is that of the value's
-// type: S, N or B.
+// scalar decodes a JSON string as an attribute value. name is the value's type: S, N or B.
 func (r *reader) scalar(name string) value {
 	s := r.string()
 	switch name {

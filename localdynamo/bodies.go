@@ -20,15 +20,14 @@ const (
 	drainPatience = 5 * time.Second  // longest time for reading the body of a refused request
 )
 
-// bodies reads the bodies of requests from the network, and limits how much memory the bodies
-// take. A large body reserves the number of bytes that its client has announced, until the
-// request is answered. If not enough bytes are free, the request waits. Requests with small
-// bodies, such as those of a lock, never wait. So a client that sends a large body slowly does
-// not delay them.
+// bodies reads the bodies of requests from the network, and limits how much memory the bodies take.
+// A large body reserves its Content-Length (or maxBody bytes, if its length is unknown) until the
+// request is answered. If not enough bytes are free, the request waits. Requests with small bodies,
+// such as those of a lock, never wait, even if other clients send large bodies slowly.
 //
-// A decoded request takes several times as much memory as its body. So requests with large
-// bodies are executed one at a time. A request waits first for memory (room), and then for its
-// execution (turn), never in the other order. So the two waits cannot deadlock.
+// A decoded request takes several times as much memory as its body. So requests with large bodies
+// are executed one at a time. A request always waits for memory (room) first, and for its execution
+// (turn) second, so that two requests cannot block each other.
 type bodies struct {
 	room *semaphore.Weighted // counts the bytes that large bodies may still reserve
 	turn *semaphore.Weighted // held while a request with a large body is executed
@@ -89,12 +88,11 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	return whole.String(), func() { b.turn.Release(1); leave() }, nil
 }
 
-// drain prepares the refusal of a request whose body is too large. The caller writes the
-// refusal, and then calls the returned function, which discards the rest of the body. Some
-// clients send the whole body before they read the reply. If the server closed the connection
-// while such a client is still sending, TCP would reset the connection, and the client would
-// lose the reply. The returned function discards at most maxDrained bytes, and discards nothing
-// if it cannot set a deadline.
+// drain prepares the refusal of a request whose body is too large. The caller writes the refusal,
+// and then calls the returned function, which discards at most maxDrained bytes of the rest of the
+// body. Some clients read the reply only after they have sent the whole body. If the server closed
+// the connection before that, TCP would reset the connection, and the client would lose the reply.
+// If the returned function cannot set a deadline, it discards nothing.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

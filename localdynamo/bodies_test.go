@@ -154,8 +154,8 @@ func TestLargeRequestGetsRetryableErrorIfMemoryIsFull(t *testing.T) {
 	})
 }
 
-// A request reserves memory for its body. It must free this memory even if it ends early. So at
-// the end of the test, no memory may be reserved.
+// A request that ends early must free the memory that it has reserved for its body. So no memory
+// may be reserved at the end of the test.
 func TestInterruptedRequestReleasesBodyMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)

@@ -38,9 +38,9 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Only a program that puts values into the text of its expressions sends so many
-		// different expressions. It rarely repeats one, so the cache does not help it, and all
-		// entries may be dropped.
+		// So many different expressions come only from a program that puts values into the text of
+		// its expressions. The program rarely repeats an expression, so the cache does not help it,
+		// and all entries may be dropped.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

@@ -16,8 +16,8 @@ type condition struct {
 }
 
 // condition parses and checks a condition expression. It returns nil if the request has no such
-// expression. The string parameter is the name of the request's member that contains the
-// expression, for error messages.
+// expression. The argument parameter is for error messages: it names the member of the request that
+// contains the expression.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -144,9 +144,9 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition finds the errors of a condition that occur whatever the item contains, and
-// returns the first of them: a placeholder without a value or name, or an operand whose type
-// the operator or function does not accept.
+// checkCondition returns the first error of a condition that does not depend on the item: for
+// example, a placeholder without a value or name, or an operand whose type the operator or function
+// does not accept.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:

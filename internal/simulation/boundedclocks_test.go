@@ -33,10 +33,10 @@ func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 // mostBound is the largest MaxSkew that a client declares in the worlds of boundedClocks.
 const mostBound = 500 * time.Millisecond
 
-// boundedClocks returns worlds in which clocks are wrong by up to the given multiple of
-// their bound. It must not be inlined, because the function chance depends on the names of the
-// functions on the stack. The compiler names the closures of an inlined function after its
-// caller, so the same seed would have a different history in each caller.
+// boundedClocks returns worlds in which clocks are wrong by up to the given multiple of their
+// bound. The function chance computes random numbers from the names of the functions on the stack.
+// If boundedClocks were inlined, the compiler would name its closures after its caller, and a seed
+// would have a different history in each caller.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -67,9 +67,9 @@ func boundedClocks(times float64) func(seed uint64) world {
 	}
 }
 
-// Clients with bounded clocks wait in the queue of one key, and each holds the key for a
-// moment. If the previous holder does not release the key, a waiter takes the key over once
-// the lease end stored in the record has passed.
+// Clients with bounded clocks wait in the queue of one key, and each holds the key for a moment. If
+// a holder does not release the key, a waiter takes the key over once the lease end stored in the
+// record has passed.
 func TestSimulationOfQueuesAndBoundedClocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockQueues))
 }
@@ -130,10 +130,10 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds stores in c.ends the time until which the holder trusts its lock after request r.
-// It does nothing if the item stores no lease end. It also skips hand-overs to the head of a
-// queue: the head counts its lease from a read of its own, whose time the checker does not know
-// here. The caller must hold c.mu.
+// notesEnds stores in c.ends the time until which the holder trusts its lock after request r. It
+// does nothing if the item stores no lease end, or if r hands the key to the head of a queue: the
+// head counts its lease from one of its own reads, and the checker does not know the time of that
+// read here. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -144,17 +144,17 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a lock at the given version of its record, although
-// the sender of r has not observed this version for a whole lease. This is allowed if the
-// holder and the sender have bounded clocks, and the holder no longer trusted the lock when r
-// was sent. The caller must hold c.mu.
+// isOver reports whether the sender of r may take over a lock whose record contains the given
+// version, without observing this version for a whole lease. This is allowed if the holder and the
+// sender have bounded clocks, and the holder no longer trusted the lock when r was sent. The caller
+// must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version for which the item's lease end is valid. The item stores this
-// version together with the end. endOf returns "" if the item stores no lease end.
+// endOf returns the record version to which the item's lease end applies. The attribute leaseEnds
+// contains both. endOf returns "" if the item has no lease end.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -173,9 +173,9 @@ func TestSimulationCatchesClocksWrongByMoreThanMaxSkew(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion changes a reply. Each item stores, together with its lease end, the
-// version for which the end is valid. withEndsOfEveryVersion replaces this version by the
-// item's current version. So clients also accept a lease end of an earlier version.
+// withEndsOfEveryVersion changes a reply. The attribute leaseEnds contains a lease end, and the
+// record version to which the end applies. withEndsOfEveryVersion replaces this version with the
+// current version, so that clients also use the lease end of an earlier version.
 func withEndsOfEveryVersion(body []byte) []byte {
 	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
@@ -236,11 +236,11 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	return out
 }
 
-// clocks are the three clocks of one process. Two of them, mono and boot, run at the rate of
-// the process. While the machine is suspended, boot runs on and mono almost stops. Mono does
-// not stop entirely, because the timers of the synctest bubble run on. A client sets its timer
-// again if the timer fires too early by mono. If mono stood still, the client would do so again
-// and again. The third clock is the wall clock, which is set to random times.
+// clocks are the three clocks of one process: mono, boot and wall. Mono and boot run at the rate of
+// the process. While the machine is suspended, boot runs on and mono almost stops. Mono must not
+// stop completely: the timers of the synctest bubble run on, and a client sets its timer again if
+// the timer fires too early by mono. If mono stood still, the client would do so forever. The wall
+// clock is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time

@@ -254,9 +254,9 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	)
 }
 
-// oneByOne returns a function that acquires keys in the given order. While the function waits
-// for a key, it holds the earlier keys. If it does not acquire all keys, it returns an error,
-// and releases the keys that it holds only if releases is true.
+// oneByOne returns a function that acquires keys in the given order. While the function waits for a
+// key, it holds the earlier keys. If it cannot acquire a key, it returns an error. Before that, it
+// releases the keys that it holds, if releases is true.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

@@ -63,15 +63,15 @@ func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance is the source of the client's random numbers. Two goroutines that ask at the same
+// chance returns a random number for the client. Two goroutines that call chance at the same
 // instant must get different numbers. With equal numbers their timers would fire at the same
 // instant, and the scheduler would decide which goroutine runs first. The number depends on the
-// functions on the stack and on the worker, but not on the order in which goroutines ask.
+// functions on the stack and on the worker, but not on the order in which workers call chance.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	// Package renewals asks for a number while it holds a mutex. So no other goroutine asks at
-	// the same time, and the goroutine that asks need not and must not sleep here.
+	// Package renewals calls chance while it holds a mutex. The mutex already keeps its other
+	// goroutines from calling chance at the same time. And no goroutine may sleep under the mutex.
 	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.staggerWakeups(why)
 	}
@@ -84,18 +84,18 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// staggerWakeups makes goroutines that the same event has woken continue at different
-// instants. For example, the release of several keys wakes the next call in the local queue
-// of each key. Each of these calls first asks for a random number, and so sleeps here before
-// it checks its local queues. So the order in which the scheduler runs these calls does not
-// matter. The function returns the worker on whose behalf this goroutine works.
+// staggerWakeups sleeps for a random time, so that goroutines that were woken by the same event
+// continue at different instants. For example, the release of several keys wakes one call in the
+// local queue of each key. Each of these calls draws a random number, and so sleeps here, before it
+// checks its local queue. So the scheduler does not affect the order of these checks.
+// staggerWakeups returns the worker for which this goroutine works.
 func (c *process) staggerWakeups(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	// Several goroutines may work for one worker. For example, one call may send several
-	// releases after its deadline. These goroutines differ in the last request.
+	// Several goroutines may work for one worker. For example, one call may send several releases
+	// after its deadline. The last request of each goroutine distinguishes them.
 	if asked := c.lastAsked[self].before(time.Now()); asked != "" {
 		who += ", which has asked for " + asked
 	}
@@ -107,8 +107,8 @@ func (c *process) staggerWakeups(why string) (who string) {
 	return who
 }
 
-// asksFor records a request as the last request of two goroutines: the goroutine that sends the
-// request, and the goroutine that started the sender. The context is the request's.
+// asksFor records a request as the last request of two goroutines: the goroutine that sends it, and
+// the goroutine that started the sender. ctx is the context of the request and names both.
 func (c *process) asksFor(ctx context.Context, asks string) {
 	who, _ := ctx.Value(goroutinesKey{}).([2]string)
 	c.mu.Lock()
@@ -120,8 +120,8 @@ func (c *process) asksFor(ctx context.Context, asks string) {
 
 type goroutinesKey struct{}
 
-// namesGoroutine adds the results of the function goroutine to the context of each request. It
-// calls that function before the SDK handles the request. Inside the SDK the stack is so deep
+// namesGoroutine adds the ids of the sending goroutine and of its parent to the context of each
+// request. It finds them before the SDK handles the request: inside the SDK the stack is so deep
 // that printing it would take a third of the time of the simulation.
 func namesGoroutine(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("names the goroutine", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -130,13 +130,13 @@ func namesGoroutine(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// asking contains the last requests of a goroutine and of the goroutines that it has started.
-// Some of these requests may be sent at the very instant at which the goroutine asks for a
-// random number. The scheduler decides whether such a request is recorded before the number is
-// drawn. Therefore the random number depends only on requests at earlier instants.
+// asking contains the last requests of a goroutine and of the goroutines that it has started. One
+// of these requests may be sent at the same instant at which the goroutine draws a random number.
+// The scheduler then decides which of the two happens first. So the random number depends only on
+// requests at earlier instants (before).
 type asking struct {
-	// latest is the request at the time in the field at. If there are several requests at that
-	// time, latest is the last of these requests in alphabetical order.
+	// latest is the last request, which was sent at the time at. If several requests were sent at
+	// that time, latest is the last of them in alphabetical order.
 	latest  string
 	at      time.Time
 	earlier string // latest request before the time in the field at
@@ -165,7 +165,7 @@ func (c *process) goesAbout(who string) {
 	c.workers[self] = who
 }
 
-// stacks keeps buffers: to allocate a buffer takes longer than to print a stack into it.
+// stacks contains reusable buffers: allocating one takes longer than printing a stack into it.
 var stacks = sync.Pool{New: func() any { return new([1 << 16]byte) }}
 
 var goroutineNumber = regexp.MustCompile(`goroutine \d+`)

@@ -18,10 +18,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// checker watches a run from outside: what each process sends and receives, what the table
-// applies and in which order, and when each process trusts a grant. Each violation that it
-// reports begins with the number of an invariant in docs/guarantees.md. If a workload, such as
-// elections, has rules of its own, a violation of such a rule names the workload instead.
+// checker watches a run from outside: what each process sends and receives, what the table applies
+// and in which order, and when each process trusts a grant. Each violation that it reports begins
+// with the number of an invariant in docs/guarantees.md. If a workload, such as elections, has
+// rules of its own, a violation of one of these rules names the workload instead of a number.
 type checker struct {
 	mu       sync.Mutex
 	clocked  bool // set for layouts whose records have an expiry time
@@ -37,9 +37,9 @@ type checker struct {
 	longest         time.Duration   // the longest lease of any client
 	trustsPastLease bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
 	broken          map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
-	// deleted contains the grants whose record was deleted by hand. A late copy of the grant's
-	// request may create the record again. Then a late copy of a commit may still be applied,
-	// although the commit was rejected while there was no record.
+	// deleted contains the grants whose record was deleted by hand. While the record does not
+	// exist, DynamoDB rejects a commit under the grant. Later, a late copy of the grant's request
+	// may create the record again. Then a late copy of the rejected commit may be applied.
 	deleted       map[string]bool
 	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
@@ -54,8 +54,8 @@ type checker struct {
 	handed   map[string]handed    // grants that a holder handed to the head of a queue, by grant
 	joined   map[string]*process  // process that asked to join a queue, by the version of its queue entry
 	seen     map[seenBy]time.Time // time of the first reply that showed a version to a process, by process and version
-	// ends contains, by version of a record, the time until which the holder trusts its lock.
-	// It contains only versions that were written with the end of the lease.
+	// ends contains, by version of a record, the time until which the holder trusts its lock. It
+	// lacks versions that were written without a lease end.
 	ends        map[string]time.Time
 	lastWritten map[string]time.Time     // time of the last write to a record by any process except lastClient, by key
 	sessions    map[string]*sessionState // state of each session, by session id
@@ -67,9 +67,9 @@ type checker struct {
 	writes      *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
 }
 
-// handed is a grant that the previous holder has handed to the head of the record's queue. The
-// head itself has sent no grant request. It trusts the grant for a limited time, counted from a
-// read that the head sent before the hand-over was applied.
+// handed is a grant that the previous holder has handed to the head of the record's queue. The head
+// itself has sent no grant request. It counts the time for which it trusts the grant from a read
+// that it sent before the table applied the hand-over.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
 	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
@@ -144,8 +144,8 @@ func (c *checker) sent(r *request) {
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	// over is true for beliefs that ended before the request was sent. It is false for a
-	// belief that ended at the same instant: the process may have sent the request first.
+	// over is true for beliefs that ended before the request was sent. It is false for a belief
+	// that ended at the same instant: the process may have sent the request just before.
 	over := map[*belief]bool{}
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
@@ -180,15 +180,15 @@ func (c *checker) newestBy(grant string) *process {
 // the grant that the request creates. If the sender has detached and resumed a grant, only its
 // newest belief in that grant counts.
 func (c *checker) believed(r *request) []*belief {
-	// Reads, and renewals of sessions, may name broken grants. But these requests neither renew
-	// nor end any grant, so there is nothing to check.
+	// Reads and renewals of sessions need no check. They may name broken grants, but they neither
+	// renew nor end a grant.
 	if r.manner == reads || r.RenewsSession() {
 		return nil
 	}
 	newest := map[string]*belief{}
-	// made is the grant that the request creates. The sender may trust this grant without a
-	// violation. For example, the request may repeat a hand-over to a waiter of the same
-	// process that trusts the grant already.
+	// made is the grant that the request creates. It is no violation if the sender trusts made: for
+	// example, the request may repeat a hand-over, after a waiter of the same process has begun to
+	// trust the grant.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
@@ -284,11 +284,11 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns the time until which an applied request allows its sender to trust the
-// grant. By the sender's clock, the trust lasts for the given time, counted from the sending of
-// the request. By the clock of the world, it lasts longer if the sender's clock is slow. It
-// does not last shorter if the sender's clock is fast, because the sender's timers run by the
-// clock of the world.
+// supports returns the time until which a request, once applied, allows its sender to trust the
+// grant. The parameter trust is the duration of this trust by the sender's clock, counted from the
+// sending of the request. If the sender's clock is slow, the trust lasts longer by the clock of the
+// world. If it is fast, the trust does not last shorter, because timers run by the clock of the
+// world.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

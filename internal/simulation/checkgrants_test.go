@@ -64,9 +64,9 @@ func (c *checker) applies(r *request, key, what string) {
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// A copy of a grant's request that arrives late may find the record released. The copy
-		// then writes the version of the grant again, with a higher token. This is allowed if
-		// no client trusts the grant at that time.
+		// A late copy of a grant's request may arrive after the grant was released. The table then
+		// applies the copy, which writes the version of the grant again, with a higher token. This
+		// is allowed if no client trusts the grant at that time.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s was written twice", now.version, key)
 		}
@@ -101,9 +101,9 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // the change is a renewal or a release: the remaining checks are for new grants
 	}
 
-	// The change is a new grant. After a hand-over to the head of the queue, the record's
-	// version differs from the grant id, even if the head is a client of the same process.
-	// After a hand-over to another goroutine, the two are equal.
+	// The change is a new grant. A hand-over to the head of the record's queue writes a version
+	// that differs from the grant id, even if the head is a client of the same process. A hand-over
+	// to a goroutine in the local queue writes a version that equals the grant id.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
@@ -207,9 +207,9 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns the time between the first reply that showed a version to the sender of r
-// and the sending of r, by the sender's own clock. It returns false if the sender has not
-// seen the version. The caller must hold c.mu.
+// watched returns for how long the sender of r had known a version when it sent r: the time since
+// the first reply that showed the version to the sender, by the sender's own clock. It returns
+// false if the sender has not seen the version. The caller must hold c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

@@ -7,9 +7,10 @@
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation   more seeds
 //	LEASEHOLD_SEED=4711 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation      one seed; prints its history if it fails
 //
-// With LEASEHOLD_SHRINK=1 a failing seed is run again with fewer and fewer faults, until the
-// failure needs each of the faults that are left. The test prints these faults and the history
-// of the run. To run the seed with only these faults, list them in LEASEHOLD_PLAN.
+// With LEASEHOLD_SHRINK=1 the test runs a failing seed again with fewer and fewer faults, until
+// the seed no longer fails if any one of the remaining faults is left out. The test prints these
+// faults and the history of the run. To run the seed with only these faults, list them in
+// LEASEHOLD_PLAN.
 //
 // The following commands run all worlds, in rounds. Run them in this directory, because only
 // there does go test show the totals:
@@ -66,18 +67,17 @@
 // process runs one seed at a time, on one thread. What happens to a request depends only on
 // the seed, the goroutine that sent the request, the operation and the keys of the request,
 // and the number of equal requests before it. No two processes reach the table at the same
-// instant, and no two requests are abandoned at the same instant. No call of a worker begins
+// instant, and no two cancelled requests return at the same instant. No call of a worker begins
 // at the instant at which the worker's last call returned. TestSameSeedGivesSameHistory checks
 // that a seed always has the same history. In that test, goroutines yield to the scheduler at
 // random where they read the clock, draw a random number, send or receive.
 //
-// One event may wake several goroutines of a client, for example when a group releases several
-// keys for which goroutines wait in local queues. The scheduler would then decide which
-// goroutine acquires a free key. So each goroutine first sleeps for a time that depends on the
-// seed and on its worker. It sleeps where the client draws a random number
-// (process.staggerWakeups): every call draws one before it checks the local queue. There is
-// one exception: the scheduler of renewals draws random numbers while it holds a mutex, so
-// goroutines do not sleep there.
+// One event may wake several goroutines of a client. For example, a group releases several keys
+// for which goroutines wait in local queues. Without a delay, the scheduler would decide which
+// of these goroutines acquires a key first. So each goroutine first sleeps for a time that
+// depends on the seed and on its worker (process.staggerWakeups). It sleeps when it draws a
+// random number, which every call does before it checks its local queue. The scheduler of renewals
+// draws without sleeping, because it holds a mutex then.
 //
 // # Adding a fault
 //
@@ -90,9 +90,9 @@
 //
 // # Adding a workload
 //
-// Write a section: a function that acquires a lock, works under it and releases it. The
-// section tells the checker when the client begins to trust a lock (believes), and which
-// Release returned nil (releasedForGood). Before each call of the client, the section calls
+// Write a section: a function that acquires a lock, works under it and releases it. The section
+// tells the checker that the client begins to trust a lock (believes), and that a Release of
+// the lock returned nil (releasedForGood). Before each call of the client, the section calls
 // operation or asks, which count the calls. Write a function that returns the world of a seed,
 // and add it to worlds. Write a test that runs the world: forSeeds(t, worldSeeds,
 // likewise(yourWorld)). Then write a variant that breaks the property that the workload tests,

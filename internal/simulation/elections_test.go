@@ -25,7 +25,7 @@ import (
 //
 //   - the fencing tokens of the terms increase,
 //   - no two functions that a process has passed to Lead run at the same time,
-//   - Lead returns only if the leader resigned, the context of Lead has ended, or AWS refused
+//   - Lead returns only if the leader resigned, the context of Lead is done, or AWS refused
 //     a request before the process led for the first time,
 //   - every leader that an observer reports had been elected,
 //   - a leader steps down only after a request that names its own grant,
@@ -150,9 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether Lead returned because AWS refused a request before the process led
-// for the first time. Until the context of Lead ends, Lead may return no other error.
-// The function gaveUp has already checked that this refusal may end the campaign.
+// isFirst reports whether Lead returned err because AWS refused a request before the process led
+// for the first time. Lead may return no other error before its context is done. The function
+// gaveUp has already checked that the refusal may end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -160,8 +160,8 @@ func (v *voter) isFirst(err error) bool {
 	return refusal && v.term == nil
 }
 
-// lead is the function that the process passes to Lead. It does work until it
-// resigns or its context ends.
+// lead is the function that the process passes to Lead. It does work until it resigns or its
+// context is cancelled.
 func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	v.begins(term)
 	defer v.ends()
@@ -262,8 +262,8 @@ func (v *voter) resigns(term *leasehold.Lock) {
 	}
 }
 
-// dies crashes the process in any case. The method crash does so only if the plan of the run
-// includes that fault.
+// dies crashes the process. Unlike the method crash, it does so even if the plan of the run
+// excludes crashes.
 func (v *voter) dies() {
 	v.process.mu.Lock()
 	defer v.process.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// This world has all features: locks, groups, a semaphore and an election on one table. The
-// clients have different configurations: for example, some have shared leases. Processes crash,
-// are closed, paused and suspended, and new processes replace them. Operators break locks and
-// delete records. The network has every fault, the table is throttled, and credentials expire
-// or are unavailable for a moment. In every third seed, about half of the clients use the Java
-// client's layout and the others layout native, as in a move from one to the other. The test
-// checks all promises of docs/guarantees.md except the promises about broken and deleted locks.
+// This world has all features: locks, groups, a semaphore and an election on one table. The clients
+// have different configurations: for example, some have shared leases. Processes crash, are closed,
+// paused and suspended, and new processes replace them. Operators break locks and delete records.
+// The network has every fault, the table is throttled, and credentials expire or are unavailable
+// for a moment. In every third seed, about half of the clients use the Java client's layout and the
+// others layout native, as during a move between these layouts. The test checks all promises of
+// docs/guarantees.md except the promises about broken and deleted locks.
 func TestSimulationOfAllFeaturesTogetherFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateEverything)
 }
@@ -39,9 +39,9 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			// There are no shared leases if the layouts are mixed. Clients of the Java client's
-			// layout do not know sessions, so they would wait for the lease in the record,
-			// which is one hour.
+			// If the layouts are mixed, no client uses a shared lease. A record under a shared
+			// lease contains a lease of one hour. Clients with the Java client's layout do not know
+			// sessions, so they would wait for that hour.
 			cfg.SharedLease = shared && !moves
 			cfg.Retention = time.Second
 			if old && moves {

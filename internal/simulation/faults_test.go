@@ -84,14 +84,14 @@ type injected struct {
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
 // happens reports whether the fault f should happen. If so, it records the fault. If the world
-// lists the faults that may happen (only), or their kinds (kinds), no other fault happens.
+// lists the faults that may happen (field only) or their kinds (field kinds), no others happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.happensTo(f, to)
 }
 
-// happensTo does what happens does. The caller must hold s.mu.
+// happensTo is like happens, but the caller must hold s.mu.
 func (s *run) happensTo(f fault, to string) bool {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintln(h, f, to)
@@ -246,9 +246,9 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// Besides hand-overs, this case includes requests for a session's row, and requests for
-		// a record that must exist. These requests hand nothing over. They keep the manner
-		// handsOver, because the manner determines the random faults: another manner would
+		// This case matches hand-overs, requests for a session's row, and requests for a record
+		// that must exist. Requests of the last two kinds hand nothing over. They still have the
+		// manner handsOver, because the random faults depend on the manner: another manner would
 		// change the runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
@@ -269,8 +269,8 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns a name for an operation that the client itself has started. The caller must
-// make sure that the request belongs to such an operation and not to a call.
+// operation returns a name for the operation to which the request belongs. The caller must make
+// sure that the client has started this operation itself, and not in a call.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

@@ -85,8 +85,8 @@ func (c *process) allOf(r *worker) {
 		// first: the renewal, or the release below.
 		time.Sleep(time.Microsecond)
 	}
-	// In a third of the calls, release one lock early. A commit that is still in flight must
-	// not be applied after that.
+	// In a third of the calls, release one lock early. A commit that is still in flight must not be
+	// applied after this release.
 	if r.IntN(3) == 0 {
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
@@ -111,9 +111,9 @@ func (c *process) allOf(r *worker) {
 // commitThenRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires a key, and then acquires the same key again (Reentrant): alone, or together
-// with the other key. In half of the cases it then commits and releases the second call's
-// group by one call of CommitAndRelease. In the other cases it only releases this group.
+// twice acquires a key, and then calls AcquireAll (Reentrant) for the same key, alone or together
+// with the other key. In half of the cases it then calls CommitAndRelease on the group that
+// AcquireAll returned. In the other cases it only releases this group.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {

@@ -89,8 +89,9 @@ func (c *checker) brokeAndTold(grant string) {
 	c.brokenAt[grant] = time.Now()
 }
 
-// checkHearing checks that a process stopped trusting a broken grant in time. The time counts
-// from the break or from the end of the faults, whichever is later. The caller must hold c.mu.
+// checkHearing checks that a process stopped trusting a broken grant within c.noticedWithin. This
+// time begins at the break or, if that is later, at the end of the faults. The caller must hold
+// c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.brokenAt[b.grant]
 	if !broken || c.noticedWithin == 0 {
@@ -143,8 +144,8 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record in no simulated time. So the record cannot change between the
-// caller's read and the deletion.
+// deleteNow deletes a record while no simulated time passes. So the record cannot change between
+// the caller's read and the deletion.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {

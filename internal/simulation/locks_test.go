@@ -148,8 +148,8 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// stale returns the greatest age at which a waiter still relies on what it read in a
-// session's row. It is zero in worlds without shared leases.
+// stale returns the longest time for which lastClient uses an earlier read of a session's row
+// instead of reading the row again. It is zero in worlds without shared leases.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -157,10 +157,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time of the last write that affected how long the key is held: a
-// write that changed the key's record or renewed a session. The write may be a copy of a
-// request that the network delivered late. If the write came before the given time,
-// lastArrival returns the given time.
+// lastArrival returns the time of the last write that changed the key's record or renewed a
+// session, or the time from if that is later. These writes affect how long the key is held. Copies
+// of requests that the network delivered late count, too.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +186,7 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The limit is the sum of a lease by the waiter's clock, two longest pauses between
+		// The limit is the sum of a lease by the waiter's clock, twice the longest pause between
 		// polls, a round trip, and the result of stale.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)

@@ -106,8 +106,8 @@ func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	return res
 }
 
-// faultOf returns the fault that the request would meet. The caller must then call happens,
-// because the plan of the run may exclude the fault.
+// faultOf returns the fault that the request meets, unless the plan of the run excludes this fault.
+// The caller must call happens to find out whether it does.
 func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,8 +177,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		what = none
 	}
 	net := c.plan.net
-	// The network makes no second copy of a refused commit. The client returns an error for a
-	// refused commit, and does not promise to notice that a copy was applied later.
+	// The network makes no second copy of a refused commit. The client returns the refusal to the
+	// caller, and does not promise to notice if a copy is applied later.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -249,8 +249,8 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current window of three seconds. The periods in
-// which inTrouble returns true begin and end with a window.
+// window returns the number of the current window of three seconds. The result of inTrouble changes
+// only between two windows.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
@@ -311,8 +311,8 @@ func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	return nil, ctx.Err()
 }
 
-// pass delivers a request after the first of two delays, and returns the reply after the
-// second. If the sender's context ends before the reply arrives, pass returns an error.
+// pass delivers a request after the delay there, and returns the reply after the further delay
+// back. If the sender's context is done before the reply arrives, pass returns an error.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response

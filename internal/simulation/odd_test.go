@@ -25,8 +25,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w. It takes two kinds of fields from the given world: the
-// functions that change or receive what happens in a run, and the lists of allowed faults.
+// watchedAs returns a copy of w in which two kinds of fields come from the world by: the functions
+// that change or receive what happens in a run, and the lists of allowed faults.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -154,10 +154,10 @@ func (c *process) sectionBeforeClose(r *worker) {
 	}
 }
 
-// During an outage, DynamoDB answers that it is unavailable. In this world most clients keep
-// their locks through outages (AWSLabs.HoldThroughOutage), even after their leases have
-// expired. So promise 2 of docs/guarantees.md, that the holder stops first, does not hold, and
-// the checker does not check it. Fenced writes stay safe.
+// During an outage, DynamoDB answers that it is unavailable. In this world most clients keep their
+// locks through outages (AWSLabs.HoldThroughOutage), even after their leases have expired. Promise
+// 2 of docs/guarantees.md, that the holder stops first, does not hold then, and the checker skips
+// it. Fenced writes stay safe.
 func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(outages))
 }

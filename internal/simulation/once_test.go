@@ -36,9 +36,9 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 	}
 }
 
-// Clients are closed while their other goroutines do work with the options Once and Every.
-// Close releases the locks of these goroutines. If a goroutine then calls Release, the result
-// says whether the done mark is stored.
+// Clients are closed while their other goroutines do work with the options Once and Every. Close
+// releases the locks of these goroutines. If a goroutine then calls Release, the result must agree
+// with the done mark in the record.
 func TestSimulationOfCloseDuringOnceOnlyWorkFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
@@ -110,8 +110,8 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	// A worker that has lost the lock stops here in half of the cases. In the other cases it
-	// asks the release to store a done mark. The release must not store this mark.
+	// A worker that has lost the lock stops here in half of the cases. In the other cases it goes
+	// on to a release with a done mark. This release must not store the mark.
 	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 {
 		return
 	}
@@ -144,8 +144,8 @@ func (c *process) does(r *worker, checks bool) {
 	}
 }
 
-// works records that the work under a grant has succeeded. Only from now on may the
-// table contain the mark of that work.
+// works records that the work under a grant has succeeded. Before this call, the table must not
+// contain the done mark of the work.
 func (c *checker) works(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -125,9 +125,9 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		// An earlier call may have given up while its request for a key was in flight. If that
-		// request was applied, the client releases the key in the background, perhaps at this
-		// instant. The pause lets the client finish this.
+		// An earlier call may have given up while its request for a key was in flight. If DynamoDB
+		// applied that request, the client releases the key in the background. The pause lets the
+		// client finish a release that it makes at this instant.
 		time.Sleep(time.Nanosecond)
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)

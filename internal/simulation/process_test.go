@@ -59,9 +59,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		// A waiter reuses what it read in a session's row for as long as PollMax. With this
-		// PollMax, a waiter may mark a session dead although its last read of the session's row
-		// is two usual leases old.
+		// A waiter reuses its last read of a session's row for as long as PollMax. With this
+		// PollMax, a waiter may mark a session dead although that read is two usual leases old.
 		cfg.PollMax = 2 * usualLease
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
@@ -129,9 +128,9 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns the option for a call that does not wait for a live holder. Half of the processes
-// use NoWait: if the holder appears dead, the call observes the holder for a lease. The other
-// processes use NoWaitEvenIfDead: the call returns immediately even then.
+// try returns the option for a call that does not wait for a live holder. Half of the processes use
+// NoWait: if the holder appears dead, the call observes the holder for a lease. The other processes
+// use NoWaitEvenIfDead: the call returns immediately even if the holder appears dead.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()

@@ -20,8 +20,9 @@ import (
 // In every world AWS refuses the requests of one process, or of all processes, for a while. The
 // reason is that credentials have expired, that they are unknown, or that access is denied. The
 // checker checks promise 11 of docs/guarantees.md for every wait. Once DynamoDB has accepted a
-// client, expired or unknown credentials do not end the client's waits. Once DynamoDB has
-// answered a call for its key, denied access does not end the call's wait.
+// client's credentials, expired or unknown credentials must not end the client's waits. Once
+// DynamoDB has answered a call's request for a key, denied access must not end the call's wait for
+// that key.
 
 const (
 	// refusalWindow is the length of a window of time. In each window, at most one refusal
@@ -85,9 +86,9 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields contain the state at the last refusal. Later answers must not count:
-	// before the call returns, the client may undo an attempt of the call, and DynamoDB
-	// answers that request, too.
+	// The next two fields are copies from the time of the last refusal. Later answers must not
+	// count: the client may undo an attempt before the call returns, and DynamoDB also answers the
+	// request that undoes the attempt.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
@@ -100,8 +101,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply to a request proves: AWS accepts the credentials of the process,
-// DynamoDB has answered the wait to which the request belongs, or AWS has refused that wait.
+// heardOf records what a reply shows: that AWS accepts the credentials of the process, that
+// DynamoDB has answered a request of a wait, or that AWS has refused a request of a wait.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body := bodyOf(res)
 	c.checker.mu.Lock()
@@ -140,8 +141,8 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp reports a violation if a wait ended because of a refusal that must not end it (type
-// wait). It ignores waits that ended for another reason.
+// gaveUp reports a violation if a refusal ended a wait that it must not end (see the beginning of
+// this file). It ignores waits that ended for another reason.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)

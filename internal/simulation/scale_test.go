@@ -95,8 +95,8 @@ func TestSimulationAtScaleFindsNoViolation(t *testing.T) {
 	}
 }
 
-// inLanes starts the lanes and adds up their results. It ends them when the wanted
-// number of operations have met a fault, a lane has failed, or ctx ends.
+// inLanes starts the lanes and adds up their results. It stops the lanes when the wanted number of
+// operations have met a fault, a lane has failed, or ctx is done.
 func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -167,8 +167,8 @@ func runLane(t *testing.T, lane string) {
 	}
 }
 
-// A simulation that is missing in worlds would run only with the few seeds of
-// its own test.
+// The run at scale includes only the simulations in the list worlds. Other simulations would run
+// with only the few seeds of their own tests.
 func TestEverySimulationIsListedForRunAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {

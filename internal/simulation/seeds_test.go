@@ -39,8 +39,8 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed. It decides the properties of the world itself, except those that
-// watchedAs takes from the world watched.
+// simulation runs one seed. It chooses the world of the seed itself, except for the fields that
+// watchedAs takes from watched.
 type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for the given number of seeds. The environment variable
@@ -163,9 +163,8 @@ func (h *history) enter(format string, args ...any) {
 	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
 }
 
-// lines returns the history as text. Names take the place of random ids, and events at
-// the same instant are sorted by their text. So the result is the same for every run of
-// a seed.
+// lines returns the history as text. It replaces random ids with names, and sorts events at the
+// same instant by their text. So the result is the same for every run of a seed.
 func (h *history) lines(names ids) []string {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b event) int {
@@ -207,16 +206,17 @@ type shrunk struct {
 	history []string
 }
 
-// shrink reduces the faults of a failing seed while the seed still breaks the same invariant.
-// It first removes halves of the faults, then smaller and smaller parts (Zeller and
-// Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). With the remaining
-// faults the seed fails. If any one of these faults is left out, it does not fail.
+// shrink reduces the faults of a failing seed while the seed still breaks the same invariant. It
+// first removes halves of the faults, then smaller and smaller parts (Zeller and Hildebrandt,
+// "Simplifying and Isolating Failure-Inducing Input", 2002). The seed fails with the remaining
+// faults, and does not fail if any one of them is left out.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		// A fault that lasts appears in the list once for each request that met the fault.
+		// A fault that lasts for a while is in the list once for each request that met it. Keep
+		// one.
 		plan.injected = func(faults []injected) {
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
@@ -242,8 +242,8 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...)
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// Some faults happen only because of other faults. So leave out the faults
-				// that did not happen in this run, too.
+				// Without the removed faults, some of the remaining faults did not happen in this
+				// run. They are not needed, so remove them as well.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}

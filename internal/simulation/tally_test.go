@@ -58,15 +58,16 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks is like operation, for a call that sends no request after it has returned. So the end of
-// the call need not be recorded.
+// asks is like operation, but for a call that sends no request after it has returned. Therefore
+// asks returns no function that records the end of the call.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of
 }
 
 // counts adds a request, and the fault that the request met, to the tally. It ignores a request
-// that failed in a crash if the request belongs to no call, or if its call has already met a fault.
+// that failed in a crash in two cases: if the request belongs to no call in progress, and if its
+// call has already met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -194,9 +195,9 @@ func TestTallyCountsSeveralFaultsOfOperationAsOne(t *testing.T) {
 	sends(acquire, "GetItem", requestLost, replyLost, none)
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
-	// The call "acquire" is over, so each request belongs to an operation that the client
-	// itself starts. The first three belong to one renewal, which is repeated until it meets
-	// no fault. The last belongs to the next renewal.
+	// The call "acquire" is over, so each request belongs to an operation that the client itself
+	// starts. The first three requests belong to one renewal, which the client repeats until it
+	// meets no fault. The last request belongs to the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
 	// A crash counts as one fault of the operation in progress, even if several of the operation's
 	// requests fail. Requests that belong to no call and fail in a crash do not count.

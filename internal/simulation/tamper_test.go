@@ -164,14 +164,15 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit appends a value to the log of the lock's key, in a transaction that the lock guards.
-// In half of the calls, the append has a condition on the length of the log. In half of these,
-// the condition is false, so that DynamoDB rejects it. patience limits how long the call waits.
+// commit appends a value to the log of the lock's key, in a transaction that the lock guards. In
+// half of the calls, the append has a condition on the length of the log. In half of these calls,
+// the condition is false, so that DynamoDB rejects the transaction. patience is the longest time
+// that the call may take.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
-	// A renewal may have waited for the commit. The pause ensures that this renewal comes
-	// before the worker's next call in every run of a seed.
+	// A renewal may have waited for the commit. The pause lets this renewal continue before the
+	// worker's next call, in every run of a seed.
 	defer c.rest(r, 5)
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)

@@ -88,12 +88,13 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is the largest difference between two results of rightWall if the layout has no
-// expiry time and the world's field wall is nil. Otherwise skew or wall determines it.
+// mostSkew bounds the difference between two results of rightWall if the layout has no expiry time
+// and the world's field wall is nil. In all other worlds, the field skew or wall determines the
+// difference.
 const mostSkew = 100 * time.Millisecond
 
-// rightWall returns a random difference of a wall clock from the true time. It is within the
-// skew of the world.
+// rightWall returns a random difference between a wall clock and the true time. The difference is
+// within the skew of the world.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	if c.plan.wall != nil {
 		return c.plan.wall(c, rng).Truncate(time.Millisecond)
@@ -172,8 +173,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	// A client repeats a failed release until the lease has passed. If the machine was
-	// suspended for that long, any error is allowed.
+	// A client repeats a failed release until the lease has expired. If the machine was suspended
+	// until then, any error is allowed.
 	case ended-began >= lock.Record().Lease:
 	default:
 		c.violated("0: Release failed: %v", err)

@@ -100,8 +100,8 @@ func (c *checker) wrote(r *request) {
 	w.asks[r] = asks
 	for _, a := range asks {
 		c.doubted(a.key)
-		// A known attempt is not recorded again: it repeats a transaction under the same
-		// idempotency token.
+		// An attempt is recorded only once. A later request with the same attempt repeats a
+		// transaction under the same idempotency token.
 		if this := [2]string{a.key, a.attempt}; !w.known[this] {
 			w.known[this] = true
 			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
@@ -175,8 +175,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds to the history of a key the end of each belief in a grant of the key, if the
-// belief has ended since the last call. The caller must hold c.mu.
+// doubted adds a line to the history of a key for each belief in a grant of the key that has ended
+// since the last call. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -245,9 +245,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value finds the named attribute in text, which is one of the update's expressions. It returns
-// the value that the expression assigns to the attribute, or compares with it. The pattern
-// matches each pair of an attribute and a value in text.
+// value returns the value of the named attribute in text, which is one of the update's expressions.
+// Text either assigns this value to the attribute, or compares the attribute with it. Each match of
+// pattern in text is one pair of an attribute and a value.
 func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

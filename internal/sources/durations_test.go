@@ -154,8 +154,8 @@ func isDurationArithmetic(n ast.Node, of map[ast.Expr]types.TypeAndValue) bool {
 	return false
 }
 
-// isReading reports whether an expression is a field of decide.Instant, and so a reading of
-// a clock: the time since the start of the machine or of the process.
+// isReading reports whether an expression is a reading of a clock: a field of decide.Instant, which
+// is the time since the start of the machine or of the process.
 func isReading(e ast.Expr) bool {
 	field, ok := e.(*ast.SelectorExpr)
 	return ok && (field.Sel.Name == "Mono" || field.Sel.Name == "Boot")

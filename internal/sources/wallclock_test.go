@@ -13,14 +13,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// root is the path of the module's folder. Each test changes to this folder with t.Chdir,
-// so that paths in the test's output are relative to the module. A single os.Chdir in TestMain
-// would not be enough: Go's test cache ignores such a call, and would show old results although
-// files have changed.
+// root is the path of the module's folder. Each test changes to this folder with t.Chdir, so that
+// paths in the test's output are relative to the module. A single os.Chdir in TestMain would not be
+// enough: Go's test cache ignores it, and would show old results after files have changed.
 const root = "../.."
 
-// The simulation, and tests in which a clock jumps, give a client simulated clocks. Code that
-// reads the process's own clock instead would escape these tests. So the library may read this
+// The simulation, and tests in which a clock jumps, give a client simulated clocks. They cannot
+// test code that reads the process's own clock instead. So the library may read the process's own
 // clock only in the functions listed below.
 func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	t.Chdir(root)

@@ -71,8 +71,8 @@ func (g *guard) knows(hostPort string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.remote || ip.IsLoopback()
 	}
-	// Browsers resolve localhost names without DNS. All such names are accepted, because a page
-	// may still use the name of an earlier server on this port.
+	// Browsers resolve localhost names without DNS, so DNS rebinding cannot use them. All of them
+	// are accepted, because a page may still use the name of an earlier server on this port.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
@@ -100,8 +100,8 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request needs no token. Such a request reads a file of the page, or
-// asks the server for a proof that it knows its secret (whoPath).
+// isOpen reports whether a request needs no token. Such a request reads a file of the page, or asks
+// for the proof that the server knows its secret (whoPath).
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -66,9 +66,8 @@ func TestUIGuardAcceptsTokenOnlyInHeader(t *testing.T) {
 		"Basic":           func(r *http.Request) { r.SetBasicAuth("", token) },
 		"the token alone": header("Authorization", token),
 
-		// After a server has ended, another program may listen on its port and receive the
-		// token that a page sends. No later server with the same secret may accept that
-		// token.
+		// After a server has ended, another program may listen on its port and receive the token
+		// that a page sends. Later servers with the same secret must reject this token.
 		"next server on this port":     bearer(tokenFor(secret, "the-next.localhost:4711")),
 		"same host name, another port": bearer(tokenFor(secret, "a-name-of-these-tests.localhost:4712")),
 		"another secret":               bearer(tokenFor("another", named)),

@@ -237,16 +237,16 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets the reason of a break. It is called if the break failed, or after a read
-// has shown the break.
+// wontBreak forgets the reason of a break. It is called if the break failed, after a read has shown
+// the break, or if there are too many reasons.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that takes the id of a grant of key. That function reports
-// whether the grant was broken through this server, and returns the reason. After that, the
-// board no longer stores the break.
+// wasBroken returns a function that takes the id of a grant of key. The function reports whether
+// the grant was broken through this server, returns the reason, and removes the break from the
+// board.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

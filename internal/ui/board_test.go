@@ -72,8 +72,8 @@ func TestUIReadUnitRateIsAverageOfLastTenSeconds(t *testing.T) {
 	lab.Want(t, "read units a second, a minute after the last", p.perSecond(now.Add(time.Minute), start), 0)
 }
 
-// A browser loads only the files of the page itself, because the page refers to no other
-// server. So their total is the size of the page.
+// The page must refer to no other server. Then a browser loads only the files of the page, and the
+// sum of their sizes is the size of the page.
 func TestUIPageIsSelfContainedAndHasDocumentedSize(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)

@@ -75,7 +75,7 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: problem})
 		return
 	}
-	// If the user closes the page, the request's context ends, but the break continues.
+	// If the user closes the page, the request's context is cancelled, but the break continues.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
 	status, out := s.tryBreak(ctx, asked)

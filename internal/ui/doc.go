@@ -20,10 +20,10 @@
 //
 // # How a page and a server trust each other
 //
-// Other users of the machine may listen on the server's port before it starts and after it
-// ends, and on every other port while it runs. So each server has a random name that ends in
-// .localhost. For the browser that name is an origin of its own. No other server has used the
-// name, so no other server can have left a service worker in that origin. The browser resolves
+// Other users of the machine may listen on the server's port before the server starts and after
+// it has stopped, and on every other port while it runs. So each server has a random name that
+// ends in .localhost. For the browser that name is an origin of its own. No other server has used
+// the name, so no other server can have left a service worker in the origin. The browser resolves
 // the name to both loopback addresses, and the command listens on both.
 //
 // A server has a secret, and sends it only to pages that have the token. A page keeps the
@@ -38,6 +38,6 @@
 //     give it, the page sends nothing else to that server.
 //
 // If a server restarts with the same secret and port, it gives the proof for its new name. The
-// page then derives the token for that name and continues there. If another program used the
-// port in between, it never received the secret, and cannot use the old token.
+// page then derives the token for that name and continues there. A program that used the port in
+// between may have received the old token, but not the secret. The new server rejects the token.
 package ui

@@ -63,11 +63,11 @@ type Event struct {
 	Reason string // reason for a break, or problem of a damaged record
 }
 
-// observe returns the state of a lock after a read, and the events since the previous read.
-// before is the state after the previous read, or nil if no read has shown the key before.
-// first means that no pass has read the whole table yet. Then a grant that this read shows may
-// be older than the server. broken reports whether a grant was broken through this server, and
-// returns the reason. For other breaks, most layouts store the reason in the record.
+// observe returns the state of a lock after a read, and the events since the previous read. before
+// is the state after the previous read, or nil if no read has shown the key before. If first is
+// true, no pass has read the whole table yet, so a grant that this read shows may have begun before
+// the server started. broken reports whether a grant was broken through this server, and returns
+// the reason. For other breaks, most layouts store the reason in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -142,7 +142,7 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 
 // died returns the time at which the lease of a dead holder expired, according to the reads.
 func (c *change) died(h Holder) time.Time {
-	// If the lease has not expired by now, it ended early: for example, a client marked the
+	// A lease that has not expired by now ended early: for example, because a client marked the
 	// session dead.
 	if h.Beat.Until.After(c.at) {
 		return c.at
@@ -163,9 +163,9 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession adds the events for the end of the previous grant and the beginning of the next
-// grant. If both happened between the same two reads, they may be one event: a takeover of an
-// expired lease, or a hand-over between grants with the same owner. Otherwise the key was free
+// succession adds the events for the end of the previous grant and the beginning of the next grant.
+// If both happened between the same two reads, they may be one event: a takeover of an expired
+// lease, or a hand-over between grants with the same owner. If they are neither, the key was free
 // between the two grants, although no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
@@ -203,20 +203,19 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns the period after a read in which the lease of h cannot expire. A holder
-// normally renews four times per lease, so at least three quarters of the lease are left at
-// the time of a read.
+// healthyFor returns for how long after a read the lease of h certainly lasts. A holder normally
+// renews four times per lease, so at every read at least three quarters of the lease are left.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. It returns true if h was already dead. After a long pause between the two reads
-// it returns false, because h may have renewed and released in the pause.
+// reads show. It returns true if h was already dead. If the two reads were far apart (healthyFor),
+// it returns false, because h may have renewed and released between them.
 //
-// In some layouts, versions and grant ids contain the time of their write by the holder's clock.
-// If both the version of h and the grant id of next contain such a time, and h has no session,
-// lapsed compares the two times. They are more exact than this server's reads, because next may
-// have read the last renewal of h earlier. In all other cases, lapsed uses the observed end of
-// the lease.
+// In some layouts, versions and grant ids contain the time of their write by the holder's clock. If
+// both the version of h and the grant id of next contain such a time, and h has no session, lapsed
+// compares the two times. They are more exact than the times of this server's reads, because next
+// may have read the last renewal of h before this server did. In all other cases, lapsed uses the
+// observed end of the lease.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

@@ -45,8 +45,8 @@ type scanner struct {
 	heard   time.Time // time of the last reply
 	trouble string    // error of the last request; "" if the request succeeded
 
-	// Buffers one signal, which ends a pause early because a page has changed the rate or shows
-	// another lock.
+	// Buffers one signal, which ends a pause of the scanner early. The signal is sent when a page
+	// changes the rate or shows another lock.
 	wake chan struct{}
 }
 
@@ -78,7 +78,7 @@ func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.
 	}
 }
 
-// run reads the table in passes until ctx ends.
+// run reads the table in passes until ctx is done.
 func (s *scanner) run(ctx context.Context) {
 	start := time.Now()
 	go s.tell(ctx)
@@ -124,8 +124,8 @@ func (s *scanner) blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.rate <= 0 {
-		// The rate is zero, so no reads are allowed. When a page sets a rate, that ends this
-		// wait early.
+		// The rate is zero, so no reads are allowed. The wait ends early when a page sets a new
+		// rate.
 		return time.Minute
 	}
 	return max(s.pace.next.Sub(now), 0)

@@ -116,7 +116,7 @@ func (s *Server) Token() string { return tokenFor(s.cfg.Secret, s.cfg.Name) }
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Run reads the table until ctx ends. Then it ends the streams to all pages. It may be called
+// Run reads the table until ctx is done. Then it ends the streams to all pages. It may be called
 // only once.
 func (s *Server) Run(ctx context.Context) {
 	defer close(s.closing)

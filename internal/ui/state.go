@@ -7,10 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns the observed renewals (a Beat) of a lock whose holder renews a session instead
-// of the lock. b is the Beat of the lock's record, and session is the Beat of the session. If
-// the session has ended, its Beat has no Since and no Lease. Then the result keeps Since and
-// Lease of b.
+// under returns b, the observed renewals (a Beat) of a lock's record, with the times and the state
+// of the lock's session. The holder renews the session instead of the lock. If the session has
+// ended, its Beat has no Since and no Lease, and the result keeps those of b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

@@ -76,11 +76,11 @@ func (b *board) row(e *entry, c clock) rowView {
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock, from the grant to the end of its lease.
-// If the record contains the time of the grant, and the holder's last version contains the time
-// of its write, both are by the holder's clock. Otherwise the end is the time when this server
-// saw the lease expire, which is too late if the server started after that. If the time of the
-// grant is unknown, the first read that showed the grant replaces it.
+// heldFor returns how long a dead holder held its lock, from the grant to the end of its lease. If
+// the record contains the time of the grant, and the holder's last version contains the time of its
+// write, both times are by the holder's clock. Otherwise the end is the time when this server saw
+// the lease expire. This time is too late if the server started later. If the time of the grant is
+// unknown, the time of the first read that showed the grant replaces it.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {

@@ -33,8 +33,8 @@ import (
 )
 
 // patience is how long a transaction waits for the file if its context has no deadline. Each
-// process needs the file for a few milliseconds, and the kernel grants the file in order. So if
-// a wait takes as long as patience, some process is keeping the file locked.
+// process locks the file for only a few milliseconds at a time, and the kernel grants the lock in
+// order. So a wait that is as long as patience means that some process keeps the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket in a store's file. Its name is the version of the file format.
@@ -43,21 +43,21 @@ var bucket = []byte("localdynamo1")
 var errClosed = errors.New("boltstore: the store is closed")
 
 // ErrBusy is returned if Open, OpenContext or a transaction stopped waiting for the file, because
-// another process kept it locked. Match it with errors.Is. Nothing was changed. If the context has
-// ended, the error also matches the context's error.
+// another process kept it locked. Match it with errors.Is. Nothing was changed. If the context is
+// done, the error also matches the context's error.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
-// Open opens or creates the file. The file is locked only during each request, so that
-// processes can use it in turn.
+// Open opens or creates the file. The file is locked only during each request, so that processes
+// can use it in turn.
 //
-// A new file gets mode 0600. If Open creates the file's directory, the directory gets mode
-// 0700. A transaction that finds the file locked waits until the context of its request ends.
-// If the context has no deadline, the transaction waits for at most 10 seconds, and so does
-// Open. Errors name the path. Open refuses a file that is not a store, even an empty file
-// (ErrEmpty). It also refuses a file that another user may have planted: a symbolic link, or a
-// file with two names. In a directory to which other users may write, the file's owner must be
-// the user of this process, root or the directory's owner. But if these other users are only
-// the directory's group, any owner is allowed.
+// A new file gets mode 0600. If Open creates the file's directory, the directory gets mode 0700. A
+// transaction that finds the file locked waits until the context of its request is done. If the
+// context has no deadline, the transaction waits for at most 10 seconds, and so does Open. Errors
+// name the path. Open refuses a file that is not a store, even an empty file (ErrEmpty). It also
+// refuses a file that another user may have planted: a symbolic link, or a file with two names. If
+// every user may write to the directory, the file's owner must be the user of this process, root or
+// the directory's owner. If only the directory's group may write to the directory, any owner is
+// allowed.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -66,8 +66,8 @@ func Open(path string, options ...Option) (localdynamo.Store, error) {
 	return s, nil
 }
 
-// OpenContext is like Open, but waits for a locked file until ctx ends. The end of ctx does not
-// close the store.
+// OpenContext is like Open, but waits for a locked file until ctx is done. The store stays open
+// after that.
 func OpenContext(ctx context.Context, path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := (&store{file: s.file, ctx: ctx, patient: true}).first(); err != nil {
@@ -104,9 +104,8 @@ func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 type file struct {
 	path string
 	turn chan struct{} // semaphore that is full while a goroutine of this process uses the file
-	// Position in the kernel's queue for the file lock. A request that stopped waiting
-	// leaves its position here, and the next request uses it. Nil if no position is left.
-	// Guarded by turn.
+	// Position in the kernel's queue for the file lock. A request that stops waiting stores its
+	// position here for the next request. Nil if there is none. Guarded by turn.
 	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner
@@ -114,17 +113,17 @@ type file struct {
 	looked   atomic.Bool   // whether the structure of the file has been checked
 }
 
-// store is a localdynamo.Store. Its transactions stop waiting for the file when ctx ends.
+// store is a localdynamo.Store. Its transactions stop waiting for the file when ctx is done.
 type store struct {
 	*file
 	ctx context.Context
-	// If patient is true, transactions wait for the file until ctx ends, even if ctx has no
+	// If patient is true, transactions wait for the file until ctx is done, even if ctx has no
 	// deadline.
 	patient bool
 }
 
-// WithContext returns a store for one request. Transactions of that store stop waiting for the
-// file when ctx ends.
+// WithContext returns a store for one request. Transactions of that store stop waiting for the file
+// when ctx is done.
 func (s *store) WithContext(ctx context.Context) localdynamo.Store {
 	return &store{file: s.file, ctx: ctx}
 }
@@ -217,9 +216,9 @@ func (s *store) use(fn func(localdynamo.Tx) error, transact func(*bbolt.DB, func
 			_ = db.Close() // the error is ignored, because bbolt has already rolled the transaction back
 			panic(p)
 		}
-		// bbolt's own Close is not called, because it may wait for the locks of the transaction
-		// that has panicked. So the memory mapping of the file stays. Without this unlock, the
-		// mapping would keep the file locked.
+		// bbolt's own Close is not called: it may wait for the locks of the transaction that has
+		// panicked. So the memory mapping of the file stays. It would keep the file locked without
+		// this unlock.
 		unlock(open)
 		_ = open.Close()
 		err = s.damaged(p)

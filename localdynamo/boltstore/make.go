@@ -16,9 +16,9 @@ import (
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
-// Make creates a new store, unless the file exists. The file gets its name only when its
-// content is complete, so no process ever opens an unfinished store. Before that, Make calls
-// prepare with the file, for example to change its mode, which is 0600. prepare may be nil.
+// Make creates a new store, unless the file exists. The file gets its name only when its content is
+// complete, so no process ever opens an unfinished store. Before Make names the file, it calls
+// prepare with the file, for example to change the mode from 0600. prepare may be nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {

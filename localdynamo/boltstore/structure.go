@@ -281,8 +281,8 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket inside the store's bucket, because bbolt returns no value for the
-// key of such a bucket. A held lock would look free.
+// storeItem refuses a bucket inside the store's bucket. bbolt returns no value for the key of an
+// inner bucket, so a held lock with that key would look free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")
@@ -290,8 +290,8 @@ func storeItem(flags uint32, _, _ []byte) error {
 	return nil
 }
 
-// freelist checks the list of free pages. It refuses a file without that list. bbolt would
-// search such a file for free pages, without checking what it reads.
+// freelist checks the list of free pages. It refuses a file that has no list: bbolt would then
+// search the file for free pages, without checking what it reads.
 func (s *structure) freelist(id uint64) error {
 	if id == noFreelist {
 		return damagef("it has no list of free pages")

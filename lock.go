@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
-// Lock is one grant of one key. Its methods are safe for concurrent use, and cannot change
-// a later grant. The zero Lock is not usable.
+// Lock is one grant of one key. Its methods are safe for concurrent use, and never affect a
+// later grant of the key. The zero Lock is not usable.
 type Lock struct {
 	c *Client
 	h hold.Handle
@@ -28,11 +28,11 @@ func (l *Lock) Key() Key { return l.h.Lock().Key() }
 // every earlier token of the key, as long as the record is kept.
 func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
-// Context returns a context that ends when the lock is lost, released or detached, or its
-// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Err and Done of
-// this context, and of a context from Bind, read the clock, so they are right immediately
-// after a pause of the process. Contexts that package context derives from them end later,
-// by a timer.
+// Context returns a context that is cancelled when the lock is lost, released or detached, or
+// its client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Err and Done of
+// this context, and of a context from Bind, read the clock, so they show a loss immediately
+// after a pause of the process. Contexts derived from these two are cancelled later, by a
+// timer.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
 // Err returns nil while the lock is trusted, then the cause of Lock.Context.
@@ -72,18 +72,18 @@ func (l *Lock) TookOver() (Record, bool) {
 	return Record{}, false
 }
 
-// TrustedUntil returns the wall-clock time at which trust in the lock ends if no renewal
+// TrustedUntil returns the wall-clock time until which the lock is trusted if no renewal
 // succeeds. After the lock has ended, this time is in the past.
 func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 
 // Do calls fn with Bind(ctx), and releases the lock when fn returns, panics or calls
-// runtime.Goexit. A panic continues once the release has a reply, or Config.ReleaseGrace has
-// passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
+// runtime.Goexit. A panic of fn continues once the release has a reply, or Config.ReleaseGrace
+// has passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
 //
-// Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A
-// failed release is only logged and reported as an event: the work is done, and a retry
-// would repeat it. With Once or Every, Do releases with MarkDone if fn returned nil, and
-// returns the release's error: without the mark the work is repeated.
+// Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A failed
+// release is only logged and reported as an event: the work is done, and a retry would repeat
+// it. Once and Every differ: if fn returned nil, Do releases with MarkDone and returns the
+// release's error, because without the mark the work is repeated.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
@@ -134,9 +134,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 // ErrUnknownOutcome if a write had no reply: then the key may be free. After any other error
 // the key is still held.
 //
-// The client repeats a failed release in the background, and Close once more, until the lease
-// has ended (with Config.SharedLease: until the key is free) or DynamoDB has refused it for
-// good. Call Release again to wait for the outcome. If ctx has ended, Release lasts at most
+// A failed release is repeated in the background, and once more by Close, until the lease has
+// expired (with Config.SharedLease: until the key is free) or DynamoDB has refused the release
+// for good. Call Release again to wait for the outcome. If ctx has ended, Release lasts at most
 // Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), Release ends this handle alone and sends
@@ -170,10 +170,10 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // Commit runs at most 99 writes (98 under Config.SharedLease) in one transaction that lands
 // only while this grant is current. Without writes it only checks the grant.
 //
-// It returns nil if the writes have landed, once. It returns ErrLost if the grant had ended,
-// and then ends the lock's context. It returns a *CommitError if one write failed, for example
-// by its own condition; the lock is then still held. After ErrUnknownOutcome the writes may
-// have landed, or may still land while the grant is current: read the items they change.
+// It returns nil if the writes have landed, exactly once. If the grant had ended, it cancels
+// the lock's context and returns ErrLost. It returns a *CommitError if one write failed, for
+// example by its own condition; the lock is then still held. After ErrUnknownOutcome the writes
+// may have landed, or may still land while the grant is current: read the items they change.
 // After any other error nothing was or will be written.
 //
 // Conflicts and throttling are retried under one idempotency token while the lock is
@@ -192,7 +192,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 }
 
 // CommitAndRelease is Commit, and frees the key in the same transaction. If the writes did not
-// land, a separate release follows. The lock's context ends before anything is sent.
+// land, a separate release follows. The lock's context is cancelled before anything is sent.
 //
 // It returns nil if the writes, and the changes in opts, have landed, even if a later release
 // fails: that failure is logged and reported as an event. Otherwise it joins the errors of the
@@ -215,10 +215,10 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
 // Guards returns checks that succeed only while all grants are current, for a transaction of
-// your own: a ConditionCheck for each lock, in the order of Locks, and under
-// Config.SharedLease a last one for the shared lease. Use all checks: only together do they
-// fail as soon as any grant has ended. They stay valid across renewals. A transaction may
-// contain an item only once, so locks that share a lease need one Group, with one last check.
+// your own: a ConditionCheck for each lock, in the order of Locks, and under Config.SharedLease
+// a last one for the shared lease. Use all checks: only together do they fail as soon as any
+// grant has ended. They stay valid across renewals. A transaction may contain an item only
+// once, so use one Group, with one last check, for locks that share a lease.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.
@@ -228,16 +228,16 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
 // GuardError takes err, the error of a transaction that contained all of Guards from index
-// first on. If a guard failed, its lock's context ends. If the shared lease's guard failed,
-// all contexts end. It returns a *LostError of the first lost lock, which wraps err, or err
-// if no guard failed.
+// first on. If a guard failed, it cancels the context of the guard's lock (for the shared
+// lease's guard, all contexts), and returns a *LostError of the first lost lock, wrapping err.
+// Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
-// Read reads at most 99 items (98 under Config.SharedLease) in one transaction that
-// succeeds only while this grant is current. So it sees everything that earlier holders have
-// committed. A plain read may miss a commit that DynamoDB is still executing. The items are
-// in the order of gets, nil for a missing item. If the grant has ended, the error is ErrLost
-// and the lock's context ends. Failed requests are retried until ctx ends or the lock is lost.
+// Read reads at most 99 items (98 under Config.SharedLease) in one transaction that succeeds
+// only while this grant is current. So it sees everything that earlier holders have committed.
+// A plain read may miss a commit that DynamoDB is still executing. The items are in the order
+// of gets, nil for a missing item. If the grant has ended, Read cancels the lock's context and
+// returns ErrLost. Failed requests are retried until ctx ends or the lock is lost.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
 	return l.h.Read(ctx, gets)
 }

@@ -81,9 +81,9 @@ func NoWaitEvenIfDead() AcquireOption {
 }
 
 // Reentrant shares the grant if ctx belongs to a lock of the same key, instead of returning
-// ErrDeadlock. The Lock returned is another handle on the grant; the last one releases it.
-// Nothing is sent, so options for a lease, release policy, data or attributes that the grant
-// does not have are an error.
+// ErrDeadlock. The Lock returned is another handle on the grant; the last one releases the
+// grant. Nothing is sent, so a lease, release policy, data or attributes that differ from the
+// grant's are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData stores b as the record's data if the record has no data.
@@ -91,10 +91,10 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on its own goroutine, when the time until Lock.TrustedUntil
-// is less than left, as when renewals fail. It calls fn again only after a renewal has
-// succeeded. It also calls fn if the lock is lost earlier, but not if the lock is released.
-// The option may be repeated.
+// WithExpiryWarning calls fn, on its own goroutine, when the time until Lock.TrustedUntil is
+// less than left, as when renewals fail. It calls fn again only after a successful renewal. It
+// also calls fn if the lock is lost earlier, but not if the lock is released. The option may be
+// repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -120,8 +120,8 @@ func (d leaseOption) toAcquire(r *request) {
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio to
-// the lease. Sending a Renew with a shorter lease shortens the trust, even if the Renew is
-// refused, until another Renew succeeds.
+// the lease. Even a refused Renew with a shorter lease makes Lock.TrustedUntil earlier, until
+// another Renew succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)
@@ -169,9 +169,9 @@ type BreakOptions struct {
 	IfUnrenewed bool   // break only if the holder has not renewed since the record was read; for a holder that was found dead
 }
 
-// Once acquires the key unless the last work done under it has this label. If it has, the
-// error is a *DoneError, even if another client holds the key. A label, of at most 256 bytes,
-// is a commit, a date or the hash of a file.
+// Once acquires the key unless the key's last done work has this label. If it has, the error is
+// a *DoneError, even if another client holds the key. A label, of at most 256 bytes, is a
+// commit, a date or the hash of a file.
 //
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
 // Release with MarkDone. The record keeps the mark until other work is done. If the
@@ -199,6 +199,6 @@ func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
 // MarkDone marks the work of Once or Every as done; Do and CommitAndRelease mark it without
 // this option. Release returns nil only if the mark is stored. It retries, regardless of
-// ctx, until the lease has ended or Close has given up. It returns an error if the key was
-// already freed without the mark.
+// ctx, until the lease has expired or Close has given up. It returns an error if the key
+// was already freed without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

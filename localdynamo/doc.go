@@ -26,10 +26,11 @@
 //
 // # What it does not support
 //
-// Secondary indexes, streams, backups, PartiQL and the parameters that expressions
-// have replaced (Expected, AttributeUpdates and the like) are refused with an error
-// that says so. There is no IAM: the engine checks no credentials or, with
-// [WithAccessKey], one access key. Serve it on loopback only.
+// The engine refuses secondary indexes, streams, backups, PartiQL and the parameters
+// that expressions have replaced (Expected, AttributeUpdates and the like). The error
+// says that they are not supported. There is no IAM. By default the engine checks no
+// credentials; with [WithAccessKey] it checks one access key. Serve it on loopback
+// only.
 //
 // It is not a DynamoDB for production. Only one process writes at a time, a file
 // serves one machine, and nothing is replicated.

@@ -92,9 +92,9 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 // two. An http.Client would only add support for redirects, and the engine sends none.
 type direct struct{ engine *Engine }
 
-// ResolveEndpoint returns a fixed address. Nothing connects to that address. The SDK's own
-// resolver would compile regular expressions in each call. That takes longer than the rest of
-// the call.
+// ResolveEndpoint returns a fixed address, to which nothing connects. Without this method, the
+// SDK would use its own resolver, which compiles regular expressions in each call. That would
+// take longer than the rest of the call.
 func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "localdynamo"}}, nil
 }
@@ -102,8 +102,9 @@ func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smi
 // Do passes a request to the engine, and returns the engine's response.
 func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
 
-// RoundTrip answers one DynamoDB request. It returns an error, and has changed nothing, only if
-// the body cannot be read, the request's context has been cancelled, or the engine is closed.
+// RoundTrip answers one DynamoDB request. It returns an error only if the body cannot be read,
+// the request's context has been cancelled, or the engine is closed. In these cases the request
+// has changed nothing.
 func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -126,13 +127,14 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP answers one DynamoDB request. It checks no credentials unless the engine was
-// made with WithAccessKey, so serve it on loopback only. ServeHTTP refuses requests from web
-// pages, because a page of any site can send requests to loopback. Set the timeouts of the
-// http.Server: they limit how long ServeHTTP waits for a body. All bodies of more than 64 KB
-// may together take 64 MB of memory. While these 64 MB are in use, another such body waits for
-// up to 30 seconds. Smaller bodies do not wait. If a body is too large, the client receives the
-// error before the connection is closed.
+// ServeHTTP answers one DynamoDB request. It checks no credentials unless the engine was made
+// with WithAccessKey, so serve it on loopback only. ServeHTTP refuses requests from web pages,
+// because a browser lets a page of any site send requests to loopback.
+//
+// Set the timeouts of the http.Server: they limit how long ServeHTTP waits for a body. Bodies of
+// more than 64 KB may together take 64 MB of memory. While all of the 64 MB are in use, another
+// body of more than 64 KB waits for up to 30 seconds. Smaller bodies do not wait. If a body is
+// too large, the client receives the error before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
@@ -304,8 +306,8 @@ var (
 	}
 )
 
-// contextStore is a Store that can return a copy of itself for one context. When the context is
-// cancelled, transactions of the copy that still wait for their start return an error.
+// contextStore is a Store that can return a copy of itself for one context. If a transaction of
+// the copy has not started yet when the context is cancelled, it returns an error.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }

@@ -34,8 +34,8 @@ func appendTablePrefix(b []byte, prefix byte, table string) []byte {
 	return append(b, 0)
 }
 
-// appendPartition appends the parts SPREAD and HASH of a Store key, which the hash key
-// determines.
+// appendPartition appends the parts SPREAD and HASH of a Store key. Both depend only on hash,
+// the value of the hash key.
 func appendPartition(b []byte, hash value) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)

@@ -17,7 +17,7 @@ type memory struct {
 }
 
 // pair is a key and its value in a memory. A change replaces the whole value, and never modifies
-// the bytes of the old one.
+// the bytes of the old value.
 type pair struct {
 	key   string
 	value []byte

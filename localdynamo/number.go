@@ -128,8 +128,8 @@ func compareNumbers(a, b string) int {
 	return decimal(a).Cmp(decimal(b))
 }
 
-// numberParts splits a canonical number into its sign, its significant digits, and the exponent
-// e of the form 0.digits x 10^e. Zero has no digits.
+// numberParts splits a canonical number into its sign, its significant digits and an exponent.
+// The absolute value of the number is 0.digits x 10^exponent. Zero has no digits.
 func numberParts(canonical string) (negative bool, digits string, exponent int) {
 	rest, negative := strings.CutPrefix(canonical, "-")
 	whole, fraction, _ := strings.Cut(rest, ".")

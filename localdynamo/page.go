@@ -23,7 +23,7 @@ type page struct {
 	matched int
 	scanned int
 	size    int
-	// Key after which the next page starts; nil if read has reached the end of its range.
+	// Key after which the next page starts; nil if p.read has reached the end of its range.
 	last item
 }
 
@@ -95,8 +95,8 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	return nil
 }
 
-// reversed yields pairs in reverse order. It loads all pairs into memory, because a Store can
-// only iterate forward. The partitions of a test are small enough for that.
+// reversed yields pairs in reverse order. A Store can only iterate forward, so reversed loads
+// all pairs into memory. Partitions in tests are small enough for that.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

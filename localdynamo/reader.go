@@ -13,8 +13,9 @@ const maxSkipped = 512
 
 // maxValues is the maximum number of JSON members and elements in a request. The number is
 // limited, because each may take ten times as many bytes in memory as in the request. A single
-// item always stays below the limit: an item may have 400 KB, and the smallest possible value, a
-// NULL in a list, takes 2 bytes of them. Each NULL counts twice, as an element and as a member.
+// item never reaches the limit. It may have 400 KB, and its smallest possible values, NULLs in a
+// list, take 2 bytes each. Such a list counts as about 400,000: each NULL is an element,
+// {"NULL":true}, that has one member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are

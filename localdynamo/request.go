@@ -68,13 +68,13 @@ func readRequest(body string) (*request, error) {
 }
 
 // maxParts is the maximum number of actions, and of tables, that the reader keeps from one
-// request. It drops the rest, because each takes hundreds of bytes of memory. maxParts is one
-// more than DynamoDB allows, so that the later check of the number still refuses the request.
+// request. It drops the rest, because each takes hundreds of bytes of memory. DynamoDB allows at
+// most 100. So if the reader has dropped some, the remaining 101 are still refused later.
 const maxParts = 101
 
-// part decodes a top-level member of the body. TransactItems and RequestItems contain further
-// requests. Members of these requests are decoded by the method member, so they cannot contain
-// requests themselves.
+// part decodes a top-level member of the body. Only at the top level can a member be
+// TransactItems or RequestItems, which contain other requests. The method member decodes the
+// members of these inner requests, and knows neither TransactItems nor RequestItems.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":

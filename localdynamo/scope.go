@@ -113,10 +113,10 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven returns an error if the request defines placeholders but has no expression, or has
-// an empty map of placeholders. The parameter any is true if the request has an expression. The
-// parameter expressions lists the members that can contain an expression, for the error
-// message.
+// checkGiven returns an error if a map of placeholders in the request is empty, or if the
+// request has a map of placeholders but no expression. The parameter any is true if the request
+// has an expression. The parameter expressions lists, for the error message, the members that
+// can contain an expression.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:
@@ -150,8 +150,8 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal converts an error of package expr to an error of the API. The string parameter is the
-// name of the request's member that contains the expression.
+// refusal converts an error of package expr to an error of the API. The argument parameter is
+// the name of the request's member that contains the expression, such as "FilterExpression".
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {
 		return invalidf("Invalid %s: %s", parameter, refused.Reason)

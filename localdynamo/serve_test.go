@@ -96,7 +96,7 @@ func TestEngineRejectsRequestsFromBrowserPages(t *testing.T) {
 	}
 }
 
-// cut is a request body whose read fails at its end, as if the connection broke.
+// cut is a request body that returns an error at its end, as if the connection broke.
 type cut struct{ io.Reader }
 
 func (c cut) Read(b []byte) (int, error) {
@@ -162,8 +162,8 @@ func TestServeHTTPRejectsWrongCredentials(t *testing.T) {
 	}
 }
 
-// signedAs signs a request with the SDK, lets change modify the signed request, and sends
-// it to the engine.
+// signedAs signs a request with the SDK, calls change, which may modify the signed request, and
+// sends the request to the engine.
 func signedAs(t *testing.T, e *Engine, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -12,8 +12,9 @@ const (
 	tokenLife = 10 * time.Minute // how long the engine remembers a token
 )
 
-// checkToken returns an error if a token is empty or too long. If an empty token were treated like
-// a missing one, the client's retries of the request would each execute its writes again.
+// checkToken returns an error if a token is empty or too long. An empty token must not be
+// treated like a missing one. A client that sends a token relies on it when it retries the
+// request: without a token, each retry would execute the writes again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -48,11 +49,11 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember returns true if the same request with this token was executed within the last ten
-// minutes. It returns an error if a different request with this token was executed within that
-// time. Otherwise it records that the request is executed now, and returns false. The parameter
-// print is the fingerprint of the request. If the token is empty, remember records nothing and
-// returns false.
+// remember records that the request with this token is executed now, and returns false. If the
+// same request with this token was executed within the last ten minutes, remember returns true
+// instead. If a different request with this token was executed in that time, it returns an
+// error. The parameter print is the fingerprint of the request. If the token is empty, remember
+// records nothing and returns false.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

@@ -100,10 +100,11 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes an item from the Store if the item counts as deleted by TTL at the given
-// time. The expiry entry of the item's key does not prove this, because the entry may be of an
-// older item. When a new item replaces an expired one, the old entry stays: load returns nil for
-// the expired item, so moveExpiry does not know the entry.
+// sweepItem removes the item with the given Store key if the item counts as deleted by TTL at
+// the given time. The caller has found an expiry entry of this key, but that does not prove that
+// the current item has expired. The entry may remain from an older item that had expired when
+// the current item replaced it: load returned nil for the older item, so moveExpiry did not
+// delete the entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -146,10 +146,11 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// The indexes in paths refer to the lists before the update. To keep them correct, the loop
-	// above has replaced each removed list element with a hole (a value of kindNone), and the
-	// holes are closed now. Closing a hole in a list moves the list elements after it, and so
-	// changes the paths to holes inside these elements. Therefore the deepest holes are closed first.
+	// The indexes in paths refer to the lists before the update. So the loop above has not
+	// shortened any list, but has replaced each removed element with a hole (a value of
+	// kindNone). The loop below closes the holes. Closing a hole lowers the indexes of the list
+	// elements after it, and these indexes occur in the paths to holes inside those elements. So
+	// the deepest holes are closed first.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {

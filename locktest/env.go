@@ -17,8 +17,8 @@
 // real wait. Outside a bubble, everything works in the same way, but takes real time. For
 // example, a dead holder blocks its key for the length of its lease.
 //
-// All methods are safe for concurrent use. A method that fails calls
-// testing.TB.Fatalf, so call such methods on the test's goroutine.
+// All methods are safe for concurrent use. If a method fails, it calls testing.TB.Fatalf, which
+// must run on the test's goroutine.
 package locktest
 
 import (
@@ -63,8 +63,8 @@ type Env struct {
 }
 
 // New returns a new Env with a lock table named "locks". When the test ends, the Env closes all
-// clients. The test fails if a client still holds a lock then. Locks of Hold and Steal, and
-// locks of disconnected clients, are exceptions.
+// clients. If a client of the code under test still holds a lock then, and is not disconnected,
+// the test fails. Locks that Hold and Steal have returned need not be released.
 func New(t testing.TB) *Env {
 	t.Helper()
 	e := &Env{t: t, engine: localdynamo.New(), began: time.Now(), log: &output{w: t.Output()}}
@@ -83,10 +83,10 @@ func (e *Env) DB() *dynamodb.Client { return e.db }
 // Env's table. By default, Owner is process-1, process-2 and so on, and Logger writes to the
 // test's log.
 //
-// The Layout of the first client becomes the layout of the table. Hold, Steal, and later
-// clients without a Layout use it. If a later client has a different Layout, the test fails.
-// The client's monotonic clock and boot clock follow time.Now, which is virtual in a bubble. So
-// the real duration of the test does not make a lease expire.
+// The Layout of the first client becomes the layout of the table. Hold, Steal, and later clients
+// without a Layout use it. If a later client has a different Layout, the test fails. The
+// client's monotonic clock and boot clock follow time.Now, which is virtual in a bubble. So even
+// if the test is slow in real time, no lease expires earlier.
 func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	e.t.Helper()
 	cfg.Layout = e.useLayout(cfg.Layout)
@@ -211,7 +211,7 @@ func (e *Env) report(c *leasehold.Client) {
 }
 
 // closeAll closes the clients of processes. ctx is the test's context, which is already
-// cancelled. So each client closes within its ReleaseGrace.
+// cancelled. Closing a client with a cancelled context takes at most the client's ReleaseGrace.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {

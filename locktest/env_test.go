@@ -112,8 +112,9 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 }
 
 func TestEnvCleanupMakesWaiterReturnErrClosed(t *testing.T) {
-	// This test uses real time, because its waiters must poll while another client closes. In
-	// a bubble they would not poll then: virtual time stands still during the closing.
+	// This test uses real time. If the Env closed the clients of Hold before the client of the
+	// waiters, a waiter that polls in between would acquire its key. In a bubble no waiter would
+	// poll then, because virtual time stands still during the closing.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})

@@ -29,11 +29,11 @@ type process struct {
 // reconnected is like a process that has died.
 //
 // While a client is cut off, all its requests are lost: they do not reach DynamoDB and get no
-// reply. The client waits for a reply until the request's deadline, at most three seconds, and
-// then retries. A lock is lost when the time TrustedUntil has passed. TryAcquire
-// and Release return errors after their own time limits. In a bubble these waits take no real
-// time. Outside a bubble, set a shorter Config.Lease and ReleaseGrace to shorten them. The
-// client that DB returns is not cut off.
+// reply. The client waits for each reply until the request's deadline, at most three seconds,
+// and then retries. The client loses a lock when the lock's TrustedUntil has passed. Its
+// TryAcquire and Release return errors after their own time limits. In a bubble these waits take
+// no real time. Outside a bubble, set a shorter Config.Lease and ReleaseGrace to shorten them.
+// Disconnect does not affect the client that DB returns.
 func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("disconnect", clients, true) {
@@ -56,8 +56,9 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 }
 
 // processesOf returns the processes of the given clients. If no clients are given, it returns
-// all processes. Processes that are created later then start disconnected if cut is true, and
-// connected otherwise. The parameter what is the name of the calling method, for error messages.
+// all processes, and stores cut for the processes that are created later: they start
+// disconnected if cut is true, and connected otherwise. The parameter what is the name of the
+// calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()

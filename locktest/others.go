@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Hold creates another process, which acquires key, and returns the lock. The process renews
-// the lock until the test releases it or ends. With leasehold.WithoutRenewal, the process
-// behaves as if it had died: the lease expires. If key is already held, the test fails. To take
-// over a held key, use Steal.
+// Hold creates another process, which acquires key, and returns the lock. The process renews the
+// lock until the test releases the lock, or until the test ends. With leasehold.WithoutRenewal,
+// the process behaves as if it had died: the lease expires. If key is already held, the test
+// fails. To take over a held key, use Steal.
 func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("holder")
@@ -56,8 +56,9 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 }
 
 // Steal attempts a takeover up to maxTakeovers times, because a holder that renews without a
-// pause can prevent takeovers. After that, Steal breaks the grant instead. A renewal cannot
-// prevent a break, but a new grant can. Steal fails after maxSteals attempts in all.
+// pause can prevent takeovers. After that, Steal breaks the grant instead. A break fails only if
+// the grant is no longer current: a renewal does not prevent it. Steal fails after maxSteals
+// attempts, takeovers and breaks together.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
@@ -76,16 +77,17 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// The call above has read the version of the record that r contains. The next line sets the
-	// clock of p, the thief, forward by one lease. So the lease of that version has expired by
-	// the clock of p, and p takes over as any client would.
+	// To p, the thief, a holder is dead if its record has not changed for one lease. The call
+	// above has read the record, and the next line sets the clock of p forward by one lease. So
+	// unless the record changes before the next read, p takes over as any client would.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether the holder in r appears dead to p after p has set its own clock
-// forward by one lease. The holder does not appear dead if records contain their expiry time,
-// or if other locks share the lease. canOutwait is also false for a lease of longestJump or more.
+// canOutwait reports whether p can take over from the holder in r by setting its own clock
+// forward by one lease. It returns false if the records contain an expiry time, if several locks
+// share the lease, or if the lease is longestJump or more. In these cases steal breaks the
+// grant.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
@@ -98,8 +100,8 @@ const longestJump = 10 * 365 * 24 * time.Hour
 // seize breaks the grant in r, and then acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
-		// In a layout whose releases may delete the token, the next token is the current
-		// time. It must differ from the last token.
+		// In a layout whose releases may delete the token, the next token is the current time.
+		// The pause makes the next token differ from the last one.
 		time.Sleep(time.Microsecond)
 	}
 	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {

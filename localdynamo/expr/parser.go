@@ -7,7 +7,8 @@ import (
 
 // parser parses one expression. If the expression is invalid, a method of parser panics with an
 // *Error. The function run recovers the panic, so the methods need no error check after every
-// token. MaxSize limits the depth of the methods' recursion.
+// token. The methods are recursive. MaxSize limits the length of an expression, and so the depth
+// of the recursion.
 type parser struct {
 	source      string
 	prev, token token

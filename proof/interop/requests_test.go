@@ -54,9 +54,9 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
-// valueOf generates a value for the named attribute. It never generates null for the attributes l
-// and m: other updates write l[0] and m.x, for which dynoxide would treat the null as an empty list
-// or map.
+// valueOf generates a value for the named attribute. It never generates null for the attributes
+// l and m. Other updates write l[0] and m.x. If l or m were null, dynoxide would execute these
+// updates as if l or m were an empty list or map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)

@@ -116,9 +116,10 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings that suit a scenario. The argument share is the average time between
-// two polls of all waiters together, so each waiter pauses for share multiplied by the number
-// of clients. If the waiters polled more often, the polls alone would keep two processors busy.
+// tuned returns settings that suit a scenario. The argument share is the average time from one
+// poll to the next, whichever waiter polls. So each waiter pauses for share multiplied by the
+// number of clients. If the waiters polled more often, the polls alone would keep two processors
+// busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {

@@ -26,12 +26,12 @@ type section struct {
 	releasing time.Time     // time just before the client sent its release; zero if there was no grant
 }
 
-// contend returns the scenario in which clients contend for one key. The scenario has two or
-// three parts. In the closed loop, each client acquires the key again as soon as it has
-// released it. With 16 clients, there is a second closed loop with critical sections of random
-// length. If all sections had the same length, a library could happen to poll just when the
-// sections end. In the open loop, critical sections are due at a fixed average rate, however
-// long the waits are.
+// contend returns the scenario in which clients contend for one key. One part of the scenario is
+// a closed loop: each client acquires the key again as soon as it has released it. Another part
+// is an open loop: critical sections are due at a fixed average rate, however long the waits
+// are. With 16 clients, a third part is a closed loop with critical sections of random length.
+// In a closed loop with sections of equal length, a library could happen to poll just when the
+// sections end.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
@@ -180,9 +180,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue runs client i in an open loop: each critical section begins when it is due, or as
-// soon as the client's previous one has ended. A critical section is recorded as not granted if
-// it cannot begin before the time in the parameter end.
+// comeWhenDue runs client i in an open loop: the client requests the key when a critical section
+// is due, or as soon as its previous section has ended. If the client is not granted the key
+// before the time in the parameter end, the section is recorded as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -285,10 +285,10 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two numbers for each critical section. The number in lasted is the time from when
-// the section was due until the client was granted the key, in ms. If there was no grant, this time
-// ends with the measurement. The number in overtaken counts the sections that were due later but
-// were granted the key first.
+// waits returns two numbers for each critical section. The number in lasted is the client's wait
+// in ms: from when the section was due until the key was granted or, without a grant, until the
+// end of the measurement. The number in overtaken counts the sections that were due later but
+// were granted the key earlier.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

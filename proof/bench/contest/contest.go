@@ -144,8 +144,8 @@ func (c Contender) reason(s Scenario) string {
 
 // batches divides the contenders of a scenario into groups, and returns the groups. The
 // contenders of one group run at the same time. If s.together is true, all contenders form one
-// group. In a scenario that consists mostly of waiting, the contenders that poll rarely
-// (Contender.quiet) form one group. Each other contender runs alone.
+// group. Otherwise each contender runs alone, with one exception: in a scenario that consists
+// mostly of waiting, the contenders that poll rarely (Contender.quiet) form one group.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}

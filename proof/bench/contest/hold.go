@@ -91,8 +91,8 @@ func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters
 	case err := <-waited: // all waits have ended without a grant
 		return nil, err
 	}
-	// Only the first grant is measured, but all clients must end their waits before waitOut
-	// returns.
+	// Only the first grant is measured. The other waits must end too before waitOut returns,
+	// because the next hold uses the same clients.
 	if err := <-waited; err != nil && !errors.Is(err, peers.ErrHeld) {
 		return nil, err
 	}

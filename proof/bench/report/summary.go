@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Summary returns the first table of performance.md. It has one column for each library: with
-// its default settings or, if these were not measured, with tuned settings. The rows show the
-// duration of a critical section, its cost and the longest wait. Each cell contains the medians
-// for several numbers of clients in closed loops.
+// Summary returns the first table of performance.md. Each library has one column. It shows the
+// library with its default settings or, if these were not measured, with tuned settings. The
+// rows show the duration of a critical section, its cost and the longest wait. Each cell
+// contains the medians for several numbers of clients in closed loops.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locked returns a wrapper for jobs that do not use their lock. The wrapped job runs only while
-// no other process holds the lock of key. Otherwise this run of the job is skipped.
+// Locked returns a wrapper for jobs that do not use their lock. Each run of the wrapped job
+// first acquires the lock of key. If another process holds this lock, the run is skipped.
 func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {
 		return LockedJob(ctx, locks, key, log, func(context.Context, *leasehold.Lock) error {

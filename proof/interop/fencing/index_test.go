@@ -47,8 +47,9 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 }
 
 // S3 computes an ETag from the content alone. If the content did not include the token, a
-// later holder could write equal content with an equal ETag. Then S3 would accept the stale
-// holder's conditional write.
+// later holder could write content equal to the old content, and the ETag would stay the
+// same. Then S3 would accept a write of the stale holder on condition that the ETag is the
+// old one.
 func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
@@ -182,9 +183,9 @@ func TestPostgresUpsertRejectsStaleToken(t *testing.T) {
 	isPriced(t, pool, 2, 201, current)
 }
 
-// The stale write begins while the row still contains the stale token. It waits for the row
-// lock until the next holder's transaction commits. Then it must compare its token with the new
-// token in the row.
+// When the stale write begins, the next holder's transaction has written the row, but has not
+// committed. So the stale write waits for the row lock. After the commit, it must compare its
+// token with the new token in the row.
 func TestPostgresChecksTokenAfterWaitForRowLock(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)

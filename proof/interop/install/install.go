@@ -18,10 +18,9 @@ import (
 
 // Once returns the folder with the given name. If the folder does not exist, Once calls the
 // function fill to create the folder's content. A file lock prevents two processes from filling
-// a folder at the same time. A filled folder never changes, so its name must contain the version
-// of what it contains.
-// The function fill gets the path of a temporary folder, which Once renames after fill has
-// returned. So no file in the folder may contain the temporary path.
+// a folder at the same time. A filled folder never changes, so the name of a folder must contain
+// the version of the program in it. The function fill writes into a temporary folder, which Once
+// then renames. So no file in the folder may contain the temporary path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {

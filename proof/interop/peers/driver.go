@@ -57,8 +57,8 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 	if err != nil {
 		return nil, err
 	}
-	// The code uses os.Pipe, because Wait would close a pipe from StdoutPipe before all
-	// answers are read.
+	// The pipe is from os.Pipe. A pipe from StdoutPipe would be closed by exec.Cmd.Wait
+	// when the driver ends, even if some answers have not been read yet.
 	answers, stdout, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// Dynamolock is cirello.io/dynamolock. It is not available from the package registries that
-// this project uses. So its driver is built with a checkout of its repository (see
+// Dynamolock is cirello.io/dynamolock. The package registries that this project uses do not
+// have dynamolock. So the driver is built with a checkout of dynamolock's repository (see
 // Checkout).
 var Dynamolock = Peer{
 	Name: "dynamolock", Version: checkedOut(), Layout: "dynamolock",

@@ -126,10 +126,11 @@ func start(ctx context.Context) (_ *server, err error) {
 }
 
 // notAsRoot returns the attributes with which to start PostgreSQL, which refuses to run as
-// root. If this process is not root, it returns nil. Otherwise the attributes put PostgreSQL
-// into a user namespace in which root has the ID of an ordinary user. Outside the namespace,
-// PostgreSQL's files still belong to root. The attributes also request a new namespace for
-// shared memory. The kernel removes this memory when the last process of the namespace ends.
+// root. It returns nil if this process is not root. Otherwise the attributes start
+// PostgreSQL in a new user namespace, in which root has the ID of an ordinary user. Outside
+// the namespace, PostgreSQL's files still belong to root. The attributes also request a new
+// namespace for shared memory. The kernel removes this memory when the last process of the
+// namespace ends.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

@@ -243,8 +243,8 @@ func (c *client) record(key string, lock *dynamolock.Lock) (*record, error) {
 	return r, nil
 }
 
-// Each of the next three functions calls a method of dynamolock that has different names in the
-// major versions of dynamolock.
+// Each of the next three functions calls a method of dynamolock whose name differs between
+// the major versions of dynamolock.
 
 func acquire(ctx context.Context, c any, key string, opts []dynamolock.AcquireLockOption) (*dynamolock.Lock, error) {
 	switch c := c.(type) {

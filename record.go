@@ -268,9 +268,9 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before the
-// current grant. It returns nil if the record does not contain the wanted grant: after a release
-// and a new grant, for example, the record contains only the new grant. The parameter last is the
-// most recent take-over of the key from a dead holder.
+// current grant. It returns nil if the record does not contain that grant: after a release and a
+// new grant, for example, the record contains only the new grant. The parameter last is the most
+// recent take-over of the key from a dead holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":

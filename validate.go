@@ -69,7 +69,7 @@ func (c *Client) newRequest(ctx context.Context, partition string, opts []Acquir
 
 // newTerms returns the terms of a release, such as whether it deletes the record. They are the
 // terms that were set at the acquire, changed by opts. If an option is invalid, newTerms returns
-// an error, and the terms without any option of opts.
+// an error, and the terms that were set at the acquire.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	t := plain
@@ -194,10 +194,10 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	return nil
 }
 
-// recordOverhead returns the largest size in bytes of a record of this client, without the
-// key and without the caller's data and attributes. It counts the record's own names, ids and
-// numbers, each with its largest size, and the done mark of Once and Every. In the native
-// layout it also counts a full queue, and the fields "handed" and "noQueueUntil".
+// recordOverhead returns the largest size in bytes of a record of this client, without the key and
+// without the caller's data and attributes. The result includes everything that leasehold itself
+// writes: owner, ids and numbers, and the done mark of Once and Every. In the native layout it also
+// includes a full queue, and the fields "handed" and "noQueueUntil".
 func (c *Client) recordOverhead() int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(c.env.Owner)

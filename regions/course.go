@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// Time limit for replies to brief requests (see exchange), once the Region has replied to one
-	// within this time. A Region that exceeds the limit counts as silent.
+	// Time limit for the reply to a brief request (see exchange). The limit applies to a Region as
+	// soon as the Region has replied to a brief request or to a probe within this time.
 	silence = time.Second
-	// Shortest wait without a reply that counts as a failure of the Region. A shorter wait shows
-	// nothing about the Region.
+	// A Region counts as failed only if a request has waited for a reply at least this long. A
+	// shorter wait shows nothing about the Region.
 	shortestWait = 250 * time.Millisecond
-	// Longest delay with which a running process notices a timeout. If the delay is longer, this
-	// process was paused, and the timeout shows nothing about the Region.
+	// A process that runs without a pause notices a timeout at most this late. If it notices the
+	// timeout later, it was paused, and the timeout shows nothing about the Region.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second
 	// How long the home Region must reply to every probe before requests return to it.
 	homeAfter = 30 * time.Second
-	// If the home Region fails within relapse after requests have returned to it, it must reply to
-	// probes for twice as long as before, but not longer than longestHome, before the next return.
+	// If the home Region fails within relapse after requests have returned to it, requests return
+	// later the next time: home must first reply to probes for twice as long, up to longestHome.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
@@ -72,10 +72,10 @@ type course struct {
 	moves   int // how often requests have moved to another Region so far
 	// Error that made requests leave the previous Region; nil while requests go to the home Region.
 	left error
-	// Whether the current Region has replied within one second (silence) to a brief request since
-	// the last move of requests, or to the probes that made requests return home.
+	// Whether the current Region has replied to a brief request within one second (silence) since
+	// requests moved to it. It is also true after a return home: home has replied to probes as fast.
 	quick bool
-	// Time when replies to probes last made requests return home; zero if requests never returned.
+	// Time when requests last returned to the home Region; zero if they never returned.
 	back time.Duration
 
 	// How long home must reply to every probe before requests return to it.

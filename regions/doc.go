@@ -22,11 +22,11 @@
 // cancels a request.
 //
 // In this section, a short request is a write or a read of one item. Once a Region has replied to
-// a short request or a probe (see below) within a second, later short requests to this Region
-// wait only one second for a reply. After requests have moved to another Region, the limit begins
-// to apply only when that Region has replied as fast. Any other request waits for the time limit
-// of the attempt. If this process notices a timeout late, the process itself was paused, and the
-// timeout shows nothing about the Region.
+// a short request or a probe (see below) within a second, later short requests to this Region wait
+// only one second for a reply. When requests move to another Region, this limit ends: it applies
+// again only after the new Region, too, has replied within a second. Any other request waits for
+// the time limit of its attempt. If this process notices a timeout late, the process itself was
+// paused, and the timeout shows nothing about the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.

@@ -131,8 +131,8 @@ func (d *DB) table(name string) *table {
 
 // ask sends DescribeTable to every Region. It sends nothing if there is only one Region, if the
 // verdict on the table is known, or if DescribeTable is in flight or was sent within the last
-// second (askEvery). It does not wait: the first reply that allows requests to leave home, or
-// else the last reply, sets the verdict. The caller must hold mu.
+// second (askEvery). ask does not wait for the replies: its goroutines set the verdict as soon as a
+// reply allows requests to leave home, or else after the last reply. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -159,8 +159,8 @@ func (d *DB) ask(name string, t *table) {
 
 // begin chooses the Region for a request to a table, and returns the exchange for the request.
 // key is the primary key of the item that the request reads or writes; nil if the request is not
-// brief (see exchange). quick reports whether the Region counts as silent after one second
-// without a reply. begin also calls ask and, if a probe of the home Region is due, sends it.
+// brief (see exchange). quick is true if the request must wait only one second for its reply.
+// begin also calls ask and, if a probe of the home Region is due, sends it.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

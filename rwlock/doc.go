@@ -9,8 +9,8 @@
 // The lock is n keys, KEY/reader/0 to KEY/reader/n-1. A reader acquires one of them with
 // Client.AcquireAny, and the writer acquires all of them with Client.AcquireAll. Each key is an
 // ordinary lock, so read/write locks work in every layout. They have the properties of locks and
-// groups: contexts that end when a lock is lost, Do, Commit, Guards, Break, and one record for
-// each key in listings.
+// groups: contexts that are cancelled when a lock is lost, Do, Commit, Guards, Break, and one
+// record for each key in listings.
 //
 // A read lock also fences writes: its commits are applied only while no writer can have been
 // granted the reader's key.
@@ -21,7 +21,7 @@
 // readers may try the same key. DynamoDB then rejects the write of the second reader, which pays
 // for one more write, to another key. The writer pays for the grant, the renewals and the release
 // of each of the n keys, and its Commit checks each key. So choose n no larger than the number of
-// readers at a time: reader n+1 waits.
+// readers that you expect at the same time. While n readers hold the lock, the next reader waits.
 //
 // # Order of readers and writers
 //

@@ -7,15 +7,15 @@
 //
 // The permits are n keys, KEY/0 to KEY/n-1, and Acquire acquires one of them with
 // Client.AcquireAny. Each permit is an ordinary lock, so semaphores work in every layout.
-// Permits have the properties of locks: a context that ends when the permit is lost, takeover
-// from a dead holder, and Do, Commit, Guards, Break and listings as for any key.
+// Permits have the properties of locks: a context that is cancelled when the permit is lost,
+// takeover from a dead holder, and Do, Commit, Guards, Break and listings as for any key.
 //
 // # Number of permits
 //
 // The caller sets the number of permits, and the table does not store it. Give all processes the
 // same number: if their numbers differ, the number of holders can reach the largest of them.
-// After all processes have changed to a smaller number n, the new limit applies as soon as KEY/n
-// and all later permits are released.
+// After all processes have changed to a smaller number n, the new limit applies as soon as all
+// permits from KEY/n on are released.
 //
 // # What it costs
 //
@@ -23,9 +23,9 @@
 // a random key. Each key that another process holds may cost a rejected write: at most n-1
 // in all. A key that this process knows to be held costs no write. A waiter polls as often as
 // the waiter of a lock, and reads all permits in one request. In the native layout it also
-// joins the queues of two permits, with one write each, and of more permits the longer it
-// waits. So processes receive permits roughly in the order in which they began to wait.
-// Goroutines of one client receive permits in the order of their calls.
+// joins queues, with one write for each: at first the queues of two permits, and the queues of
+// more permits if it waits long. So processes receive permits roughly in the order in which they
+// began to wait. Goroutines of one client receive permits in the order of their calls.
 //
 // # Limits
 //

@@ -125,10 +125,10 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns advice for a table whose key schema does not fit the spec. The advice is to
-// use another layout, another attribute name in the given field of the layout, or another
-// table. The parameter have is the table's key schema. The parameter name is the table's
-// attribute for that field, or empty if the table has no such key attribute.
+// fitting returns advice for a table whose key schema does not fit the spec. The parameter have is
+// this key schema. The parameter field is PartitionKey or SortKey: the layout's field for the key
+// attribute that does not fit. The parameter name is the name of this attribute in the table, or
+// empty if the table has no such attribute.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)

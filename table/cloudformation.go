@@ -6,10 +6,11 @@ import (
 )
 
 // CloudFormation returns a CloudFormation template for the table, in YAML. Deleting the stack
-// keeps the table, because deleting the table would delete the locks and their tokens. The
-// template also turns on deletion protection and point-in-time recovery. Spec.Disposable turns all
-// of this off, except deletion protection if Spec.DeletionProtection is true. If Create would
-// refuse the spec, CloudFormation returns the text of the error, which is not a valid template.
+// keeps the table, because deleting the table would delete the locks and their tokens. The template
+// also turns on deletion protection and point-in-time recovery. If Spec.Disposable is true, the
+// template does none of this, but Spec.DeletionProtection can still turn on deletion protection. If
+// Create would refuse the spec, CloudFormation returns the text of the error, which is not a valid
+// template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()
 	if err != nil {

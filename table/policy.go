@@ -66,8 +66,8 @@ var actions = map[Access][]string{
 // prefixes. Policy returns an error for a shorter prefix with which SharedLeases begins, such as
 // "lease", because it would allow the rows of shared leases by accident.
 //
-// The ARN is used as given. IAM refuses the document if the ARN is empty, or if the access a
-// is none of the constants of this package.
+// Policy does not check the ARN and the access a. IAM refuses the document if the ARN is empty, or
+// if a is none of the constants of this package.
 func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	for _, prefix := range prefixes {
 		if len(prefix) < len(SharedLeases) && strings.HasPrefix(SharedLeases, prefix) {

@@ -9,9 +9,9 @@ import (
 
 // Terraform returns the table's definition in HCL, as a resource of the AWS provider. Terraform
 // and DynamoDB refuse to delete the table, because deleting it would delete the locks and their
-// tokens. The definition also turns on point-in-time recovery. Spec.Disposable turns all of this
-// off, except deletion protection if Spec.DeletionProtection is true. If Create would refuse the
-// spec, Terraform returns the text of the error, which is not valid HCL.
+// tokens. The definition also turns on point-in-time recovery. If Spec.Disposable is true, the
+// definition does none of this, but Spec.DeletionProtection can still turn on deletion protection.
+// If Create would refuse the spec, Terraform returns the text of the error, which is not valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {

@@ -164,8 +164,8 @@ func TestReleaseAndContainerImageUseSameGoVersion(t *testing.T) {
 		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
 			t.Errorf("a release installs Go with %v", s.With)
 		}
-		// Every workflow run of the repository can write to the cache. So a release must not use
-		// the cache: its content may be harmful.
+		// A release must not use the cache: every workflow run of the repository can write to the
+		// cache, so its content may be harmful.
 		if s.With["cache"] != false {
 			t.Errorf("a release uses a cache: %v", s.With)
 		}

@@ -59,9 +59,8 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 	return ReadHistories(file)
 }
 
-// Refusal is a history that the model does not allow. The model can execute the events
-// before index At, but no execution of these events can continue with the event at index
-// At.
+// Refusal is a history that the model does not allow. The model can execute the events before
+// index At. But whichever way it executes them, it cannot execute the event at index At next.
 type Refusal struct {
 	History
 	At int

@@ -102,8 +102,8 @@ meets #1 applied #1 #1 held
 	}
 }
 
-// Each case omits one rule from the code. The model must reject at least one history of that
-// code. Otherwise the comparison of code and model would not check the rule.
+// Each case omits one rule from the code. The model must reject at least one history of that code:
+// if it rejected none, the comparison of code and model would not check the rule.
 func TestModelRejectsHistoryOfBrokenCode(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{

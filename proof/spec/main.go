@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command spec checks the models of the protocol, the *.pml files in this directory, in every
-// state within their bounds. Each model must hold, and must be refuted if any one of its
-// rules is left out. Then the command runs the simulation, and checks that the model history.h
-// allows each history of the simulation. The command prints the results.
+// Command spec checks the models of the protocol, the *.pml files in this directory. It searches
+// all states of each model within its bounds. The search must find no violation. If any one rule
+// of the model is left out, the search must find a violation. Then the command runs the simulation,
+// and checks that the model history.h allows each of its histories. It prints the results.
 //
 //	go run .                       # the bounds of make check
 //	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model

@@ -171,9 +171,9 @@ func (f *Duration) Set(s string) error {
 }
 
 // Check adds the flag --check or --check=DURATION to fl. DURATION limits how long the
-// command observes the records to see whether their holders renew. Without DURATION the
-// limit is a minute: otherwise the command would wait for hours if one holder has a lease of
-// hours.
+// command observes the records to see whether their holders renew. Without DURATION the limit
+// is a minute. Without any limit, one holder with a lease of hours would make the command wait
+// for hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

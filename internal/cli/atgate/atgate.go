@@ -41,7 +41,7 @@ func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
 	// The kernel stores a parent-death signal for each thread. execve(2) keeps only the
 	// signal of the thread that calls it, so the same thread must set the signal. If the parent
-	// died before dieWithParent, no signal comes, but waitOpen finds the gate closed.
+	// died before the call of dieWithParent, no signal comes, but waitOpen finds the gate closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -71,9 +71,9 @@ func (b Info) String() string {
 //
 // If no setting names a store, a trial uses the default local store, even if AWS settings
 // are present: these usually belong to the user's other work. An installed leasehold instead
-// refuses the default store if AWS settings are present. For example, a cron job may have lost
-// the environment variable that names its table. The AWS settings are then the only sign that
-// the job should use a table in DynamoDB.
+// refuses the default store if AWS settings are present, because it may run in a cron job that has
+// lost the environment variable with the name of its table. The AWS settings are then the only sign
+// that the job should use a table in DynamoDB.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -84,8 +84,8 @@ func OnTrial() bool {
 // isTrial reports whether a program is a trial, given its build information and the
 // directory in which it runs. It returns true if the build information contains neither a
 // version nor a commit, and dir is in the program's own source. go run records neither version
-// nor commit, and go install records at least a version. A program built with -buildvcs=false
-// contains neither, so it also counts as a trial in the directory of its source.
+// nor commit, and go install records at least a version. A program that was built with
+// -buildvcs=false also contains neither, so it counts as a trial in the directory of its source.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&

@@ -105,9 +105,9 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 }
 
 // Found prints a finding as soon as a check has returned it. If Strict is set, it does not print
-// the finding of a failed check: Verdict returns the error. After a signal such as Ctrl-C, Found
-// prints only the finding of cleanUp. The signal has cancelled the requests of all other checks,
-// so their findings would be wrong.
+// the finding of a failed check, because Verdict returns the error of this check. After a signal
+// such as Ctrl-C, Found prints only the finding of cleanUp. The signal has cancelled the requests
+// of all other checks, so their findings would be wrong.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -176,9 +176,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// In the file systems of both lists, a server and not this machine's kernel decides whether a
-// file lock excludes other processes. For remoteFileSystems the server is another machine. For
-// servedFileSystems the server is a program, or the host of a virtual machine.
+// In the file systems of both lists, this machine's kernel does not decide whether a file lock
+// excludes other processes: a server decides. For remoteFileSystems the server is another machine.
+// For servedFileSystems the server is a program, or the host of a virtual machine.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}

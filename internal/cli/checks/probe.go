@@ -79,8 +79,8 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is how many renewal attempts, one after another, a holder should be able to make
-// between the time at which a renewal is due and the time until which it trusts its lock.
+// leastTries is how many renewal attempts, one after another, a holder should have time for. This
+// time begins when a renewal is due, and ends when the holder stops trusting its lock.
 const leastTries = 4
 
 // roundTrip returns the finding about the round-trip times took, which must be sorted: whether
@@ -111,18 +111,18 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many renewal attempts, one after another, a holder can make between the
-// time at which a renewal is due and the time until which it trusts its lock. Each attempt takes
-// the duration took.
+// triesIn returns how many renewal attempts, one after another, a holder has time for if each
+// attempt takes the duration took. This time begins when a renewal is due, and ends when the holder
+// stops trusting its lock.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests with the round-trip time took are too slow for the lease.
-// They are if a holder can make fewer than leastTries renewal attempts after a renewal is due.
-// They also are if one request takes more than a quarter of the time between two renewals: an
-// acquisition then takes long, and a slightly slower request would exceed its time limit, which
-// is at most a quarter of the time for which the holder still trusts its lock.
+// isSlow reports whether requests with the round-trip time took are too slow for the lease. They
+// are too slow if a holder can make fewer than leastTries renewal attempts after a renewal is due.
+// They are also too slow if a request takes more than a quarter of the time between two renewals:
+// then an acquisition takes long, and a renewal that is somewhat slower than the others exceeds its
+// time limit (see decide.RenewalDeadline).
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
@@ -245,8 +245,8 @@ type clockRange struct {
 }
 
 // add narrows the range of possible clock differences, using one reply. date is the time in
-// the reply's Date header, truncated to seconds. So at some moment between the times sent
-// and received, the server's clock showed a time within the second that begins at date.
+// the reply's Date header, truncated to seconds. The server wrote it at some moment between the
+// times sent and received, when its clock showed a time from date to one second later.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

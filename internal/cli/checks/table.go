@@ -168,9 +168,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM denied. A
-// denied action is not a problem if a service can hold locks without it, because a service
-// should have only the permissions that it needs.
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. An
+// action that a service does not need to hold locks may be denied, because a service should have
+// only the permissions that it needs.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}

@@ -31,9 +31,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex reports a lock as acquired after every error except a failed condition. So its
-// caller may work although another client holds the lock. Leasehold cannot prevent this. But if
-// leasehold is the real holder, the record still names it, and its commits are still applied.
+// An acquire of dyndb-mutex reports success after every error other than a failed condition. Its
+// caller may then work although leasehold holds the lock. Leasehold cannot prevent this, but it
+// must keep the lock, and the record must still name leasehold as the holder.
 func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -66,8 +66,8 @@ func TestPythonDynamoDBLockSwallowsExceptionsOfCaller(t *testing.T) {
 	})
 }
 
-// If a dynamo-dlm lock object finds its key held and does not wait, it can never acquire this
-// key again.
+// If a dynamo-dlm lock object does not wait and finds its key held, the object can never acquire
+// this key later.
 func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -102,8 +102,8 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	})
 }
 
-// dyndb-mutex stores the TTL in milliseconds. DynamoDB reads it as seconds, as a time far in the
-// future, and so does not delete the record. Leasehold must store the TTL in seconds.
+// dyndb-mutex stores the TTL in milliseconds. DynamoDB reads the number as seconds, which gives a
+// time far in the future, so DynamoDB never deletes the record. Leasehold must store seconds.
 func TestLeaseholdTTLIsInSecondsUnlikeDyndbMutex(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -165,9 +165,9 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	})
 }
 
-// If the Java client acquires a key with an update, attributes of leasehold's last grant remain in
-// the record. Get must not report their token for the Java client's grant. The token of
-// leasehold's next grant must be higher than all earlier tokens.
+// If the Java client acquires a key with an update, the record keeps the token of leasehold's last
+// grant. Get must not return this token for the grant of the Java client. The next grant of
+// leasehold must have a higher token than its last grant.
 func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

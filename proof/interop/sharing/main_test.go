@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests mostly wait for leases to expire. So four of them run at the same time, twice
-	// as many as go test would run on two cores.
+	// Four tests run at the same time, even on a machine with two cores, because the tests mostly
+	// wait for leases to expire.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

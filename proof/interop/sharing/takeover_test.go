@@ -95,8 +95,8 @@ func looks(p peers.Peer) (operation string, perLook int) {
 	return "GetItem", 1
 }
 
-// Leases last an hour in this test, so none expires: only the holder's release can end the
-// wait.
+// Leases last an hour in this test. No lease expires during the test, so a waiter acquires the key
+// only because the holder has released it.
 func TestWaiterAcquiresLockOnFirstPollAfterRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {

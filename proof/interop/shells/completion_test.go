@@ -102,9 +102,9 @@ func (s *scene) calm(t *testing.T, line string) {
 	}
 }
 
-// populate stores hostile keys, owners and files. For each hostile name, it stores two keys
-// whose common prefix contains the name: if both keys match, TAB could insert their common
-// prefix into the command line.
+// populate stores hostile keys, owners and files. For each hostile name, it stores two keys that
+// begin with the same text, which contains the name. When a user presses TAB, a shell could insert
+// this text into the command line.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}

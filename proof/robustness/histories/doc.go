@@ -44,7 +44,7 @@
 //	          a higher token
 //	look      the result is the counter
 //
-// A semaphore is a set of such keys, one for each permit. acquire acquires one of these keys.
+// In the model, a semaphore is a set of keys, one for each permit. acquire acquires one of them.
 //
 // # Faults
 //

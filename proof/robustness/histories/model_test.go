@@ -55,9 +55,9 @@ type key struct {
 // step applies an operation to the model. It reports whether the operation was possible in
 // this state, and returns the state afterwards.
 //
-// A commit of unknown outcome is always possible. If its grant is no longer current, the commit
-// changes nothing. A commit that DynamoDB never applied is possible, too: a commit of unknown
-// outcome has no end time, so the checker may place it after all other operations.
+// A commit of unknown outcome is possible in every state. If its grant is no longer current, the
+// commit changes nothing. If DynamoDB has never applied the commit, the checker can place it after
+// all other operations, because it has no end time. No other operation then sees its effect.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:

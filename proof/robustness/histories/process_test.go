@@ -216,7 +216,7 @@ func (p *process) hold(w *worker) {
 	}
 }
 
-// endsWith records the operation "end of trust" when the context of the lock ends.
+// endsWith records the operation "end of trust" when the context of the lock is cancelled.
 func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 	in.verb = end
 	line := p.line()

@@ -76,8 +76,8 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 	}
 }
 
-// count returns the number in the given environment variable. If the variable is unset, it
-// returns the default usual. Under the race detector, the default is usual divided by part.
+// count returns the number in the given environment variable. If the variable is unset, count
+// returns its parameter usual or, under the race detector, usual divided by part.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

@@ -43,9 +43,9 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that calls Acquire with the time limit within, for a key that cannot
-// be acquired. The function returns an error unless Acquire exceeds the time limit and returns
-// an error that matches because.
+// inVain returns a function that calls Acquire for a key that cannot be acquired. The parameter
+// within is the time limit of this call. The function returns nil if Acquire waits until the time
+// limit, and its error matches the parameter because.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -143,8 +143,8 @@ func settled(wire *lab.Wire) footprint {
 	return footprint{runtime.NumGoroutine(), inUse()}
 }
 
-// spent returns the processor time that this process has used. Neither virtual time in the
-// bubble nor other processes affect this time.
+// spent returns the processor time that this process has used. Neither the virtual time of package
+// synctest nor other processes affect this processor time.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

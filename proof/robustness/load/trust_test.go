@@ -29,9 +29,9 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look records for how much longer the client trusts the locks, just before it receives the
-// reply to their renewal. At this moment the remaining time is shortest, because the reply then
-// extends it.
+// look records for how much longer the client trusts the locks. It is called just before the client
+// receives the reply to their renewal. At this moment the remaining time is shortest, because the
+// reply extends it.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

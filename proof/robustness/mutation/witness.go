@@ -27,8 +27,8 @@ var packages = []string{
 // packages.
 var others = []string{"rwlock", "election", "internal/ambiguity", "internal/behaviour", "internal/layouttest", "internal/simulation"}
 
-// seeds sets an environment variable of the simulation: the number of random seeds that
-// each of its tests runs.
+// seeds sets an environment variable: the number of random seeds that each test of the simulation
+// runs.
 const seeds = "LEASEHOLD_SEEDS=6"
 
 // witness is a test that is known to run a certain block of code.

@@ -30,9 +30,9 @@ func (g *grant) String() string {
 	return fmt.Sprintf("%s, token %d, from %v to %v", g.who, g.token, g.from, g.end())
 }
 
-// end returns the last instant at which the worker believed, or could have believed, that it
-// held the key. For a killed worker, this is the recorded end of its trust. If another client is
-// granted the key before this instant, the lock has broken a rule.
+// end returns the last instant at which the worker believed, or could have believed, that it held
+// the key. For a killed worker, it is the time until which the worker trusted its lock. If another
+// worker is granted the key before this instant, the lock has broken a rule.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -97,8 +97,8 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 }
 
 // verifyBeliefs checks that no two workers believe at the same time that they hold the same key,
-// that tokens increase, and that no two grants have the same token. Tokens must also differ from
-// the token of a grant that was lost before its worker first checked the lock.
+// that tokens increase, and that no two grants have the same token. The last check includes grants
+// that were lost before their workers first checked the lock.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // by key: grant whose belief ended latest so far
 	tokens := map[string]map[int64]*grant{}

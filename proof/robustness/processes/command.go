@@ -48,9 +48,9 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. It records in the journal that CMD believes that it holds the lock
-// until CMD ends, because a CMD has no way to check the lock. It also writes to a counter that
-// compares tokens. A signal ends CMD immediately.
+// run does the work of CMD. A CMD cannot check the lock. So, according to the journal, it believes
+// that it holds the lock from its start to its end. It also writes to a counter that compares
+// tokens. A signal ends CMD immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

@@ -173,8 +173,8 @@ func (c *crew) chance() *rand.Rand {
 
 // victim chooses a worker for a fault, and returns its slot, process and name. It prefers workers
 // that believe that they hold a key, because a fault of a holder does the most harm. If keys have
-// queues, every second victim is the head of a queue. The holder may then hand the key to this
-// dead or suspended waiter.
+// queues, every second victim is the head of a queue: the holder may then hand the key to a waiter
+// that is dead or suspended.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()

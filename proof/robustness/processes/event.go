@@ -11,8 +11,8 @@ import (
 // Kind is the type of an event in the journal.
 type Kind string
 
-// Events that workers record. What an event reports was true at the time Event.At. So for an
-// event that reports a held lock, the worker reads the clock before it checks the lock. For the
+// Events that workers record. Each event must have been true at the time in its field At. So the
+// worker reads the clock before it checks the lock for an event that reports a held lock. For the
 // event Over, it reads the clock before it sends the release.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
@@ -65,8 +65,8 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead returns the text of an event about a worker that was killed or suspended. The text
-// says that the worker was the head of a queue. The text is "" if the worker was not the head.
+// asHead returns the text of an event about a worker that was killed or suspended: a note that the
+// worker was the head of a queue, or "" if it was not.
 func asHead(is bool) string {
 	if is {
 		return "the head of a queue"

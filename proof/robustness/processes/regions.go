@@ -30,8 +30,8 @@ const agreement = 15 * time.Millisecond
 // fails is called dark.
 type way string
 
-// Values of way. In some ways, a dark Region drops requests and never applies them. In other
-// ways, it delays requests and applies them later.
+// Values of way. A dark Region drops or refuses requests, or delays them. It applies a delayed
+// request later, even if the client no longer waits for the reply.
 const (
 	serves      way = ""
 	refused     way = "connections refused"
@@ -45,8 +45,7 @@ const (
 	sluggish    way = "answers after 1.2 s" // answers slowly, but does not count as dark
 )
 
-// ways lists the ways in which a Region is dark. It omits serves and sluggish, in which a
-// Region is not dark.
+// ways lists the values of way that make a Region dark: all except serves and sluggish.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
 // globalTable simulates a DynamoDB global table with multi-Region strong consistency in

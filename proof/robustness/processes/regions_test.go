@@ -63,8 +63,8 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestMultiRegionLocksSurviveOutageOfHomeRegion does not run in parallel with other tests. It
-// counts how often processes leave a Region, and on a busy machine they leave more often.
+// TestMultiRegionLocksSurviveOutageOfHomeRegion does not run in parallel with other tests, because
+// it counts how often processes leave a Region. On a busy machine, they would leave more often.
 func TestMultiRegionLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in outage", processThatStartsInOutageOfHomeIsGranted)
@@ -166,10 +166,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// regionsThatAreAllSlowAreLeftOnce makes every answer of every Region take 1.2 seconds. A client
-// leaves its Region after one second without a reply, but only once, because it waits longer in
-// the next Region. No lock may be lost. (The limit for a first renewal after a hand-over is longer
-// than this delay: 1.5 seconds.)
+// regionsThatAreAllSlowAreLeftOnce makes every reply of every Region take 1.2 seconds. A client
+// leaves its Region after one second without a reply. In the next Region it waits longer for
+// replies, so it must not leave that Region. No lock may be lost.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

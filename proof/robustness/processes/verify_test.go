@@ -12,8 +12,8 @@ import (
 
 const ms = time.Millisecond
 
-// good returns a journal that violates no rule. One holder is killed, a second is paused past
-// its lease, and a third ends its grant itself. Each holder writes before its grant ends.
+// good returns a journal that violates no rule. One holder is killed, a second is paused for longer
+// than its lease, and a third stops by itself. Each of them writes while it holds the key.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {
@@ -57,8 +57,8 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 }
 
 // The previous holder hands the key to worker a with a longer lease than worker a itself uses.
-// Worker a's first renewal shortens the lease. A killed worker may have renewed without recording
-// the renewal. So Verify must allow the next grant as soon as the shorter lease has expired.
+// Worker a's first renewal shortens the lease. If worker a is killed, the journal may not show this
+// renewal. So Verify must allow the next grant as soon as the shorter lease has expired.
 func TestVerifyAcceptsGrantWithLongerLeaseOfPreviousHolder(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func (w *watcher) run() {
 	}
 }
 
-// take reads the events in text that was appended to the journal. Since the newline comes
-// before each line, a line is complete if it can be parsed or if the next line has begun.
+// take reads the events in text that was appended to the journal. If the last line cannot be parsed,
+// its writer may not have written all of it yet: take keeps that line for the next call.
 func (w *watcher) take(appended []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

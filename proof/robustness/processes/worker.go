@@ -164,7 +164,7 @@ func (w *worker) round(ctx context.Context) {
 
 func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
 
-// pass sleeps for d, or until ctx ends.
+// pass sleeps for d, or until ctx is cancelled.
 func pass(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -188,8 +188,8 @@ type held struct {
 }
 
 // believes checks whether the lock is held, and records an event of the given kind or, if the
-// lock is lost, of kind Lost. Successive calls check the lock with Err, with Context and with
-// Bind in turn: each of the three must report a loss, even just after the process was suspended.
+// lock is lost, of kind Lost. It checks the lock with Err, Context and Bind in turn, one in each
+// call. Each of the three must report a loss, even just after a suspended process continues.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error
@@ -201,8 +201,8 @@ func (h *held) believes(kind Kind) bool {
 	case 2:
 		err = h.bound.Err()
 	}
-	// If the process is delayed between the next two statements, the computed end of trust is too
-	// early, but never too late.
+	// A delay of the process between the next two statements makes the time in until too early, but
+	// never too late.
 	before := now()
 	until := before + time.Until(h.lock.TrustedUntil())
 	switch {
@@ -284,9 +284,9 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 // read and its write.
 const hasRead = "has read, and is about to write"
 
-// answer returns the kind of event for the error of a write. The argument promised is true for a
-// commit: leasehold promises that nothing was written if the error of a commit is not
-// ErrUnknownOutcome. For other writes, only errStale proves that nothing was written.
+// answer returns the kind of event for the error of a write. The parameter promised is true for a
+// commit. Leasehold promises that a failed commit has written nothing, unless its error is
+// ErrUnknownOutcome. For all other writes, only errStale proves that nothing was written.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:

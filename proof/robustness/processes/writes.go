@@ -43,9 +43,9 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 	return writes, found
 }
 
-// verifyCommits checks the counter that each commit reads and increments, and the receipt
-// that the same commit writes. In the order of the counts, each commit must add exactly
-// one, and no commit may have a lower token than the previous commit.
+// verifyCommits checks the counter that each commit increments, and the receipts. Each commit
+// writes a receipt with the new count. If the commits are sorted by their counts, each of them must
+// have added exactly one, and none may have a lower token than the commit before it.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
 	receipts := map[string]Event{}           // by id of the write: its receipt
@@ -165,8 +165,8 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds writes that were applied although they should have been rejected:
-// before the write was sent, a write with a greater token had been acknowledged.
+// staleTokens finds applied writes that should have been rejected, because another write with a
+// greater token had been acknowledged before they were sent.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })

@@ -156,10 +156,10 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop suspends process r (SIGSTOP) at a moment when r has no request to the store in
-// flight. A process suspended during a request to a local store would keep the store's file
-// locked. So stop tests whether the store answers. If not, it lets r continue (SIGCONT) and
-// tries again.
+// stop suspends process r (SIGSTOP). If r is suspended during a request to a local store, it
+// keeps the store's file locked, so the store answers no other process. So stop then sends a
+// request of its own. If the store does not answer, stop continues r (SIGCONT) and later
+// suspends it again.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -266,8 +266,8 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 }
 
 // run is one process of the demo: "leasehold run" with cat(1) as its CMD. The program cat
-// exits at the end of its standard input. The demo ends this input by closing the field cat,
-// and the kernel ends it when the demo exits.
+// exits at the end of its standard input, a pipe. This end comes when the demo closes the field
+// cat, or when the demo exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

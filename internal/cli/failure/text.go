@@ -33,8 +33,8 @@ func Text(err error, where string) string {
 	sdk, sent := As[*smithy.OperationError](err)
 	switch {
 	case isLost && lost.Err != nil:
-		// The text of a LostError contains the text of the last renewal's error. Replace it
-		// by the shorter text of Reason.
+		// The text of a LostError contains the error of the last renewal. Replace this error
+		// by the shorter text that Reason returns for it.
 		brief := *lost
 		brief.Err = nil
 		return strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(lost)), visible.OneLine(Brief(&brief))) + ": " + Reason(lost.Err)
@@ -123,9 +123,9 @@ func (e *like) Error() string { return e.text }
 
 func (e *like) Unwrap() error { return e.err }
 
-// insides lists patterns for those parts of an error's text that describe a library's own
-// steps, each with a plain replacement. sync.OnceValue compiles the patterns at their first
-// use, because most commands need none.
+// insides lists patterns for parts of an error's text that only describe the internals of a
+// library, each with a plain replacement. The patterns are compiled when they are first used,
+// because most commands need none.
 var insides = sync.OnceValue(func() []inside {
 	return []inside{
 		{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},
@@ -155,8 +155,8 @@ func Plain(text string) string {
 }
 
 // Reason returns why a request failed. If leasehold has advice about DynamoDB's reply, the
-// text begins with that advice. If the requests stay in the home Region despite --failover,
-// the text ends with the reason why they stay.
+// text begins with that advice. If --failover is given but the client cannot switch to another
+// Region, the text ends with the reason for this.
 func Reason(err error) string {
 	if stayed, is := As[interface {
 		error

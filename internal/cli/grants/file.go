@@ -101,9 +101,10 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld returns an error if the file contains a grant of another key, or of another
-// store, that may still be current. It accepts a grant of the same key in the same store,
-// because that grant will have ended when the command is granted the key.
+// RefuseHeld returns an error if replacing the file could lose a grant that is still needed:
+// the file contains a grant of another key, or of another store, whose lease may not have
+// expired. A grant of the same key in the same store is accepted, because it has ended by the
+// time at which the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

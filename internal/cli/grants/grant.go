@@ -135,8 +135,8 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 
 // UseStore sets f to the table, store and layout of the grant, as if the user had given
 // them by flags. They then override the environment. UseStore returns an error if a flag
-// names another store, because that store would report the grant as lost. Only
-// --endpoint-url may name another endpoint, because a server can move.
+// names another store, because that store would report the grant as lost. There is one
+// exception: --endpoint-url may name another endpoint, because the store's server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return failure.Misusef("the grant is from table %s, not %s", g.Table, f.Table)
@@ -149,8 +149,9 @@ func (g Grant) UseStore(f *store.Settings) error {
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
-	// If --layout is given, it must name the grant's layout. Another layout may fit the table
-	// too. But the lock library of the grant's layout could not read a record written in it.
+	// If --layout is given, it must name the grant's layout. Even if the table's keys fit
+	// another layout too, a record in that layout could not be read by the other clients,
+	// which use the grant's layout.
 	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
 		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -170,9 +171,9 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant and returns its lock. It fails if the grant was renewed after g,
-// this copy of the grant, was written. If Resume accepted old copies, two processes with two
-// copies could both hold the lock. here is the place of the store that locks uses.
+// Resume renews the grant and returns its lock. It fails if the grant has been renewed since
+// g, a copy of the grant, was written. Otherwise two processes, each with a copy, could both
+// hold the lock. here is the place of the store that the client locks uses.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -183,9 +184,9 @@ func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, 
 const maxRenewalsFollowed = 5
 
 // ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
-// it also accepts a copy of the grant from before its last renewal, because the file that
-// the renewal wrote may be lost. Such a copy has the same id, token and owner. The new
-// lease is not shorter than least, the shortest lease that the library accepts.
+// it accepts g even if the grant has been renewed since g was written, because the file with
+// the renewed grant may be lost. The id, token and owner in the record must still be those of
+// g. The new lease is not shorter than least, the shortest lease that the library accepts.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)
@@ -200,9 +201,9 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	}
 }
 
-// explain adds a possible cause to an error that reports the loss of the grant: the grant was
-// renewed later, or is in another store than here. It returns err unchanged if both are
-// impossible, or if err reports no loss.
+// explain adds a possible cause to err if err reports that the grant is lost: the grant has
+// been renewed since this copy of it was written, or it was granted in another store than
+// here. It returns err unchanged if neither can be the cause, or if err reports no loss.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

@@ -121,8 +121,8 @@ func (h *Hold) finish(ended process.Ended) error {
 	lost, why := h.Err(), h.renewals.why()
 	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
 	if done && ended.Cut {
-		// The user, or the end of the parent process, has ended CMD early. Many programs
-		// then exit with 0 although their work is not done.
+		// CMD was asked to exit before its work was done: by a signal from the user, or because
+		// the parent process has ended. Many programs then exit with 0 nevertheless.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
@@ -151,11 +151,11 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error for a CMD that was stopped because the lock was not renewed in
-// time, and that exited before trust in the lock ended. No other client can have been
-// granted the lock before CMD exited, and a later renewal may even have succeeded. The lock
-// still counts as lost, because leasehold stopped CMD. why is the error of the last renewal,
-// or "" if that renewal succeeded.
+// late returns the error for this case: leasehold stopped CMD because the lock was not renewed
+// in time, but CMD exited before trust in the lock ended. The error says that the lock is lost,
+// because leasehold stopped CMD. In fact no other client can have been granted the lock before
+// CMD exited. why is the error of the last renewal, or "" if a renewal succeeded after CMD was
+// stopped.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -186,9 +186,9 @@ const (
 )
 
 // releaseLimit returns how long leasehold waits for the release after CMD has ended. If
-// done is true, the release also stores the mark that the work is done. Then the limit is
-// the length of the lease, because the mark comes too late once the lease has expired:
-// another client may then have started the same work.
+// done is true, the release also stores the mark that the work is done, and the limit is the
+// length of the lease. Once the lease has expired, the mark is useless, because another
+// client may already have started the same work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -203,8 +203,8 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 }
 
 // release releases the hold after CMD has ended, and prints a message if the release takes
-// long. After a signal, leasehold stops waiting for the release, but not before ReleaseLimit
-// has passed. If done is true, the release also stores the mark that the work is done.
+// long. If a signal arrives, release waits only until ReleaseLimit has passed since the
+// release began. If done is true, the release also stores the mark that the work is done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -229,10 +229,12 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks. If done is false, it gives up when ctx is cancelled or limit has
-// passed. If done is true, limit has no effect, and the release also stores the mark that the
-// work is done. If ctx is then cancelled, free returns immediately, but the client continues
-// the release until the lease expires or the client is closed.
+// free releases the locks. If done is false, free gives up when ctx is cancelled or limit has
+// passed.
+//
+// If done is true, the release also stores the mark that the work is done, and limit has no
+// effect. If ctx is cancelled, free returns immediately, but the lock client continues the
+// release until the lease expires or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
@@ -309,7 +311,7 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 
 // why returns the error text for a key whose last renewal failed. It returns "" if no
 // key's last renewal failed. If the error is a timeout, the text also contains the last
-// earlier error that was not a timeout. That error says more about the cause.
+// earlier error that was not a timeout, because a timeout says little about the cause.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -107,8 +107,8 @@ func (s *Seeker) isHere(h outerKey) bool {
 
 // heldByOuter reports whether an outer run holds key now. The outer run may have ended,
 // although this process still runs. So heldByOuter reads the record of key and compares its
-// grant id with the outer run's. This works even if the outer run names the table
-// differently.
+// grant id with the grant ids in LEASEHOLD_HELD. If the record cannot be read, heldByOuter
+// compares the names of the table and store instead.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {
@@ -143,9 +143,10 @@ func (h *Hold) outerValue() string {
 	return string(b)
 }
 
-// outerBegins returns value without its final "]". In CMD, and in every CMD of an inner
-// run, LEASEHOLD_HELD begins with this text. No other process has the text in its
-// environment, because the text contains the grant's id.
+// outerBegins returns value, a JSON array for LEASEHOLD_HELD, without its final "]". Every
+// "leasehold run" inside CMD appends to the array, so LEASEHOLD_HELD begins with this text in
+// all descendants of CMD. No other process has this text in its environment, because it
+// contains the grant's id.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
 // setForCMD lists the environment variables that CMD does not inherit. leasehold either

@@ -66,9 +66,9 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client, unless the client of the previous term is still open. That
-// client is used again because it recognizes the record that the previous term left in the
-// table.
+// openLocks opens a lock client, unless the client of this process's previous term is still
+// open. An open client is used again, because it recognizes the record that the previous term
+// left in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil

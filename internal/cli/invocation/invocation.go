@@ -102,10 +102,10 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble prints n, which reports that requests have been failing or that they succeed
-// again. leasehold repeats failed requests for a long time, and would otherwise print nothing
-// in that time. With -q, sayTrouble prints n only if the failures will probably continue until
-// the user corrects their cause.
+// sayTrouble prints the report n: requests have been failing for some time, or they succeed
+// again. Without such reports, leasehold would print nothing while it repeats failed requests,
+// which may take long. With -q, sayTrouble prints n only if requests will probably fail until
+// the user corrects the cause.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice

@@ -20,8 +20,8 @@
 // the clock. So a process that was suspended answers correctly as soon as it continues.
 //
 // Answering a probe sends no request to the table. While this process campaigns, the body
-// names the leader that it saw last. That leader's term may have ended since. The leader is
-// unknown until the campaign has read the record.
+// names the leader in the record that the campaign read last. This leader's term may have ended
+// since. The leader is unknown until the campaign has read the record for the first time.
 //
 // A Seat records whether this process leads, and answers the probes. Its method answers
 // implements the table above. Package serve chooses the address.

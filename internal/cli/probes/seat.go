@@ -35,8 +35,8 @@ func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
-// Saw records leader as the current leader while this process campaigns. While this process
-// leads, Saw does nothing: the caller then reports a leader from before this term.
+// Saw records leader as the current leader if this process campaigns. If this process already
+// leads, Saw does nothing: the caller has read leader before this process was elected.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Seat) Won(term Term, as election.Leader) {
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
 // answers returns the current answers to the probes, and the leader to name. leads is true
-// if this process leads, with trust left in its term. live is true unless CMD runs and
+// if this process leads and trust in its term has not ended. live is false if CMD runs and
 // renewals are overdue.
 func (s *Seat) answers() (leads, live bool, leader election.Leader) {
 	s.mu.Lock()

@@ -81,8 +81,8 @@ func (b *background) lookIn(d time.Duration) {
 }
 
 // began is called when CMD has ended. It begins the wait for the processes that outlive
-// CMD. If byUser is true, a signal from the user has ended CMD. Then leasehold stops those
-// processes instead of waiting for them.
+// CMD. byUser is true if leasehold was asked to exit while CMD ran. BackgroundWait then
+// becomes BackgroundStop: leasehold stops those processes instead of waiting for them.
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()
 	if byUser && b.mode == BackgroundWait {
@@ -91,10 +91,10 @@ func (b *background) began(c *Child, byUser bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground handles a signal that arrives after CMD has ended. If sig is a signal that
-// ends leasehold, stopBackground forwards it to the processes that outlive CMD, and
-// switches to BackgroundStop. Forwarding alone may not stop these processes: a shell makes
-// background processes ignore Ctrl-C.
+// stopBackground is called after CMD has ended, if a signal arrives or this leader is asked to
+// step down. If sig is a signal that ends leasehold, stopBackground forwards it to the processes
+// that outlive CMD. These may ignore it: a shell makes background processes ignore Ctrl-C. So
+// stopBackground also switches to BackgroundStop.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return

@@ -116,20 +116,20 @@ func StartError(name string, err error) error {
 	return failure.Exit(failure.CodeNotExec, failure.Misusef("%s cannot be executed: %v", visible.Name(name), why))
 }
 
-// gate keeps CMD from running until the watchdog knows CMD's process group. So if leasehold
-// is killed, the watchdog can kill every process of CMD.
+// gate keeps CMD from running until the supervisor has sent the id of CMD's process group to
+// the watchdog. So if the supervisor is killed, the watchdog can kill every process of CMD.
 //
-// The child process first runs leasehold itself (package atgate). The child waits at the gate
-// and then replaces itself by CMD through execve(2), so its process id and group stay the
-// same. The supervisor, which is the parent, sends the group's id to the watchdog through a
-// pipe, and then opens the gate. If the supervisor dies before it opens the gate, CMD never
-// runs. If the supervisor dies later, the watchdog reads the group's id from the pipe before
-// the end of file, which means that the supervisor has died. So the watchdog need not confirm
-// that it has read the id.
+// The supervisor starts a child process, which first runs leasehold itself (package atgate) and
+// waits at the gate. The supervisor writes the id of the child's group to a pipe to the
+// watchdog, and then opens the gate. The child replaces itself by CMD through execve(2), which
+// changes neither its process id nor its group.
 //
-// A simpler way does not work: let another process create the group, and CMD join it. CMD
-// would not be the leader of that group, and could easily leave it: a shell with job control
-// creates a new group, and setsid(2) creates a new session.
+// If the supervisor dies before it opens the gate, CMD never runs. If it dies later, the
+// watchdog first reads the group's id from the pipe, and only then the end of file, which tells
+// it to kill the group. So the supervisor need not wait until the watchdog has read the id.
+//
+// A group that another process creates, and that CMD joins, would not do. CMD would not be its
+// leader and could easily leave it: by setsid(2), or as a shell with job control does.
 type gate struct {
 	conn   *os.File      // the supervisor's end of the socket to the child; nil if there is no gate
 	passed chan struct{} // closed when CMD runs, or when it is certain that CMD will never run

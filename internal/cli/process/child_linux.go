@@ -18,8 +18,8 @@ func ownGroup() *syscall.SysProcAttr {
 // await blocks until CMD is suspended or has ended. It returns the signal that suspended
 // CMD, or 0 if CMD has ended.
 //
-// await does not reap CMD (waitid(2), WNOWAIT). So no new process can get CMD's id before
-// Reap, and signals to CMD's group cannot reach other processes.
+// await does not reap CMD (waitid(2), WNOWAIT). Until Reap reaps CMD, the kernel gives CMD's id
+// to no new process. So signals to CMD's group cannot reach other processes.
 func (c *Child) await() syscall.Signal {
 	const cldStopped = 5 // CLD_STOPPED, a value of si_code, from <asm-generic/siginfo.h>
 	for {

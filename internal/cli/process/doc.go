@@ -20,10 +20,11 @@
 //   - The watchdog dies or is suspended: this process reports that and starts a new one. If it
 //     cannot, it runs the watchdog in a goroutine.
 //   - This process and the watchdog die or are suspended at the same time: CMD is not stopped in
-//     time. But if this process dies, the Linux kernel kills CMD, though not CMD's children.
+//     time. On Linux there is one exception: when this process dies, the kernel kills CMD. It does
+//     not kill CMD's children.
 //   - The parent of this process ends: by default nothing happens. With --die-with-parent, the
-//     watchdog stops CMD, and kills it one grace period later. While this process is suspended,
-//     CMD is stopped only when trust ends.
+//     watchdog stops CMD, and kills it one grace period later. A suspended process does not notice
+//     the end of its parent. CMD is then stopped before trust ends, because no renewal follows.
 //   - CMD is suspended, by Ctrl-Z or because it reads the terminal: this process suspends itself
 //     too, or gives the terminal to CMD. If no shell could continue this process, it continues CMD
 //     instead.

@@ -40,8 +40,8 @@ func waitUnlessStopped(p *os.Process) {
 }
 
 // stoppedBy returns the signal that has suspended a process, or 0 if the process is not
-// suspended. On BSD and macOS, Continued means that SIGSTOP has suspended the process, and
-// Stopped that another signal has (golang.org/x/sys/unix, syscall_bsd.go).
+// suspended. On BSD and macOS, the method Continued returns true if SIGSTOP has suspended the
+// process, and Stopped if another signal has (golang.org/x/sys/unix, syscall_bsd.go).
 func stoppedBy(status unix.WaitStatus) syscall.Signal {
 	if status.Continued() {
 		return syscall.SIGSTOP
@@ -72,12 +72,13 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // gateEnds creates the socket for a gate. It returns the file descriptors of the
 // supervisor's end and of the child's end, in this order.
 //
-// The child inherits its end of the socket under the same descriptor number. The number was
-// free in this process, so CMD inherits no other file under that number. With
-// exec.Cmd.ExtraFiles the number would be 3, which may be in use.
+// The child's end has the same descriptor number in this process and in the child. So it cannot
+// replace another file that CMD inherits from this process. exec.Cmd.ExtraFiles would use the
+// number 3, under which CMD may inherit a file.
 //
-// The SDK may start a process at this moment, to get credentials. That process then also
-// inherits the child's end. This only delays signals to CMD until that process ends.
+// If the SDK starts a process at this moment, to get credentials, the process also inherits the
+// child's end and keeps it open. The supervisor then learns only when that process ends that CMD
+// runs. Until then it forwards no signals to CMD, and does not react to a request to step down.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -89,8 +90,8 @@ func gateEnds() (here, there int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// await reads what the child writes to the gate: an error number if execve(2) failed, or
-// nothing if the child became CMD, or ended before that.
+// await reads what the child writes to the gate. The child writes an error number if execve(2)
+// fails. It writes nothing if it becomes CMD, or if it ends before that.
 func (g *gate) await() {
 	defer close(g.passed)
 	defer g.conn.Close()
@@ -150,9 +151,10 @@ func (t *terminal) set(group int) bool {
 	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
 }
 
-// WasStopped is called when the signal sig has suspended CMD. If CMD needs the terminal,
-// WasStopped gives it the terminal, if possible, and continues CMD. If CMD already has the
-// terminal and the user has pressed Ctrl-Z, WasStopped suspends this process as well.
+// WasStopped is called when the signal sig has suspended CMD. If the kernel suspended CMD
+// because CMD uses the terminal in the background, WasStopped gives CMD the terminal, if
+// possible, and continues it. If the user pressed Ctrl-Z while CMD had the terminal, WasStopped
+// suspends this process as well.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
@@ -175,9 +177,9 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 	}
 }
 
-// parent is what os.Getppid returned at the start of this program: the id of the process
-// that started it. Once os.Getppid returns another id, the parent has ended, and the process
-// with the other id has adopted this process.
+// parent is the process id that os.Getppid returned at the start of this program. When the
+// parent ends, another process adopts this process, and os.Getppid returns the id of the
+// adopting process.
 var parent = os.Getppid()
 
 // parentEvery is the interval at which this process checks whether its parent still runs.
@@ -187,10 +189,9 @@ var parent = os.Getppid()
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the parent, the process that started this
-// one, has ended. It returns an error if this process is a child of init, because then its
-// parent may have ended already. If the parent ended before this program began, and a
-// process other than init adopted this process, the channel is closed when the adopting
-// process ends.
+// one, has ended. It returns an error if this process is a child of init, because its original
+// parent may have ended already. If a process other than init adopted this process before
+// this program began, ParentEnd cannot notice it: the adopting process counts as the parent.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -237,10 +238,12 @@ func endsWait(sig os.Signal) bool {
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
 // isJob reports whether this process may suspend itself, because a shell can continue it.
-// It returns false in two cases. The first process of a container (id 1) is not suspended
-// by its own signals. A process group that contains a session leader, as in "ssh -t HOST
-// leasehold run", has no shell that would continue it. SIGTSTP does not suspend the other
-// processes of such a group (POSIX: "orphaned process group").
+// It returns false in two cases:
+//
+//   - This is the first process of a container (id 1), which its own signals cannot suspend.
+//   - The process group of this process contains the session leader, as in "ssh -t HOST leasehold
+//     run". So no shell can continue the group, and SIGTSTP does not suspend the other processes
+//     of the group either (POSIX: "orphaned process group").
 func isJob() bool {
 	leader, err := unix.Getsid(0)
 	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
@@ -250,8 +253,8 @@ func isJob() bool {
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
 // stopUntilContinued suspends this process or, if target is 0, its whole process group. It
-// returns after SIGCONT. The kernel may let the calling thread run for a while after
-// kill(2). So stopUntilContinued also waits until SIGCONT has arrived.
+// returns when SIGCONT has arrived. It waits for SIGCONT explicitly, because the calling thread
+// may run on for a moment after kill(2) has returned.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, ContinueSignal)
@@ -274,15 +277,16 @@ const sentLimit = time.Second
 // that was sent later has arrived.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent returns after this process has received all signals that were sent to it before
-// the call and that ask it to end. On a busy machine, a signal that was sent to both this
-// process and CMD may end CMD before it arrives in this process.
+// awaitSent waits until this process has received all signals that ask it to end and that were
+// sent before the call. It is called after CMD has ended. A service manager, for example, may
+// send SIGTERM to this process and to CMD. On a busy machine, CMD may end before SIGTERM
+// arrives in this process.
 //
-// awaitSent sends ContinueSignal to this process and waits until it arrives. ContinueSignal
-// does not affect a running process. Earlier signals normally arrive first: the kernel and
-// the Go runtime deliver the pending signal with the lowest number first, and
-// ContinueSignal's number is higher. But another thread may just be receiving an earlier
-// signal. So awaitSent waits a little longer, in case that thread was preempted.
+// awaitSent sends ContinueSignal, which does not affect a running process, to this process and
+// waits until it arrives. The earlier signals have lower numbers. So they normally arrive
+// first, because the kernel and the Go runtime deliver the pending signal with the lowest
+// number first. But a thread that is receiving an earlier signal may be preempted. So
+// awaitSent also sleeps for the duration overtakes.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

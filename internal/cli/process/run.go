@@ -99,9 +99,8 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		s.sayStopping()
 	}
 	if s.stopping {
-		// Kill the processes of CMD's group that still run, because they must not run
-		// without the lock. No other group can have this id, because CMD has not been reaped
-		// yet.
+		// Kill the processes of CMD that still run, because they must not run without the
+		// lock. CMD has not been reaped yet, so no other process group has got its id.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
@@ -113,10 +112,10 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. Before CMD runs, it sends CMD's process group to the watchdog. There is
-// one exception: if this executable cannot be started again, start uses no gate. The
-// watchdog then runs in this process and dies with this process, so the watchdog need not
-// know the group before CMD runs.
+// start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
+// group to the watchdog process. If leasehold could not start itself again as a watchdog, it
+// cannot start a child at the gate either. The watchdog is then a goroutine of this process and
+// dies with it. A gate would not help in that case, so start uses none.
 func (s *supervision) start() (*Child, error) {
 	start := startAtGate
 	if s.self == "" {
@@ -201,10 +200,10 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign stops CMD so that the lock can be released, because a client, such as "elect
-// --step-down", has asked this leader to step down. If CMD has already ended by itself,
-// resign stops only the processes that outlive CMD, and leasehold exits with CMD's exit
-// code. The asking client waits until CMD and these processes have ended.
+// resign is called when another client, such as "elect --step-down", has asked this leader to
+// step down. It stops CMD, so that the lock can be released. If CMD has already ended by
+// itself, resign stops only the processes that outlive CMD, and leasehold exits with CMD's exit
+// code.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

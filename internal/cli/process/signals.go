@@ -52,8 +52,8 @@ func (s *Signals) Release() { signal.Stop(s.C) }
 
 // Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal
 // arrives that would end this process. The caller must call the returned function, which
-// puts that signal back into C: if KEY was granted although the signal had come, CMD must
-// still receive it.
+// puts that signal back into C. KEY may be granted at the moment when the signal arrives, and
+// then CMD must receive the signal.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan os.Signal, 1) // receives that signal, if it arrives; closed when no more signals are received from C
@@ -90,8 +90,9 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // end is called after CMD has ended. It reports whether C contains a signal that asks a
-// program to end. If such a signal was also sent to CMD directly, it may have ended CMD before
-// this process has read it from C. end leaves the signal in C for the next wait for KEY.
+// program to end. If a service manager sends SIGTERM to this process and to CMD, for example,
+// CMD may end before this process reads SIGTERM from C. end leaves the signal in C, so that it
+// also ends the next wait for KEY.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

@@ -32,10 +32,11 @@ func (s *supervision) orderStopNow() {
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust sends the time at which trust ends to the watchdog, by the clock of package
-// boottime. It reads that clock before the clock of package time: a delay between the two
-// readings then makes the end of trust earlier, never later. Once one of several locks is
-// lost, sendTrust repeats the time sent before, although the other locks are still renewed.
+// sendTrust sends the time at which trust in the lock ends to the watchdog. It converts this
+// time from the clock of package time to the clock of package boottime, and reads boottime
+// first: a delay between the two readings then makes the result earlier, never later. Once one
+// of several locks is lost, sendTrust sends the previous time again, although the other locks
+// are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -69,9 +70,9 @@ type watchdogHandle struct {
 	running sync.WaitGroup // done when the watchdog has ended
 }
 
-// startWatchdog starts self, the path of this executable, as a watchdog process. If the
-// watchdog is suspended (SIGSTOP), it is useless: a goroutine that startWatchdog starts then
-// kills it, and the supervisor replaces it like a watchdog that has died.
+// startWatchdog starts self, the path of this executable, as a watchdog process. A watchdog
+// that is suspended (SIGSTOP) cannot stop CMD in time. So a goroutine kills a suspended
+// watchdog, and the supervisor then starts a new one, as after any death of a watchdog.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	cmd := exec.Cmd{Path: self, Args: watchdog.Args(sig, grace, d), Env: []string{}, SysProcAttr: ownSession()}
 	orders, err := cmd.StdinPipe()
@@ -154,9 +155,9 @@ func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end makes the watchdog exit, and waits until the watchdog has exited. After that the
-// watchdog sends no signals. end returns true if a report of the watchdog is still unread.
-// A report means that the watchdog has sent a signal to CMD.
+// end makes the watchdog exit, and waits until it has exited, so that it sends no signals after
+// that. end returns true if the watchdog has written a report that the supervisor has not read
+// yet. The watchdog writes a report for each signal that it has sent to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

@@ -83,10 +83,10 @@ type News struct {
 	Lasting        bool          // true if the failures will probably not end by themselves
 }
 
-// Telling decides when to report trouble with requests: after newsAfter, or immediately if
-// the trouble will probably not end by itself. It reports at most once every newsRepeat,
-// and nothing while paused. If it has reported trouble, it also reports that requests are
-// answered again.
+// Telling decides when to report trouble with requests: when they have failed for newsAfter, or
+// immediately if they will probably fail until the user corrects the cause. It reports trouble
+// at most once every newsRepeat. After such a report, it also reports when requests are
+// answered again. It reports nothing while it is paused.
 type Telling struct {
 	mu     sync.Mutex // locked during a report
 	paused bool
@@ -130,9 +130,10 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, it
-// discards the reported trouble, so no report will say that requests are answered again. The
-// time of the last report stays, so the next report comes at least newsRepeat after it.
+// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, the
+// last reported trouble is forgotten: there will be no report that requests are answered again.
+// The time of that report is kept: the next report about trouble comes at least newsRepeat
+// after it.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -57,9 +57,9 @@ type operation struct {
 
 func (*operation) ID() string { return middlewareID }
 
-// HandleInitialize is called by the SDK once for each operation. If the operation fails
-// because no request could be signed, HandleInitialize reports this to the Health of each
-// Watch.
+// HandleInitialize is called by the SDK once for each operation. If the operation fails before
+// a request was sent, because no request could be signed, HandleInitialize reports the failure
+// to the Health of each Watch.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {

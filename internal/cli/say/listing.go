@@ -184,9 +184,9 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch observes holders and prints messages as Observe does. As soon as the result for
-// record i is known, watch calls settled. Calls of settled never overlap. watch stops at
-// the first error of settled, and returns that error.
+// watch observes holders and prints messages as Observe does. It calls settled(i, found) as
+// soon as the result for records[i] is known, for one record at a time. watch stops at the
+// first error of settled, and returns this error.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -225,9 +225,9 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 }
 
 // Check observes whether the holders of records renew. It calls settled for each record as
-// soon as the record's holder is known to be live or dead, or as soon as it is certain that
-// its state will stay unknown. It omits released records unless all is true. If a record
-// turns out to be damaged, Check prints the error immediately and returns it at the end.
+// soon as the holder is known to be live or dead, or when the observation ends without a
+// result. If all is false, it does not call settled for released records. If a record is
+// damaged, Check prints the error immediately, and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
@@ -263,8 +263,8 @@ type progress struct {
 // beginProgress prints how long the observation may take and what it costs.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// Print the time and the cost on a line of their own. A terminal shows only the
-	// progress line for a single holder, because observing one holder costs little.
+	// Print the time and the cost on a line of their own. For a single holder, a terminal
+	// shows only the progress line, because observing one holder costs little.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}

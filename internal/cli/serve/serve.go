@@ -85,8 +85,8 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 }
 
 // listenByName listens at both loopback addresses, 127.0.0.1 and ::1, because browsers try
-// both for a name that ends in .localhost. If it listened at one of them only, another user
-// of the machine could listen at the other, and receive requests to the page.
+// both for a name that ends in .localhost. If leasehold listened at 127.0.0.1 only, another
+// user of the machine could listen at ::1, and would receive requests for the page.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
@@ -205,9 +205,9 @@ type Key struct {
 	Made       bool // true if leasehold made the key, and so must show it to the user
 }
 
-// KeyIn returns the access key from the environment variables, if they contain one.
-// Programs that use this key still work after a restart of the server. Otherwise KeyIn
-// returns a new random key, which is valid until the server ends.
+// KeyIn returns the access key from the environment variables, if they contain one. A
+// restarted server then accepts the same key. Otherwise KeyIn returns a new random key, which
+// is valid until the server exits.
 func KeyIn(get func(string) string) Key {
 	if id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY"); id != "" && secret != "" {
 		return Key{ID: id, Secret: secret}
@@ -216,8 +216,8 @@ func KeyIn(get func(string) string) Key {
 }
 
 // Variables returns the environment variables that a program needs to reach the engine at
-// url. They contain a Region only if the environment contains none, and the access key only
-// if leasehold made the key. get looks up an environment variable.
+// url. The Region is among them only if this process's environment contains none, and the
+// access key only if leasehold has made it. get looks up an environment variable.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

@@ -132,10 +132,10 @@ func IsThisMachine(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// The checks below refuse a Region, endpoint or table name before any request, if no
-// request with it can succeed. Without these checks, leasehold would for a long time repeat
-// requests to a host that does not exist. The parameter by names the source of the value: a
-// flag, a variable or a profile.
+// The checks below refuse a Region, endpoint or table name with which no request can succeed.
+// Without these checks, leasehold would repeat requests for a long time, for example to a host
+// that does not exist. The parameter called by names the source of the checked value: a flag, a
+// variable or a profile.
 
 const (
 	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // no list of Regions, because AWS adds new ones every year
@@ -259,9 +259,9 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	return seen[1:], nil
 }
 
-// RefuseFailover is called if "table create" has to create a table. It returns an error if
-// --failover is given: the command creates a table in one Region, and enables TTL, which a
-// table in several Regions must not have.
+// RefuseFailover is called before "table create" creates a table. It returns an error if
+// --failover is given, because that flag needs a table in several Regions. "table create"
+// creates a table in one Region, and enables TTL, which must be off with several Regions.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil

@@ -24,9 +24,9 @@ import (
 const reloadPause = time.Second
 
 // credentialSource provides AWS credentials. If DynamoDB rejects the credentials, the
-// credentialSource loads the AWS configuration again. The SDK does not do that: it reads a
-// credentials file only once, and keeps the output of a credential_process until the expiry
-// stated there.
+// credentialSource loads the AWS configuration again. The SDK alone would keep the rejected
+// credentials: it reads a credentials file only once, and uses the credentials from a
+// credential_process until they expire.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
 	metadata bool // true if this machine should have an EC2 metadata service
@@ -49,8 +49,8 @@ func (c *credentialSource) saw(r requests.Request) {
 }
 
 // Retrieve returns credentials for a request. On every machine, the SDK tries the EC2 metadata
-// service after all other sources. If that service fails too, Retrieve returns an error with
-// which the SDK retries only if this machine should have the service.
+// service last. If the service fails too, the SDK may retry only if this machine should have the
+// service. Otherwise Retrieve returns an error after which the SDK does not retry.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {
@@ -64,8 +64,9 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 }
 
 // retrieve returns credentials for a request. If DynamoDB has rejected the current
-// credentials, it tries to load new ones. If that fails, for example because the credentials
-// file was deleted, it returns the current ones: DynamoDB may have rejected them by mistake.
+// credentials, retrieve tries to load new ones. If the load fails, for example because the
+// credentials file was deleted, retrieve returns the current credentials, because DynamoDB may
+// have rejected them by mistake.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	c.mu.Lock()
 	current := c.current

@@ -28,13 +28,13 @@ const DefaultFile = "locks.db"
 
 // defaultFile returns the file of the default local store.
 //
-// If MachineDir exists, the default is the machine's store. If this user cannot use that
-// store, openMachineStore will fail. If the default then were another store, two users could
-// both hold the same key.
+// If MachineDir exists, the default is the machine's store, even for a user who cannot use it:
+// openMachineStore then fails. If this user got another store instead, two users could both
+// hold the same key.
 //
-// If MachineDir does not exist, the default is the user's own store. For root, defaultFile
-// returns an error if the directory of that store belongs to another user, who could
-// replace the file.
+// If MachineDir does not exist, the default is the user's own store. If root runs leasehold and
+// the directory of root's own store belongs to another user, defaultFile returns an error,
+// because that user could replace the file.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" && !missing(s.MachineDir) {
 		return filepath.Join(s.MachineDir, DefaultFile), true, nil

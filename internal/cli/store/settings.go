@@ -42,13 +42,13 @@ type Settings struct {
 	OnTrial    func() bool                   // reports whether leasehold was started by go run in its own source
 }
 
-// Place returns where the locks are stored. A flag comes first, then LEASEHOLD_TABLE or
-// LEASEHOLD_FILE. If no flag and no variable is set, Place returns the default local store.
+// Place returns where the locks are stored. It returns the store that a flag names, otherwise
+// the store in LEASEHOLD_TABLE or LEASEHOLD_FILE, and otherwise the default local store.
 //
-// Place returns an error instead of the default store if LEASEHOLD_REQUIRE_TABLE is true or a
-// setting suggests that the user uses AWS. There are two exceptions. If the parameter granted,
-// the table of a grant, is not empty, Place returns that table. In a trial of leasehold
-// (OnTrial), settings of AWS such as AWS_PROFILE do not count.
+// Place does not return the default store if LEASEHOLD_REQUIRE_TABLE is true, or if a setting
+// suggests that the user uses AWS. Then it returns the table granted, the table of the grant to
+// renew or release. If granted is empty, Place returns an error. In a trial of leasehold
+// (OnTrial), settings for all AWS programs, such as AWS_PROFILE, do not rule out the default.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -91,10 +91,10 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns an
-// error if the user has set both, perhaps by mistake, because a lock in the wrong store would
-// be worse. If required is true, it also returns an error if the user has set LEASEHOLD_FILE.
-// An outer "leasehold run" may set both for its CMD.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. An outer
+// "leasehold run" may set both for its CMD. If the user has set both, placeInEnvironment
+// returns an error, because it would have to guess which store the user means. If required is
+// true, it also returns an error if the user has set only LEASEHOLD_FILE.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -168,9 +168,9 @@ func (s *Settings) ForAWS() []*string {
 	return []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover}
 }
 
-// readAWSVariables sets the values of those awsFlags that were not given. It takes the values
-// from the variables in AWSVariables. If Region and Endpoint come from a grant, it does not
-// change them, even if they are empty.
+// readAWSVariables sets the values of those awsFlags that were not given, from the variables in
+// AWSVariables. If the Region and Endpoint come from a grant, it does not set them, even if one
+// is empty in the grant.
 func (s *Settings) readAWSVariables() error {
 	if s.byVariable == nil {
 		s.byVariable = map[string]string{}

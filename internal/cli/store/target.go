@@ -101,9 +101,9 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
 
 // shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by
-// skew. A holder trusts such a lease for a tenth of the skew, but for at least
-// lease.ShortestTrust and at most two seconds. If it trusted the lease for a shorter time, a
-// machine that is busy for a moment would lose the lock.
+// skew. A holder trusts this lease for a tenth of the skew, but for at least
+// lease.ShortestTrust and at most two seconds. With a shorter lease, a holder could lose its
+// lock only because its machine is busy for a moment.
 func shortestLease(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
@@ -112,9 +112,9 @@ func shortestLease(skew time.Duration) time.Duration {
 }
 
 // RefuseShortLease returns an error if a lease of the given length is too short for the
-// layout. In a layout that relies on clocks, a holder stops trusting its lease before the lease
-// expires, earlier by the possible difference between the clocks. So it would trust a short
-// lease for almost no time.
+// layout. In a layout that relies on clocks, a holder subtracts the possible difference between
+// the clocks from the time for which it trusts its lease. Of a short lease almost nothing would
+// be left.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {
@@ -131,9 +131,9 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles lists the roles in --attr ROLE=NAME and, for each, the field of a layout's
-// Go type that contains the attribute's name. If a type lacks the field, users cannot choose
-// that name.
+// attributeRoles lists the roles in --attr ROLE=NAME and, for each role, the field of a layout's
+// Go type that contains the name of the attribute with this role. If a layout's type lacks the
+// field, users cannot choose the attribute's name.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
 // Attributes is the value of the flag --attr: attribute names by role.
@@ -251,9 +251,9 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 // There is no flag for it, because the clock belongs to the machine and not to a command.
 const maxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
-// Records returns the record layout that the flags or the environment choose. It also sets
-// the clock error bound from LEASEHOLD_MAX_SKEW. In a layout whose records contain a time
-// of expiry, the layout itself contains the bound.
+// Records returns the record layout that the flags or the environment choose. It also returns
+// the clock error bound from LEASEHOLD_MAX_SKEW: in the layout itself if records of the layout
+// contain a time of expiry, and otherwise in r.MaxSkew.
 func (s *Settings) Records() (r Records, err error) {
 	if r.Layout, err = s.RecordLayout(); err != nil {
 		return r, err

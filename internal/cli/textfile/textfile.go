@@ -111,8 +111,8 @@ func (r *Run) read() (content []byte, values map[string]float64, err error) {
 }
 
 // Write writes the metrics of this run, if --metrics is given. code is the exit code of
-// leasehold, and err is the error with which the run ended. Callers print Write's own error
-// only as a warning, because CMD has already run.
+// leasehold, and err is the error of the run, or nil. Callers print an error of Write only as a
+// warning, because CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r.path == "" {
 		return nil

@@ -37,15 +37,16 @@ func Began(pid int) int64 {
 }
 
 // supervisorLives reports whether the supervisor still runs. It does not look for a process
-// with the supervisor's id, because a later process may have that id. The watchdog compares
-// the id with its parent's id instead: when the supervisor dies, it gets another parent.
+// with the supervisor's id, because a later process may have this id. A watchdog process compares
+// the id with the id of its parent instead: when the supervisor dies, the watchdog gets another
+// parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }
 
-// All returns CMD and all its descendants, including zombies. It omits the supervisor's
-// other children, which the SDK may have started to get credentials. They are in the
-// supervisor's own process group, but CMD is not.
+// All returns CMD and all its descendants, including zombies. The SDK may have started other
+// children of the supervisor to get credentials. All omits these children, which it recognizes
+// by their process group: they are in the supervisor's own group.
 func (d Descent) All(int) ([]Process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc does not show this process")

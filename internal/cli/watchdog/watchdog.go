@@ -236,9 +236,10 @@ const (
 )
 
 // Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
-// descendants outside that group. It sends SIGKILL to all these descendants, but any other
-// signal only to the process groups of orphans. A process whose parent still runs may receive
-// the signal from its parent: for example, a "leasehold run" inside CMD forwards it to its CMD.
+// descendants outside that group. If sig is SIGKILL, it signals all of them. Any other signal it
+// sends only to the process groups of orphans, whose parents have ended. A process whose parent
+// still runs may get the signal from the parent: for example, a "leasehold run" inside CMD
+// forwards the signal to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
@@ -260,20 +261,20 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 	}
 }
 
-// isGroup reports whether a signal to the group with this id reaches only CMD's group. This
-// is true if the process with this id is CMD, or if no such process exists. The kernel does
-// not reuse the id while CMD's group has a process.
+// isGroup reports whether a process group with this id can only be CMD's group. It returns true
+// if the process with this id is CMD, or if no process has this id. The kernel does not give
+// the id to a new process while CMD's group has a process.
 //
-// It is false in this case: the supervisor died while the watchdog was suspended, CMD was
-// then reaped, and another process has got CMD's id.
+// isGroup returns false in this case: the watchdog was suspended, the supervisor died, CMD and
+// its group ended, and then another process got CMD's id.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)
 	return d.Began == 0 || now == 0 || now == d.Began
 }
 
-// kill kills CMD's descendants repeatedly, until none is left. If the supervisor has died,
-// no process descends from it, and All finds none. So kill also finds CMD's processes by
-// d.Held, the variable in their environment.
+// kill finds and kills CMD's descendants, and repeats this until none is left. All finds only
+// descendants of the supervisor, so it finds none once the supervisor has died. So kill also
+// searches for processes whose environment contains d.Held.
 func (d Descent) kill(group int) {
 	for range killTries {
 		all, _ := d.All(group)

@@ -68,8 +68,8 @@ func (c *Commands) Elect() *cobra.Command {
 }
 
 // runsNothing checks the arguments of elect with --watch or --step-down; flag is "watch" or
-// "step-down". With either flag, elect runs no CMD. So runsNothing refuses a CMD, and flags
-// that only affect a CMD or this process's own term.
+// "step-down". With either flag, elect runs no CMD and does not campaign. So runsNothing
+// refuses a CMD, and flags that only affect CMD or a term of this process.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return failure.MisuseOf(cmd, "--%s and CMD: use one of them", flag)
@@ -128,10 +128,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 // of the leader and answers probes. It also returns a function that starts the HTTP server,
 // and a function that stops the server. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// The seat reports renewals as overdue when less than a third of the trusted time is
-	// left. A renewal that is on time begins when two thirds are left. CMD is stopped when
-	// the time left equals the grace. If the grace is longer than a third of the trusted
-	// time, the seat reports renewals as overdue as soon as CMD is stopped.
+	// A renewal that is on time begins when two thirds of the trusted time are left. The
+	// seat reports renewals as overdue when less than a third is left. If the grace is
+	// longer than a third, CMD is stopped earlier, when only the grace is left. The seat
+	// then reports renewals as overdue as soon as CMD is stopped.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
@@ -178,11 +178,11 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor reports, while stepDown waits, which leader was asked to resign. The caller ends
-// the reports by calling end. On a terminal, waitFor rewrites one line each second. When the
-// wait has lasted one second longer than the lease, it also prints advice, once. By then, a
-// live leader has read the request. waitFor reports nothing if no process leads or the record
-// cannot be read, because StepDown then returns an error.
+// waitFor starts to report which leader was asked to resign, and returns at once. The reports
+// continue until stepDown calls end. On a terminal, waitFor rewrites one line each second. It
+// also prints advice, once, if the leader has not resigned one second after the length of a
+// lease has passed. By then, a live leader has read the request. If no process leads or the
+// record cannot be read, waitFor reports nothing, because StepDown then returns an error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

@@ -43,9 +43,9 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 }
 
 // inStoreOf opens the store in which g was granted. It calls fn with a lock client for this
-// store and the store's Place. A signal cancels fn's context. fn resumes the grant, which
-// succeeds only once. So if the layout cannot store the data of --data, inStoreOf returns an
-// error before it calls fn.
+// store and the store's Place. A signal cancels fn's context. If the layout cannot store the
+// data of --data, inStoreOf returns an error and does not call fn: fn would resume the grant,
+// and a grant that was resumed once cannot be resumed again from the same file.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -100,10 +100,10 @@ func (c *Commands) Renew() *cobra.Command {
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
-					// A signal arrived while the renewal was in flight, so its outcome is
-					// unknown. If DynamoDB applied it, no later "leasehold renew" can renew
-					// the grant in the file. This client still can, because it knows its own
-					// renewal. So resume again, to write the new grant to the file.
+					// A signal arrived while the renewal was in flight, so the outcome of the
+					// renewal is unknown. If DynamoDB applied it, the grant in the file is too old
+					// for a later "leasehold renew". This client can still resume the grant,
+					// because it knows its own renewal. So resume again, and write the new grant.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {

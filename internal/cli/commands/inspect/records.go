@@ -197,10 +197,10 @@ func answer(ctx context.Context, t *store.Table, key leasehold.Key, matches func
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// isLabelOf reports whether label identifies the completed work. Work that is done once is
-// identified by the label that --once gave it. Work that is done once in each period
-// (--every) is identified by the start of its period. "get" and "get --json" print this
-// start in two formats, and isLabelOf accepts both.
+// isLabelOf reports whether label identifies the completed work. Work with --once is
+// identified by the label that the user gave with --once. Work with --every is identified by
+// the start of its period, in either of two formats: "get" prints the one, and "get --json"
+// the other.
 func isLabelOf(label string, work leasehold.Done) bool {
 	if work.Once != "" {
 		return label == work.Once

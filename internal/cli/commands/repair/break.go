@@ -125,9 +125,8 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 // wordsFor returns the arguments of a "leasehold break" command that a message suggests. The
 // command breaks exactly the grant in r, without asking.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No lock library writes a version longer than visible.Longest. If a record contains a
-	// longer one, it is shortened here. The suggested command then matches no grant, and
-	// breaks none.
+	// No lock library writes a version longer than visible.Longest. If the record contains
+	// a longer one, it is shortened here, and the suggested command matches no grant.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason.Value != "" {
 		words += " --reason " + wording.ShellWord(f.reason.Value)

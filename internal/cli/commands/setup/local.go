@@ -65,8 +65,8 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 			return err
 		}
 	}
-	// Open the file before listening. If both fail, the user first needs to know about the
-	// file, not that the address is in use.
+	// Open the file before listening at the address. If both would fail, the user sees the
+	// error about the file, which is the more important one.
 	if file != "" {
 		if err := c.MakeFile(file); err != nil {
 			return err

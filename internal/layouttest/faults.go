@@ -58,10 +58,10 @@ func reservedNames(e *env) {
 	e.release(lock)
 }
 
-// ownNames checks the attribute expiresAt, which is the TTL attribute of layout native. Layouts
-// awslabs and dynamolock share tables with layout native, so their grants remove the attribute. In
-// these three layouts, callers must not use the name expiresAt. Any other layout must keep a
-// caller's attribute with that name.
+// ownNames checks which layouts accept a caller's attribute with the name expiresAt. Layout native
+// must refuse it, because this is its TTL attribute. Layouts awslabs and dynamolock must refuse it,
+// too: they can use a table of layout native, and their grants remove expiresAt so that TTL does
+// not delete a held record. Every other layout must store the attribute.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
 		return // skipped, because this layout does not store attributes of callers

@@ -21,8 +21,8 @@ import (
 )
 
 // These tests follow the procedures of docs/migrating, which move a fleet of processes to another
-// layout in stages. During a rollout, processes of two successive stages run at the same time. So
-// the locks must also prevent two processes of different stages from working at the same time.
+// layout in stages. While a stage is rolled out, processes of the previous stage are still running.
+// The locks must prevent a process of each stage from working at the same time.
 
 // stage is one stage of a move to another layout: the configurations of the locks that a process
 // holds while it works. The process acquires the locks in the order of the configurations.
@@ -134,8 +134,8 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude fails the test if two processes were in the section at the same time, or if tokens of
-// the same table do not increase.
+// mustExclude fails the test if two processes were in the section at the same time, or if a grant
+// did not have a higher token than the grant before it in the same table.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
 	lab.Want(t, "entries while another process was inside", s.overlaps.Load(), 0)
@@ -170,9 +170,9 @@ func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
-// threeStages returns the three stages of a move to another table. Processes of the first stage
-// acquire a lock only in the old table, and processes of the second stage acquire one in both
-// tables. Processes of the third stage acquire one only in the new table, which has layout native.
+// threeStages returns the three stages of a move from a table with layout l to a table with layout
+// native. Processes of the first stage lock the key in the old table. Processes of the second stage
+// lock the key in both tables. Processes of the third stage lock the key in the new table.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))
@@ -208,9 +208,9 @@ func ttlOn(t *testing.T, w *lab.World) {
 	}))(t)
 }
 
-// A release in layout native leaves an expiry time in the record. The layouts that can use
-// the same table remove the expiry time with each grant, so TTL never deletes a held record.
-// TTL can therefore stay on while clients of both layouts run.
+// A release in layout native leaves an expiry time in the record. Layouts awslabs and dynamolock
+// can use the same table. Each of their grants removes the expiry time, so TTL does not delete the
+// held record. TTL can therefore stay on while clients of both layouts run.
 func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -236,9 +236,10 @@ func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 	}
 }
 
-// Clients with layout awslabs ignore sessions: to them, the keys of a closed session still appear
-// held. So a fleet must not use shared leases until all its processes use layout native. Done marks
-// have the same restriction, as the next test shows.
+// When a native client with a shared lease closes, it only marks its session as dead. Clients with
+// layout awslabs ignore sessions, so they treat the keys of the session as held. Therefore a fleet
+// must not use shared leases until all its processes use layout native. The same applies to done
+// marks: see the next test.
 func TestClosedSessionBlocksAWSLabsClientForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

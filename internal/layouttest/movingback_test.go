@@ -102,12 +102,11 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 	})
 }
 
-// This test shows why TTL must stay off until no record with an expiry time is left. A break in
-// layout native adds an expiry time to the record of a dynamolock client. dynamolock does not know
-// this attribute, and keeps it when it acquires the key again. TTL then deletes the record while
-// the key is held. A release in layout native adds an expiry time, too. But dynamolock cannot read
-// the record of a native grant, so dynamolock cannot acquire that key. The Java client can: it also
-// keeps the attribute if it acquires by an update in place.
+// This test shows why TTL must be off while any record has an expiry time. First, a native client
+// breaks the lock of a dynamolock client: the break adds an expiry time to the record. Then the
+// dynamolock client acquires the key again. It does not know the expiry time, and keeps it. So TTL
+// deletes the record while the key is held. The Java client keeps the expiry time, too, if it
+// acquires the key by an update in place.
 func TestTTLDeletesHeldDynamolockRecordAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

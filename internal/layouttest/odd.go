@@ -218,9 +218,9 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns the record of a peer's grant with an empty owner. A peer is a client of another
-// lock library. nameless returns false in layouts with an expiry time, to skip the check: the peer
-// stores no owner (dynamo-dlm), or never renews (dyndb-mutex).
+// nameless returns the record of a grant with an empty owner, as a peer (a client of another lock
+// library) may write it. If nameless returns false, the caller must skip its check. This is so in
+// layouts with an expiry time: dynamo-dlm stores no owner, and dyndb-mutex never renews a grant.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()

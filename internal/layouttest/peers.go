@@ -118,8 +118,8 @@ var mutex = peer{
 	owner: named,
 }
 
-// most is the longest lease that these tests calculate with. A longer lease counts as this long,
-// because the lease in a record of another library may be too long for a time.Duration.
+// most is the longest lease that these tests calculate with. A record of another library may have
+// a longer lease, which may not fit in a time.Duration. The tests then calculate with most instead.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

@@ -120,8 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key without the knowledge of its holder. An operator can do so by hand, and so can
-// a client that mistakes the lock for its own.
+// free frees the key, and its holder is not told. This imitates an operator who edits the table by
+// hand, or a client that releases the lock of another client by mistake.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

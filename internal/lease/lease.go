@@ -63,8 +63,8 @@ type Holder interface {
 	Extended()
 
 	// Renewed is called after an attempt to renew that was applied. Failed is called after an
-	// attempt that was not applied and did not end the lease. The next attempt may begin before
-	// that call.
+	// attempt that was not applied, unless the lease has ended. The next attempt may begin before
+	// Renewed or Failed is called.
 	Renewed(r Report)
 	Failed(r Report)
 }
@@ -113,8 +113,8 @@ type Lease struct {
 	until  decide.Instant
 	record protocol.Record // the record after the last write that is known to have been applied
 	begun  bool            // a renewal has begun since the last renewal that was applied
-	// The short lease with which another client has handed the key over. It is 0 if the key was
-	// not handed over, or if a renewal has been applied since.
+	// The short lease that another client wrote when it handed the key over. It is 0 if the key
+	// was not handed over, or if a renewal has been applied since the hand-over.
 	handed   time.Duration
 	lastErr  error           // error of the last renewal; nil if it was applied
 	outage   *decide.Instant // time of the last reply if that reply said that DynamoDB is unavailable; nil otherwise
@@ -188,8 +188,8 @@ func (l *Lease) trustEnds() decide.Instant {
 	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // cannot deadlock: a parent never locks the mutex of a child
 }
 
-// TrustedUntil returns when the trust ends if no further renewal is applied. It still returns this
-// time if the lease was ended earlier, for example by a release.
+// TrustedUntil returns when the trust ends if no further renewal is applied. A release, for
+// example, may end the trust earlier, but does not change the result of TrustedUntil.
 func (l *Lease) TrustedUntil() decide.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,10 +236,10 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted after it has expired, because DynamoDB
-// answers that it is unavailable. The option ThroughOutage assumes that DynamoDB is then
-// unavailable to all clients, so that no other client can acquire the key. The trust ends one lease
-// after the last answer of this kind. The caller must hold l.mu.
+// throughOutage reports whether the lease stays trusted although it has expired, because DynamoDB
+// was unavailable according to the last answer. The option ThroughOutage assumes that no other
+// client can acquire the key then, because DynamoDB is unavailable to all clients. throughOutage
+// returns false from one lease after that answer. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
@@ -293,8 +293,8 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
 // Outlived is called after this client has ended the lease itself, for example by a release. It
-// returns true, and the loss, if the lease would have been lost by now even without that end. It
-// returns false if the lease would still be trusted.
+// returns the loss and true if the lease has expired since, or if its parent has ended. It returns
+// false if the client, without the release, would still trust the lease.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

@@ -281,8 +281,8 @@ func TestSuspendOfMachineShortensExpiryTimer(t *testing.T) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
 		elapse(8 * time.Second)
-		// The lease's timer has found the expiry: when Ended read the clocks after the suspend,
-		// it set the timer to an earlier time.
+		// After the suspend, the call of Ended has set the lease's timer to an earlier time. So the
+		// timer has fired, and the lease has been reported as lost.
 		w.lostBy(t, Expired)
 	})
 }
@@ -340,8 +340,8 @@ func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 				time.Sleep(4 * time.Second) // the lease was renewed a moment ago, at 3.75 s
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					// This call cancels the context of Renew, so Renew sends no second attempt. All
-					// later renewals are sent in the background.
+					// Cancel the context of Renew, so that Renew sends no second attempt. All later
+					// renewals are sent in the background.
 					leave()
 					w.will(nil)
 					return f(apply)
@@ -462,9 +462,9 @@ func TestBlockedRenewalDoesNotDelayRenewalOfOtherLease(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			// The other lease is due 100 ms after the first lease. By then, the attempt for the
-			// first lease waits. If that attempt still occupied the only slot, the other lease
-			// would be renewed late.
+			// The first lease is due after 3.75 s. Its attempt must wait for the renewal or the
+			// transaction that takes begins, and must give up the scheduler's only slot. The other
+			// lease is due 100 ms later, and must get that slot immediately.
 			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
@@ -484,7 +484,7 @@ func TestLossDuringBlockedRenewalIsReportedAsExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		// A transaction begins and does not end. The next renewal waits for it.
+		// Simulate a transaction that does not end. The next renewal waits for the transaction.
 		turn <- struct{}{}
 		elapse(5 * time.Second)
 		w.suspend(time.Hour)

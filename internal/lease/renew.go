@@ -29,11 +29,12 @@ type Changes struct {
 	Record protocol.Changes
 }
 
-// Renew sends renewals until one is applied, rejected or refused, until ctx is done, or until the
-// trust ends. Background renewals may be sent between the attempts of Renew. If a renewal was
-// applied, Renew returns nil. If the lease has ended, Renew returns the error that ended the lease.
-// Otherwise Renew returns the *attempts.Failure of its last attempt or, if it sent no attempt, the
-// cause of ctx. unknown reports whether an attempt had no answer.
+// Renew sends renewals until one is applied, and then returns nil. It returns an error if the lease
+// has ended (for example because a renewal was rejected), if DynamoDB refuses a renewal, or if ctx
+// is done. If the lease has ended, Renew returns the error that ended the lease. Otherwise it
+// returns the *attempts.Failure of its last attempt or, if it sent no attempt, the cause of ctx.
+// Background renewals may be sent between the attempts of Renew. unknown reports whether an attempt
+// had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -92,9 +93,9 @@ func (l *Lease) enter(ctx context.Context) bool {
 }
 
 // lockWrites locks terms.Writes, because a renewal would conflict with a transaction in flight
-// that checks or writes the record. It waits for at most a quarter of the remaining trust, and
-// then returns without the lock: the renewal is sent in spite of the possible conflict. The
-// function "leave" unlocks terms.Writes if lockWrites has locked it.
+// that checks or writes the record. It waits for at most a quarter of the remaining trust. Then it
+// returns without the lock, and the caller sends the renewal in spite of the possible conflict.
+// The function "leave" unlocks terms.Writes if lockWrites has locked it.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -158,10 +159,10 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 }
 
 // try sends one renewal. If the renewal is applied, the trust counts from when the renewal was
-// sent. If the renewal is rejected, the lease has ended, and the result's error says why. The
+// sent. If the renewal is rejected, try ends the lease, and the result's error says why. The
 // caller must have locked l.renews. The function "leave" unlocks terms.Writes if the caller has
-// locked it. Before try calls Lost, Renewed or Failed of the Holder, it unlocks both, because these
-// methods may end the lease.
+// locked it. try unlocks l.renews and terms.Writes before it calls Lost, Renewed or Failed of the
+// Holder, because these methods may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {
 		leave()
@@ -216,8 +217,8 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 }
 
 // next records the next attempt in pending, and returns the attempt and its write. If the lease
-// has ended, next returns false and records nothing: the condition of a release must accept the
-// version of every attempt, so no attempt may begin after the end.
+// has ended, next records nothing, and returns false. The reason is that a release may already
+// have listed the versions of all attempts in its condition.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -234,9 +235,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The shorter lease may be applied even if the answer is a refusal: the network may
-		// have delivered two copies of the request, and DynamoDB may have applied the first
-		// and refused the second.
+		// DynamoDB may store the shorter lease even if its answer refuses the attempt: the network
+		// may deliver two copies of the request, and DynamoDB may apply one and refuse the other.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
@@ -259,9 +259,9 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows is called after the condition of a renewal has failed. item is the record at that
-// time. shows returns the attempt in sent that wrote the record. It returns false if no attempt
-// did: another client holds the key, or has resumed this grant and renews it.
+// shows returns the attempt in sent that wrote the record. item is the record, as read, or as
+// DynamoDB returned it when the condition of a renewal failed. shows returns false if none of the
+// attempts wrote the record: another client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -283,8 +283,8 @@ func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	// Later attempts may still be applied, and may write shorter leases. So the trust ends
-	// at the earliest time at which one of these leases would end it.
+	// DynamoDB may still apply later attempts, which may write shorter leases. So the trust must
+	// not last longer than any of these leases allows.
 	for _, later := range l.pending.Unanswered() {
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
@@ -295,8 +295,8 @@ func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.holder.Extended()
 }
 
-// reset sets the expiry timer and the warnings' timers to the end of the trust. The caller
-// must hold l.mu, and the trust must not have ended.
+// reset sets the timers for the expiry of the lease and for its warnings. The caller must hold
+// l.mu, and must have checked that the lease has not ended.
 func (l *Lease) reset(now decide.Instant) {
 	l.expiry.Reset(now.Remaining(l.until))
 	l.rearm()
@@ -312,20 +312,20 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage {
-			// This answer prolongs the trust by one lease. Tell the scheduler, which renews
-			// the lease with the least remaining trust first.
+			// The lease is now trusted until one lease after this answer. Tell the scheduler,
+			// which renews the lease with the least remaining trust first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
 	return now.Remaining(l.trustEnds())
 }
 
-// settleByReading reads the record if too many attempts have had no answer. If the record
-// has the version of one of these attempts, the outcomes of that attempt and of all earlier
-// attempts are known. Otherwise the outcomes stay unknown. settleByReading then drops the oldest
-// attempts, because a condition can name only a limited number of versions. If a dropped attempt
-// is applied later, the lease is lost, but no key is held twice. settleByReading returns the
-// number of requests that it sent.
+// settleByReading reads the record if too many attempts have had no answer. If the record has the
+// version of one of these attempts, the outcomes of this attempt and of all earlier attempts are
+// known. Otherwise settleByReading drops the oldest attempts, because a condition can name only a
+// limited number of versions. If DynamoDB applies a dropped attempt later, it rejects the next
+// renewal, and the lease is lost. Even then, no other client can hold the key at the same time.
+// settleByReading returns the number of requests that it sent.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

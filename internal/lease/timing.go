@@ -33,15 +33,14 @@ func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom returns when the trust ends. The parameter sent is the time when the last applied
-// attempt was sent.
+// TrustedFrom returns when the trust ends if an attempt that was sent at the given time is applied.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// Scaled returns the timing for another lease. Margin and Every change in proportion to the lease,
-// and Skew stays the same. So Skew takes a larger part of a shorter lease. If Skew is not 0, Every
-// is therefore limited to a third of the trust.
+// Scaled returns the timing for another lease. Margin and Every change in proportion to the lease.
+// Skew stays the same, so the trust becomes a smaller part of a shorter lease. Therefore Every is
+// at most a third of the trust if Skew is not 0.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning is a function that is called each time the remaining trust falls to Left. If the
-// lease is lost first, the function is called at the loss.
+// Warning contains a function, Call, for a lease. Call is called each time the remaining trust
+// falls to Left. If the lease is lost before that, Call is called at the loss.
 type Warning struct {
 	Left time.Duration
 	Call func()
@@ -36,8 +36,8 @@ func (w *Warning) Cancel() {
 	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss is called when the lease is lost. It calls the function of every warning that
-// has not been given.
+// WarnOfLoss is called when the lease is lost. It gives every warning that was not given since
+// the remaining trust was last greater than Left.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give calls the function on a goroutine of its own, unless w.given shows that it was called
-// already. The caller must hold w.l.mu.
+// give calls w.Call on a goroutine of its own, unless the warning is already given. The caller
+// must hold w.l.mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -55,9 +55,8 @@ func (w *Warning) give() {
 	}
 }
 
-// fired is called when the timer fires. It reads the clocks, and calls the function if the
-// remaining trust is at most Left. If a renewal has extended the trust, fired instead sets the
-// timer again.
+// fired is called when the timer fires. It reads the clocks, and gives the warning if the
+// remaining trust is at most Left. If a renewal has extended the trust, fired sets the timer again.
 func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -71,8 +70,8 @@ func (w *Warning) fired() {
 	w.give()
 }
 
-// Rearm sets the timers of the warnings again. It must be called after each renewal of the parent,
-// because the trust then ends later.
+// Rearm sets the timers of the lease's warnings again. It must be called after each renewal of the
+// lease's parent, because such a renewal prolongs the trust in this lease, too.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +80,7 @@ func (l *Lease) Rearm() {
 	}
 }
 
-// rearm is Rearm for a caller that holds l.mu. The holder must still trust the lease.
+// rearm does the work of Rearm. The caller must hold l.mu, and l.cause must be nil.
 func (l *Lease) rearm() {
 	remaining := l.remaining()
 	for _, w := range l.warnings {

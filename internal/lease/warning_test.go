@@ -65,8 +65,8 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 func TestTimedOutRenewReturnsErrorOfLastAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
-		// This call of enter keeps l.renews locked, so Renew waits for it until the context
-		// expires, and sends no second attempt.
+		// Lock l.renews after the first attempt of Renew. Before its second attempt, Renew then waits
+		// for l.renews until the context expires.
 		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -7,8 +7,9 @@
 //	leaseEnds + skew            by this client's wall clock, if the clocks of both clients are bounded
 //	expiresAt + skew + step     by this client's wall clock, in layouts with an expiry time
 //
-// For a holder under a session, the session's row counts instead of the record. This holder is
-// dead only once a client has marked the row as dead.
+// A holder under a session renews the session's row instead of the record, so the times of the row
+// apply. From the earliest of these times on, any client may mark the row as dead. The holder is
+// dead once the row is marked.
 //
 //	       a new version                the row is marked
 //	     ┌───────────────┐             ┌─────────────────► dead, for good
@@ -24,12 +25,12 @@
 //	a clock exceeds its bound  a live holder may be treated as dead
 //	an item cannot be decoded  an error: the item's holder is never found dead
 //	two clients mark a row     DynamoDB applies one write; the reply to the other write shows the mark
-//	a session's row is gone    the observer waits for one lease: the session's locks may still be trusted
+//	a session's row is gone    the observer waits for one lease: the session's client may trust its locks
 //
 // Only the type Rule decides when a holder is dead. Observer applies the Rule for waiters, which
 // then take the key over by a conditional write. Packages holders and ui only observe holders: they
 // call Rule.Next after each read.
 //
-// The package knows records and other clients' sessions. It does not know whether a client
-// waits for a key. The waiters of one client share each reading of a session's row.
+// If several goroutines of one client wait for locks of the same session, they share each reading
+// of the session's row.
 package liveness

@@ -25,11 +25,11 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns the monotonic time when the holder of r is dead if it does not renew. That time
-// may be in the past. since is the monotonic time when the version of r was first read. now and
-// wall are readings of the monotonic clock and the wall clock at the same moment. If the clocks of
-// this client and of the holder are both bounded, the holder may be dead before this client has
-// seen the version for a whole lease.
+// deadAt returns the monotonic time from which the holder of r is dead if it does not renew. That
+// time may be in the past. since is the monotonic time when the version of r was first read. now
+// and wall are readings of the monotonic clock and the wall clock at the same moment. In layouts
+// without an expiry time, the result is one lease after since. It may be earlier if r contains the
+// time when the lease ends, and the clocks of this client and of the holder are bounded.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -41,11 +41,11 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 	return dead
 }
 
-// GrantOf returns a string by which observers distinguish the grants of a key. It is the id of the
-// grant, if the grant has one. Grants of other libraries have no id. For them, GrantOf returns the
-// owner, which stays the same while the holder renews, and may be empty. In layouts with an expiry
-// time, GrantOf returns the version instead of the owner: the libraries of these layouts never
-// renew a grant, so the version stays the same.
+// GrantOf returns a string by which observers distinguish the grants of a key. For a grant by
+// leasehold, it is the grant id. Grants by other libraries have no id. For them, GrantOf returns a
+// value that renewals do not change: in layouts with an expiry time the version, because the
+// libraries of these layouts never renew a grant, and in all other layouts the owner, which may be
+// empty.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -53,8 +53,8 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow decodes item as the row of a session. If the table contains no such row, item is nil,
-// and SessionRow returns protocol.NoRow(missing): missing is the lease to assume in this case.
+// SessionRow decodes item as the row of a session. item must be nil if the table contains no row of
+// the session. SessionRow then returns protocol.NoRow, with the duration "missing" as the lease.
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil
@@ -80,12 +80,14 @@ type Beat struct {
 // Next returns the beat after a reading that showed r. b is the previous beat of the same
 // holder. r is the holder's record or, if a session is renewed instead, the session's row.
 //
-// The lease of a version counts from the first answer that showed the version: the holder
-// wrote the version before that answer, perhaps long before. The holder is dead if a request
-// that was sent after the end of that lease still reads the same version. The reply to an
-// earlier request may be out of date. A missing session row does not count as a renewal. The
-// observer cannot know how long the row has been missing, so the lease counts from the first
-// reading that does not find the row.
+// The lease of a version counts from the first answer that showed the version. The holder wrote the
+// version before that answer, perhaps long before. The holder is dead if a request that is sent
+// after the end of this lease still reads the same version. A request that is sent earlier proves
+// nothing, even if its answer comes after the end: the holder may have renewed in time, but after
+// DynamoDB read the record.
+//
+// If the session's row is missing, the observer cannot know since when. So the lease counts from
+// the first answer without the row. The disappearance of the row does not count as a renewal.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {
@@ -138,19 +140,19 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return nil, observed.Version{}, nil
 }
 
-// DeadAt returns the monotonic time when the holder of r is dead if it does not renew. now and wall
-// are the readings of the clocks when a reply showed r. The version v of r was first observed at
-// v.Since. The caller must read wall before now: time that passes between the two readings can then
-// only delay a takeover.
+// DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. v is
+// the version of r, which was first observed at v.Since. now and wall are readings of the clocks
+// when a reply showed r. The caller must read wall before now. If time passes between the two
+// readings, the result is then too late, which only delays a takeover, and never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
 // LooksDead reports whether the holder of r, or the session with the row r, appears dead when the
-// wall clock shows wall: see decide.LooksDead. The version of r contains the time when r was
-// written. In layouts with an expiry time, LooksDead returns false, because there only the expiry
-// time shows that a holder is dead. For a missing session row, LooksDead returns true, because such
-// a row is never renewed.
+// wall clock shows wall. It compares wall with the time in the version of r: see decide.LooksDead.
+// In layouts with an expiry time, LooksDead returns false, because there only the expiry time shows
+// that a holder is dead. For a missing session row, LooksDead returns true, because a missing row
+// is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

@@ -96,7 +96,7 @@ func (w *world) observer() *liveness.Observer {
 	return o
 }
 
-// told creates the errors that an observer returns to its caller.
+// told is the Errors of the observers in these tests: it makes the error for a damaged item.
 type told struct{ core.Errors }
 
 func (told) Unreadable(key protocol.Key, _ protocol.Item, err error) error {

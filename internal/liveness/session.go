@@ -29,11 +29,10 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// An Observer with many sessions drops those that no caller has asked for in a while. If a
-// caller asks for such a session again, the Observer reads the session's row again. An Observer
-// with fewer than fewSessions sessions drops none. It always keeps a session that a caller has
-// asked for within the time keepSession. Waiters, and observers of elections, ask at least once
-// every PollMax.
+// An Observer with at least fewSessions sessions may drop the sessions that no caller of SessionOf
+// has asked for within the time keepSession (or 2*PollMax, if that is longer). A waiter, or an
+// observer of an election, asks for its session at least once every PollMax. If a caller asks for a
+// dropped session, the Observer reads the session's row again.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -58,9 +57,9 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// dropUnused drops the sessions that no caller has asked for since the monotonic time "before". It
-// does nothing until the number of sessions has doubled since dropUnused last dropped some. The
-// caller must hold o.mu.
+// dropUnused drops the sessions that no caller has asked for since the monotonic time "before". To
+// save time, it does nothing unless there are twice as many sessions as it last kept. The caller
+// must hold o.mu.
 func (o *Observer) dropUnused(before time.Duration) {
 	if len(o.sessions) < max(o.many, fewSessions) {
 		return
@@ -118,8 +117,9 @@ func (s *Session) observe(item protocol.Item) error {
 	}
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
-		// Keep deadAt. A newly computed time could be too late: to make room for other keys,
-		// Records may have forgotten the version, and would then count the lease from this reading.
+		// The session was not renewed, so keep deadAt. A newly computed time could be too late: to
+		// make room for other keys, Records may have forgotten the time when this version was first
+		// read. It would then count the lease from this reading.
 		return nil
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)
@@ -132,8 +132,8 @@ func (s *Session) setDead() {
 	s.o.Records.Forget(s.key)
 }
 
-// MarkDead marks the session's row dead if its version has not changed for the session's
-// lease. It reports whether the session is dead.
+// MarkDead marks the session's row as dead if the session may be marked dead by now: see Look. It
+// reports whether the session is dead.
 func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err

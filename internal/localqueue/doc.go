@@ -12,10 +12,9 @@
 //	      └───────────► holding, by a hand-over ◄──────────────┘
 //
 // While goroutines hand a key over to each other, the key never becomes free for other processes.
-// So after several hand-overs in a row, the holder frees the key, and the next waiter gets its turn
-// with a delay. The delay is as long as the longest pause of a waiter in another process between
-// two reads. So the waiter in the other process reads the record during the delay, and finds the
-// key free.
+// So after several hand-overs in a row, the holder frees the key, and the next waiter of this
+// process gets its turn after a delay. A waiter in another process reads the record at least once
+// during this delay, and finds the key free.
 //
 // Package localqueue does not use DynamoDB, and does no I/O. The caller of the package defines
 // the types of grants and of the data that a hand-over needs. The functions of the package do

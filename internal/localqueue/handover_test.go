@@ -62,9 +62,9 @@ func TestNextWaiterIsDelayedIfHandOverLimitIsReached(t *testing.T) {
 	}
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
-	// The longest of these grants lasted 200 ms. Between two polls, a waiter of another process
-	// pauses for at most one and a half times the age of the grant. So the waiter polls at least
-	// once during a delay of 300 ms.
+	// Between two polls, a waiter of another process pauses for at most one and a half times the
+	// age of the current grant. The longest of these grants lasted 200 ms. So such a waiter polls
+	// at least once during a delay of 300 ms.
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
@@ -131,8 +131,8 @@ func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 	}
 }
 
-// Pass must take the age of the grant into account, as Successor does: a holder that has lost its
-// lock, or whose release deletes the record, calls Pass without calling Successor first.
+// The delay depends on the longest grant, so Successor records the age of each grant. Pass must do
+// so, too: a holder that has lost its lock, or whose release deletes the record, calls only Pass.
 func TestDelayOfNextWaiterDependsOnLongestGrant(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {

@@ -154,8 +154,8 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns the result of Holder. If that result is nil, LastHolder returns the last
-// holder that was known before the current turn. That holder may have released the key since.
+// LastHolder returns the result of Holder or, if that is nil, the holder that was reported last
+// before the current turn. The last holder may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,9 +197,9 @@ func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	}
 }
 
-// GrantedOutOfTurn records the grant of a goroutine that holds the key without having had the
-// turn, for example by Resume. It gives the turn to that goroutine. If another goroutine has
-// the turn, GrantedOutOfTurn does nothing.
+// GrantedOutOfTurn is called by a goroutine that has acquired the key without waiting for its turn,
+// for example by Resume. It records the grant, and gives the turn to this goroutine. It does
+// nothing if another goroutine has the turn.
 func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,9 +215,9 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 // other grant, Pass does nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// PassQueued does the same as Pass, for a key whose record has a queue. Waiters of other processes
-// wait in that queue, and need no delay to notice a free key. So the next waiter gets its turn
-// without a delay.
+// PassQueued does the same as Pass, for a key whose record has a queue. The next waiter gets its
+// turn without a delay, because waiters of other processes join the record's queue: they do not
+// depend on a delay to acquire the key.
 func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,9 +277,9 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 }
 
 // pass gives the turn to the next waiter. A waiter with NoHandOver then acquires the key by a grant
-// of its own. If this client has just released the key, the waiter usually acquires the key before
-// another process can see that it is free. The waiter's turn keeps other processes out as a
-// hand-over does, so pass counts the turn as a hand-over. The caller must hold l.mu.
+// of its own. It usually does so before another process can see that the previous holder has freed
+// the key. Other processes are then kept out as by a hand-over, so pass counts such a turn as a
+// hand-over. The caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].NoHandOver
@@ -312,11 +312,12 @@ func (q *queue[C, G]) next() *Waiter[C, G] {
 }
 
 // Successor removes the first waiter from the queue of a key and returns it, so that the holder can
-// hand the key to that waiter. grant is the holder's grant. Successor returns nil if the holder
-// must release the key instead: no waiter can accept the key, or other processes must get a chance
-// to acquire the key. The holder's goroutine keeps the turn until HandOver is called. queued means
-// that waiters of other processes would wait in the record's queue, which is empty. So no other
-// process waits for the key, and Successor does not limit the number of hand-overs.
+// hand the key to this waiter. grant is the holder's grant. The holder's goroutine keeps the turn
+// until HandOver is called. Successor returns nil if the holder must release the key instead: if
+// the first waiter does not accept a hand-over, if there is no waiter, or if the maximum number of
+// hand-overs is reached. The caller sets queued if the record can have a queue for waiters of other
+// processes, but the queue is empty. No other process then waits for the key, so the number of
+// hand-overs counts from zero again.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -337,8 +338,8 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 
 // HandOver gives the turn and the key to a waiter that Successor has returned. granted is the
 // waiter's grant. If granted is the zero grant, the waiter gets only the turn. If the waiter has
-// left the queue, HandOver does nothing, and returns false: the goroutine of the previous grant
-// keeps the turn.
+// called Leave in the meantime, HandOver does nothing and returns false. The previous holder's
+// goroutine then keeps the turn.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

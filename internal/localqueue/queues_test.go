@@ -324,8 +324,8 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 	}
 }
 
-// When the contexts of several callers expire at the same time, perhaps only one of the callers has
-// read the record. The errors of the other callers must name the holder, too.
+// In this test, only the first of two callers reads the record and reports the holder. Then the
+// first caller gives up. If the second caller gives up, too, its error must name the same holder.
 func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")

@@ -3,11 +3,11 @@
 // the machine is suspended. The wall clock can be set. One limit is for the number of observed
 // records that the client remembers, and one for requests in flight.
 //
-// Tests replace the machine. Package testing/synctest fakes only the monotonic clock and
-// the wall clock. A simulation can be repeated only if it chooses all clock readings and
-// random numbers itself. If the DB that is passed to leasehold.New is a Provider, the
-// client uses the machine that this DB provides. So the public API does not contain
-// machines, and no global variables are needed.
+// Tests replace the machine, because package testing/synctest fakes neither the boot-time clock nor
+// random numbers. A simulation can be repeated only if it chooses all clock readings and random
+// numbers itself. A test passes its machine to a client by the DB: if the DB that is passed to
+// leasehold.New is a Provider, the client uses the machine that this DB provides. So the public API
+// contains no machine, and no global variable is needed.
 package machine
 
 import (
@@ -49,8 +49,8 @@ type Provider interface {
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client that is a Provider. The machine for the leasehold clients that use the
-// DB is the real machine after the changes that Edit makes.
+// DB is an SDK client that is a Provider. It provides a copy of the real machine that the function
+// Edit has changed.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -62,13 +62,13 @@ func (db DB) Machine(m Machine) Machine {
 	return m
 }
 
-// started is the origin for readings of the monotonic clock. Go returns such a reading only
-// as the Duration since an earlier Time.
+// started is the origin of the monotonic clock. In Go, a monotonic clock can only be read as the
+// Duration since an earlier Time.
 var started = time.Now()
 
-// atStart is what the monotonic clock shows at the start of the process (the variable
-// started). It is large, about 73 years, so that the clock is above zero even in a bubble of
-// testing/synctest, where time begins in the year 2000. Zero may mean an unset time.
+// atStart is the reading of the monotonic clock at the time started. It is large, about 73 years.
+// In a bubble of testing/synctest, time begins in the year 2000, which is decades before started.
+// Even there, the reading must be above zero, because zero may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now returns the readings of the monotonic clock and the boot-time clock of the machine on
@@ -77,10 +77,10 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns a function for Machine.Now in which both clocks follow package time. So
-// in a bubble of testing/synctest, a test that takes long in real time does not make leases
-// expire. The clocks begin a millisecond before origin. Their readings are small, so that a
-// test fails if the code depends on a long uptime.
+// BootedAt returns a function for Machine.Now whose two clocks both follow package time. In a
+// bubble of testing/synctest, both clocks are then fake, so leases do not expire if a test takes
+// long in real time. At the time origin, both clocks show one millisecond, so that a test fails
+// if the code depends on a long uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

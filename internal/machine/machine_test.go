@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// Many callers of Now interpret a monotonic time of zero as an unset time.
+// Many callers of Now use a monotonic time of zero to mark an unset time.
 func TestMonotonicClockIsAboveZeroInSynctestBubble(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {

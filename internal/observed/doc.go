@@ -2,9 +2,10 @@
 // time when the client first read that version. A holder is dead once the version of its
 // record has not changed for a lease.
 //
-// The number of keys is limited, except for pinned keys. The package forgets the oldest
-// keys that are not pinned. If it forgot a key that a waiter polls, the next read would count
-// as the first, and the waiter might never find the holder dead. So waiters pin their keys.
+// The number of keys that are not pinned is limited. If there are too many, the package forgets the
+// oldest of them. A waiter pins the key that it polls. Otherwise, if the package forgot the key
+// between two polls, the lease would count from the next poll again, and the waiter might never
+// find the holder dead.
 //
 // The package compares the versions and the grants of records, and no other fields. It
 // reads no clock. It does not decide which holders are dead.

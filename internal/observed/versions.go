@@ -40,8 +40,8 @@ func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }
 
-// Pin makes v keep the version of key until Unpin has been called as often as Pin. If v has no
-// version of key yet, v keeps the version that Note records later.
+// Pin makes v keep the version of key until Unpin has been called as often as Pin. The key may be
+// pinned before Note records its first version.
 func (v *Versions) Pin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,7 +67,8 @@ func (v *Versions) Unpin(key protocol.Key) {
 }
 
 // Note records that a reply has shown the version o of a key's record at the time o.Since. It
-// returns o with the times when the client first read this version and this grant.
+// returns o with o.Since and o.Granted set to the times when the client first read this version
+// and this grant.
 func (v *Versions) Note(key protocol.Key, o Version) Version {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()

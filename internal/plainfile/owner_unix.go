@@ -56,8 +56,8 @@ func closed(dir fs.FileInfo) bool {
 }
 
 // mayLead reports whether a symbolic link in dir may be followed. In a closed directory, every
-// link may be followed. In any other directory, root or the caller must own the link, and the link
-// must have only one name: another user can give a second name to a link of root.
+// link may be followed. In any other directory, root or the caller must own the link, and it must
+// have only one name: another user could plant it by a hard link to a symbolic link of root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
@@ -70,8 +70,8 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 }
 
 // mayPass reports whether a path may continue through the directory next, which is an entry of dir.
-// If the caller is not root, mayPass always returns true: users may share a directory that one of
-// them has made in /tmp.
+// If the caller is not root, mayPass always returns true, because users may want to share a
+// directory that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

@@ -10,16 +10,16 @@
 //   - a file is used if it belongs to root, the caller or the owner of the directory, or to
 //     a user whom an argument of type Owner allows in addition. The file must not have a
 //     second name (hard link), which could be in a directory of another user;
-//   - if the caller is root, a directory in the path must belong to root or to the owner of
-//     the directory that contains it. Any owner is allowed if only the group of the
-//     containing directory may write to that directory. If the caller is not root, any owner
-//     is allowed, because users other than root choose paths that they trust.
+//   - a subdirectory in the path may belong to any user if the caller is not root, because
+//     users other than root choose paths that they trust. If the caller is root, the
+//     subdirectory must belong to root or to the owner of the directory, unless only the
+//     directory's group, and not every user, may write to the directory.
 //
 // So root may write to a user's home directory, as with sudo, and to a group's directory, but in
 // /tmp only to root's own files. The owner of a directory can always replace the files in it:
 // the rule protects against all other users. A path may also change while it is resolved. An
-// os.Root would prevent that, but it opens each directory for reading. The caller may have only
-// search permission (x) for a directory in the path.
+// os.Root would prevent that, but it needs permission to read each directory in the path, and
+// the caller may have only permission to search it (x).
 //
 // The package does not rely on the kernel's own protection (protected_symlinks and others in
 // proc_sys_fs(5)), which may be off. On Windows, users do not share directories in this way.
@@ -61,9 +61,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// If another process replaces a file during the resolution of the file's path, the function "again"
-// repeats the resolution. tries is the largest number of resolutions, and pause is the time between
-// two resolutions.
+// The function "again" opens a file, or resolves its path. If another process replaces the file at
+// that moment, the function tries again. It tries at most tries times, with a pause in between.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -289,8 +288,8 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	// No user can plant the links that the kernel itself makes under /proc (proc_pid_root(5)). The
-	// text of such a link is not the path of its target.
+	// Do not follow or refuse a link under /proc (proc_pid_root(5)). The kernel makes these links,
+	// so no user can plant them, and their text is not always the path of the target.
 	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil
 	}

@@ -23,9 +23,9 @@ type Native interface {
 
 	// TellBroken returns the write that adds a notice to a session's row: an operator has
 	// broken the given grant under the session. word is the id of the notice. The session's
-	// client reads the notice, and then removes the notice with this id. A later notice of the
-	// same grant has another id, and stays. The write changes neither the version nor the
-	// lease, so that no renewal fails. The condition of the write fails if the row does not
+	// client removes the notice with this id after it has read it. Another notice of the same
+	// grant has another id, and stays. The write changes neither the version nor the lease, so
+	// it does not make a renewal fail. The condition of the write fails if the row does not
 	// exist, if the session is dead, or if the session's client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
@@ -44,10 +44,9 @@ type Native interface {
 
 	// HandToHead returns the write that hands the key to the head of the queue, which is its first
 	// waiter. The write does the same as HandOver, and also removes the head's entry. g contains
-	// the head's owner and grant id, and a new version. The version must differ from the grant id:
-	// a record must never show the same version twice, but it may show the same grant id twice. The
-	// reason is that the network may deliver a copy of the head's join late. The copy then adds the
-	// grant id to the queue again.
+	// the head's owner and grant id, and a new version. The version must differ from the grant id,
+	// because a record must never show the same version twice. It may show the same grant id twice:
+	// if the network delivers a copy of the head's join late, the grant id is in the queue again.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -68,11 +67,11 @@ const DefaultLease = 20 * time.Second
 // noRow is the version in a record from NoRow.
 const noRow = "none"
 
-// NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a row
-// long after the session has died. If an operator deletes the row earlier, the session's
-// client may still trust its locks for the rest of the session's lease. The length of that
-// lease was stored only in the row. So the caller passes another lease instead: that of the
-// client that observes the session.
+// NoRow returns a record that stands for the missing row of a session. DynamoDB's TTL deletes a
+// row only long after the session has died. But an operator may delete the row earlier, and the
+// session's client may then still trust its locks until the session's lease expires. The length
+// of this lease was stored only in the row. So the caller passes the lease of the observing
+// client instead.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether version is the version of a record from NoRow.
@@ -174,7 +173,7 @@ const MostWaiters = 16
 
 // LastPlaces is the number of entries that a queue keeps free for waiters that have waited longer
 // than most waiters in the queue. Without these entries, clients that have just held the key could
-// immediately fill the queue again, and a waiter that has waited longer could not join.
+// fill the queue again at once, and a waiter that found the queue full might never join it.
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An

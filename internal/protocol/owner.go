@@ -21,8 +21,8 @@ const clientIDLen = 26
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
-// clients with the same name. It also helps to detect that another library has acquired the key,
-// but has kept leasehold's attributes in the record: the owner then usually has no client id.
+// clients with the same name. It also helps to recognize a grant by another library that has kept
+// leasehold's attributes in the record: the owner of such a grant usually has no client id.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
@@ -59,7 +59,7 @@ func clientID(owner string) (string, bool) {
 
 // NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version 7).
 // Every attempt to write uses a new UUID, so that no version is ever used twice. VersionTime
-// returns the time in a version. That time is shown to people, and it helps to find out
+// returns the time in a version. Commands print this time, and clients use it to find out
 // whether a holder appears dead.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 

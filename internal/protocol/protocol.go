@@ -158,8 +158,8 @@ func (s Schema) KeyOf(item Item) Key {
 }
 
 // MaxToken is the highest fencing token. A key whose record contains this token cannot be
-// granted again. JSON parsers that use doubles represent this number and the next integer
-// exactly (RFC 8259, section 6).
+// granted again. JSON parsers that use doubles represent all integers up to 2^53-1 exactly
+// (RFC 8259, section 6), and so all tokens.
 const MaxToken = 1<<53 - 2
 
 // ErrLastToken is returned if a record contains the token MaxToken, so that its key cannot
@@ -167,9 +167,10 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
-// If the network delivers a second copy of this write late, DynamoDB rejects the copy, because the
-// record has another version by then. A late copy of a grant may give the record an earlier version
-// again. But that copy also raises the fencing token, so the record still does not match the Hold.
+// Each write changes the version. So if the network delivers a second copy of the write late,
+// DynamoDB rejects the copy. The token protects against one more case: a late copy of a grant may
+// give the record an earlier version again. But the late copy also raises the token, so the record
+// does not match the Hold.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -190,10 +191,9 @@ type Reading interface {
 	// Schema returns the key attributes and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew returns by how much the wall clock of this machine may be wrong. It returns the
-	// configured MaxSkew if the layout's records have an expiry time, or if the client's clock
-	// is bounded. Otherwise it returns 0: a holder is dead once the version in the record has
-	// not changed for the length of one lease, by the clock of the observing client.
+	// Skew returns the configured MaxSkew, by which the wall clock of this machine may be wrong.
+	// It returns 0 if the layout's records have no expiry time and the client's clock is not
+	// bounded. Clients then do not use wall clocks to find out that a holder is dead.
 	Skew() time.Duration
 
 	// Owned reports whether the layout's records contain the owner.
@@ -220,8 +220,8 @@ type Reading interface {
 type Protocol interface {
 	Reading
 
-	// Grant returns the write that acquires a key. Its condition is that the key is free, or
-	// that its record shows the holder g.Dead or one of the versions in g.Takeable.
+	// Grant returns the write that acquires a key. The write's condition is that the key is free,
+	// or that the record shows the holder g.Dead or one of the versions in g.Takeable.
 	Grant(g Grant) *Write
 
 	// Renew returns the write that renews the lease of the grant in h.

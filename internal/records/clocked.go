@@ -42,8 +42,8 @@ func (p clocked) setExpires(w *protocol.Write, now time.Time, lease time.Duratio
 	w.Set(p.expires, number(endOf(now, lease, p.step)))
 }
 
-// isExpired returns the condition that the record has expired by the clock of every client.
-// It assumes that the clock of each client is wrong by at most p.skew.
+// isExpired returns the condition that the record has expired by the clock of every client,
+// if the clock of each client is wrong by at most p.skew.
 func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	last := now.Add(-p.skew).UnixMilli()/p.step.Milliseconds() - 1
 	return w.Name(p.expires) + " <= " + w.Value(number(last))

@@ -149,13 +149,13 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// isNumber reports whether s is short enough to be parsed safely, and has the characters of
-// a number. A DynamoDB number has at most 38 digits, and an exponent from -130 to 125. A
-// server may send any text, and a text of ten bytes can express a number that needs a
+// isNumber reports whether s has the characters of a number and can be parsed safely. A
+// number from DynamoDB can: it has at most 38 digits, and an exponent from -130 to 125. But
+// another server may send any text, and even the number in a text of ten bytes may need a
 // gigabyte of memory.
 func isNumber(s string) bool {
-	// Both limits are far above DynamoDB's own. The first limit also allows a number with all
-	// zeros written out.
+	// Both limits are far above DynamoDB's own. A number of 300 characters is long enough for
+	// 1e125 with all its zeros.
 	const longest, most = 300, 300
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
 	if len(s) > longest || strings.Trim(digits, "+-.0123456789") != "" {
@@ -236,12 +236,14 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 }
 
 // isOurs reports whether leasehold, and not another library, has written the grant that a held
-// record shows. An owner in leasehold's form is no proof: a user may configure another library
-// with such an owner. Leasehold's attributes are no proof either: dynamolock, and the Java
-// client in an update, keep the attributes of an earlier grant. So isOurs also requires a
-// version in leasehold's form. dynamolock never writes such a version, and the remaining
-// libraries write none of leasehold's attributes. In one case isOurs wrongly returns true: a
-// Java client whose owner has leasehold's form has updated a record.
+// record shows. It checks three things, because none of them is a proof alone:
+//
+//   - The owner has leasehold's form. But a user may configure another library with such an owner.
+//   - The record has leasehold's attributes. But dynamolock, and the Java client in an update,
+//     keep these attributes of an earlier grant.
+//   - The version has leasehold's form. But the Java client writes versions in the same form.
+//
+// So isOurs is wrong only if a Java client whose owner has leasehold's form has updated a record.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
@@ -254,8 +256,8 @@ func (d *decoder) hasGrant() bool {
 }
 
 // leastLease is the lease that leasehold assumes if another library has stored a lease of zero or
-// less. That library's own clients take over a key with such a lease as soon as they have read the
-// same record twice.
+// less. The clients of that library take the key over as soon as they have read the same record
+// twice.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or a

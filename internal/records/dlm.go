@@ -18,10 +18,10 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 }
 
 // Attributes of a dynamo-dlm record. The library dynamo-dlm writes a release code of 32
-// hexadecimal digits, and keeps the code during a grant. Leasehold writes its version in that
-// form as the release code. The version is new in every write, so that a delayed renewal
-// cannot be applied after a later write. A new code does not disturb the clients of
-// dynamo-dlm, as each client compares the code in the record only with the client's own code.
+// hexadecimal digits with each grant, and does not change the code until the release. Leasehold
+// stores its version there, in the same form. So each renewal by leasehold changes the code,
+// and DynamoDB rejects a delayed renewal after a later write. The clients of dynamo-dlm do not
+// mind the changes: each client only checks whether the code is the client's own.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -90,8 +90,8 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode decodes a record. A record with a grant id or a token was written by leasehold: the
-// library dynamo-dlm writes whole items, without these attributes.
+// Decode decodes a record. If the record has a grant id or a token, leasehold has written it: each
+// grant by the library dynamo-dlm replaces the whole item, and so removes these attributes.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}

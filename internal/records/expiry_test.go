@@ -35,9 +35,9 @@ func TestTakeoverIsRejectedUntilMaxSkewAfterExpiry(t *testing.T) {
 			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
 			lab.Want(t, fmt.Sprintf("%v after its expiry: taken over", tc.after), b.lands(b.Grant(g)), tc.lands)
 		}
-		// The waiter's clock is behind the holder's clock by the skew, agrees with it, or is ahead
-		// by the skew. In no case may the takeover succeed when the lease ends by the holder's
-		// clock.
+		// A waiter tries to take the key over when the lease ends by the holder's clock. DynamoDB
+		// must reject the takeover, whether the waiter's clock is behind the holder's clock by the
+		// skew, agrees with it, or is ahead by the skew.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // sends its writes at the time granted, by the holder's clock
 			g := b.grant(g9)
@@ -167,9 +167,9 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 	})
 }
 
-// TTL uses DynamoDB's clock. A client computes the TTL value of a record from its own clock,
-// which may be days behind if the layout has no MaxSkew. DynamoDB still accepts the requests
-// of such a client, because the SDK corrects the time of its signatures.
+// A client computes the TTL value of a record from its own clock, but TTL uses DynamoDB's clock.
+// In a layout without MaxSkew, the client's clock may be days behind. DynamoDB accepts the
+// requests of such a client, because the SDK corrects the time of its signatures.
 func TestTTLKeepsHeldRecordIfClientClockIsDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {

@@ -133,9 +133,9 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds lists the types that the function edited can give to an attribute. The argument
-// kind of that function is an index in this list. The index after the last type means that the
-// attribute is removed.
+// editedKinds lists the types that the function edited can give to an attribute. The parameter
+// kind of edited is an index in this list. If kind is the index after the last type, edited
+// removes the attribute.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value or is missing. A
@@ -319,13 +319,14 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// The decoder finds the item damaged, because its token is a fraction. DynamoDB may
-			// accept the grant, because no condition can detect a fraction. After the grant the
-			// token is still a fraction. The client checks the token before it trusts its grant.
+			// The decoder finds the item damaged, because its token is a fraction. But DynamoDB
+			// may apply the grant, because no condition can detect a fraction. This is safe: the
+			// new token is a fraction, too, so the client cannot decode its grant, and does not
+			// trust it.
 		case lands && !free:
 			b.Errorf("granted, although Decode returned released %v, error %v", r.Released, err)
-		// If the item already has the grant id g9, an earlier copy of this grant may have written
-		// it. DynamoDB must then reject the grant.
+		// If the item already has the grant id g9, the rejection is correct: to DynamoDB, this
+		// write may be a late copy of the grant that wrote the item.
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9:
 			b.Error("the grant of a free record was rejected")
 		case lands:

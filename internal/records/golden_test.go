@@ -189,9 +189,9 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless the item has all attributes that the peer needs, in the form in which
-// the peer writes them. In an item that leasehold wrote, a version that is a string may have any
-// form. The exception is the release code of dynamo-dlm: people read this version, so it must have
-// the peer's form.
+// the peer writes them. If leasehold wrote the item, its version may be any string in the layouts
+// whose version is a string, except dynamo-dlm. There the version is the release code, which people
+// read, so it must have the peer's form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -317,8 +317,8 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			// By this time the record has expired. DynamoDB must still reject the grants plain and
-			// existing, because neither of them names a dead holder.
+			// The grants plain and existing are sent after the record has expired. DynamoDB must still
+			// reject them, because neither of them names a dead holder.
 			plain.Now = r.clocked().Add(time.Hour)
 		}
 		existing := plain

@@ -152,9 +152,9 @@ var reserved = slices.Concat(ours, []string{
 })
 
 // setGrant adds to w the attributes that identify a grant by leasehold: the grant id and the
-// next token. If the record has no token, for example because it was deleted, the token is
-// computed from the clock. That token is higher than all earlier tokens of the key, if the
-// clocks of clients differ by less than the age of the deleted record.
+// next token. If there is no token, for example because the record was deleted, setGrant
+// computes the token from the clock. The new token is higher than the tokens of the deleted
+// record, if the clocks of clients differ by less than the time since that record was created.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
@@ -165,8 +165,8 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 // whatever the clock shows.
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
-// Grantable returns protocol.ErrLastToken if the record's token is protocol.MaxToken. One
-// more grant would write a higher token, and no client could read the record.
+// Grantable returns protocol.ErrLastToken if the record's token is protocol.MaxToken. If one
+// more grant wrote a higher token, no client could decode the record.
 func (s schema) Grantable(item protocol.Item) error {
 	d := decoder{item: item, lenient: true}
 	if d.token() >= protocol.MaxToken {
@@ -175,10 +175,10 @@ func (s schema) Grantable(item protocol.Item) error {
 	return nil
 }
 
-// whereGrantable sets the condition of the grant w. The table must contain no record, or a
-// plain lock for which one of the conditions in the list free is true. The record's token must
-// be below the highest possible token. If g.IfExists is true, the record must exist.
-// whereGrantable ignores empty strings in the list.
+// whereGrantable sets the condition of the grant w. The table must contain no record of the key
+// (unless g.IfExists is true), or the record of a plain lock with two properties: one of the
+// conditions in the list "free" is true, and the token is below protocol.MaxToken. whereGrantable
+// ignores empty strings in the list.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {
@@ -186,7 +186,7 @@ func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free 
 	}
 	kind, grant, token := w.Name(attrKind), w.Name(attrGrant), w.Name(attrToken)
 	take := "(" + strings.Join(free, " OR ") + ") AND attribute_not_exists(" + kind + ")" +
-		// A delayed second copy of this request must not be applied.
+		// DynamoDB must reject a second copy of this request that the network delivers late.
 		" AND (attribute_not_exists(" + grant + ") OR " + grant + " <> " + w.Text(g.Version) + ")" +
 		" AND (attribute_not_exists(" + token + ") OR " + tokenInRange(w) + ")"
 	if g.IfExists {

@@ -17,10 +17,10 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// Attributes of a dyndb-mutex record, and the holder of a free record. The library dyndb-mutex
-// stores a name as the holder. Several mutex objects of that library may share a name.
-// Leasehold stores the owner and the version instead. The version is new in every write. So a
-// client of dyndb-mutex with the same name cannot release leasehold's lock.
+// Attributes of a dyndb-mutex record, and the holder of a free record. In the library dyndb-mutex,
+// the holder is a name, and a client can release every lock whose holder is the client's name.
+// Leasehold stores the owner and the version as the holder. The version is new in every write, so
+// it is never the name of a dyndb-mutex client.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
@@ -80,8 +80,8 @@ func (p mutex) setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal
 	p.setLease(w, h.Owner, r.Version, r.Lease, r.Now)
 }
 
-// setRelease adds to w the attributes that a release by the library dyndb-mutex sets, and the
-// TTL value.
+// setRelease adds to w the attributes that a release by the library dyndb-mutex sets. It also sets
+// the TTL value to r.Expires, or removes the TTL value if r.Expires is zero.
 func (p mutex) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(mutexHolder, text(mutexFree))
 	w.Set(mutexExpires, number(0))
@@ -114,9 +114,8 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 }
 
 // showsForAnyOwner returns the condition that the record contains one of the versions, with
-// any owner. The owner does not matter, because a resumed grant keeps its owner, which may be
-// another client's. The condition is empty if there are no versions. The condition may contain
-// OR, and is not in parentheses.
+// any owner: a client that has resumed the grant of another client keeps that client's owner.
+// The condition is empty if there are no versions. It may contain OR, and is not in parentheses.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {

@@ -45,9 +45,8 @@ func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	return attrOnce, text(o.Label)
 }
 
-// whereUndone extends the condition of the grant w: the work o must not be marked as done. A
-// damaged mark does not prevent the grant, because DynamoDB's comparison with a damaged
-// attribute is false.
+// whereUndone extends the condition of the grant w: the work o must not be marked as done. If
+// the mark is damaged, DynamoDB's comparison with it is false, so it does not prevent the grant.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -60,9 +59,9 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 	w.AndWhere("NOT " + w.Path(attrLastDone, name) + is + w.Value(value))
 }
 
-// doneOf returns the mark in an item, or nil if the item has no mark. A lastDone map that names
-// work is a mark even if it has no owner, because the condition of whereUndone counts such a map as
-// a mark, too.
+// doneOf returns the done mark in an item, or nil if the item has no mark. A lastDone map that
+// names work is a mark even if other attributes of the map are missing: the condition of
+// whereUndone reads only the name of the work.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)
 	if d == nil {
@@ -144,9 +143,9 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 }
 
 // attrLastTakeover is a map attribute that describes the last takeover: the token and the
-// owner of the dead holder's grant, and the time of the takeover. Only a takeover writes the
-// map. If the record's GrantedAt is later than the time in the map, the current grant did not
-// begin with that takeover.
+// owner of the dead holder's grant, and the time of the takeover. Only a takeover changes the
+// map. So if the record's GrantedAt is later than the time in the map, the current grant was
+// not a takeover.
 const attrLastTakeover = "lastTakeover"
 
 // attrTakenFrom is the attribute of the lastTakeover map with the owner of the dead holder's
@@ -212,11 +211,11 @@ func askedOf(item protocol.Item) string {
 	return d.text(attrGrant)
 }
 
-// attrLeaseEnds is the attribute with the time when the lease ends, by the wall clock of the
-// client that acquired or renewed the lease. The attribute also contains the version of the
-// record that this client wrote. Clients without a bounded clock, older clients and other
-// libraries renew a record without changing the attribute. Readers then ignore the attribute,
-// as it contains an old version.
+// attrLeaseEnds is the attribute with the time when the lease ends. A client with a bounded
+// clock computes this time from its wall clock when it acquires or renews the lease. Other
+// clients, early releases of leasehold and other libraries leave the attribute unchanged when
+// they write a record. So that readers then ignore the attribute, it also contains the version
+// with which it was written.
 const attrLeaseEnds = "leaseEnds"
 
 // storesEnd reports whether a grant or a renewal with the given lease stores when the lease

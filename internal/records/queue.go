@@ -21,11 +21,11 @@ import (
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant by which a release handed the key to a waiter of another client.
-// The mark stays until that waiter sends a write of its own. If the waiter dies before that,
-// another client takes the key over, and may set attrNoQueueUntil. attrNoQueueUntil contains
-// the time until which no client should join the queue or hand the key over. The time is in
-// epoch milliseconds, by the clock of the client that suspended the queue. Mutual exclusion
-// does not depend on these two attributes: wrong values only delay waiters.
+// The waiter's first own write removes the mark. If the waiter dies before this write, another
+// client takes the key over, and may suspend the queue: it sets attrNoQueueUntil to the time
+// until which no client should join the queue or hand the key over. The time is in epoch
+// milliseconds, by the clock of the client that takes the key over. Mutual exclusion does not
+// depend on these two attributes: wrong values only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -120,9 +120,9 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 }
 
 // HandToHead returns the write by which the holder of h hands the key to the head of the queue. The
-// write removes the head's entry, and marks the grant as handed over. The write does not store when
-// the lease ends, because the holder of h does not know it: the head trusts the lease from the time
-// of one of the head's own reads, which may be later than the time g.Now.
+// write removes the head's entry, and marks the grant as handed over. It does not store when the
+// lease ends, because the holder of h cannot compute this time: the head trusts the lease from the
+// time of one of the head's own reads, which may be later than g.Now.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -135,15 +135,15 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// A takeover and a break erase the queue: the waiters in the queue may be dead, like the
-// holder. Waiters that are alive join again. A release that marks work as done erases the
-// queue, too, because the waiters may wait to do the same work. These waiters see the mark at
-// their next read, and need not remove their entries one by one.
+// Three kinds of writes erase the queue. After a takeover or a break, the waiters in the queue may
+// be as dead as the holder. Waiters that are alive join again. After a release that marks work as
+// done, the waiters may no longer want the key, because they wait to do the same work. The release
+// erases the queue, so that they need not remove their entries one by one.
 
 // Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue,
-// and may suspend it for a while. A grant of a queued waiter removes the waiter's entry. If
-// the record is gone, DynamoDB rejects a grant that removes an entry. The waiter then finds
-// that the table has no record, and sends another grant.
+// and may suspend it for a while. If a queued waiter acquires the key, its grant removes the
+// waiter's entry. DynamoDB rejects such a grant if the record was deleted. The waiter then reads
+// that there is no record, and sends a grant that removes no entry.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {

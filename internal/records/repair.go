@@ -21,10 +21,10 @@ var everyName = slices.Concat(reserved, []string{
 })
 
 // DeleteExactly returns the write that deletes an item, on two conditions: every attribute
-// still has the same value, and the item has no new attribute that belongs to a layout. A new
-// attribute may have turned a damaged item into a lock, or may come from a grant.
-// DeleteExactly is only for items that are free, or that are not locks. The item of a held
-// lock can be deleted safely only with a condition on the holder.
+// still has the same value, and no attribute with a name that a layout uses was added. Such an
+// addition may be part of a grant, or may have turned a damaged item into a lock. The item must
+// be free, or must not be a lock. To delete the record of a held lock, use Protocol.Delete,
+// whose condition names the holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}
@@ -49,16 +49,16 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	return w
 }
 
-// LockBut decodes an item as a lock, without the given attribute, which cannot be read. It also
-// omits other attributes with leasehold's names that cannot be read. If the item is a lock
-// apart from these attributes, LockBut returns the record, held or free, and true. The given
-// attribute may be a user's, or one of a later version of leasehold. Such an item must not be
-// deleted: a client may hold the lock, and the remaining attributes may be the user's data.
+// LockBut is called if the given attribute of an item cannot be decoded. A user, or a later version
+// of leasehold, may have added the attribute. LockBut decodes the rest of the item, without this
+// attribute and without other attributes of leasehold that cannot be decoded. If the rest is a
+// lock, LockBut returns the record, held or free, and true. The caller must not delete such an
+// item, because a client may hold the lock, and the item may contain the user's data.
 //
-// LockBut returns false for leasehold's rows that are not locks, even if p is the protocol of
-// another layout for the same table. The reason is that the caller advises the user to rename
-// the attribute if LockBut returns true. If the user renamed an attribute of a session's row,
-// the clients that use the row would no longer find that attribute.
+// LockBut returns false for session rows, even if p is the protocol of another layout for the same
+// table. The reason is that the caller advises the user to rename the attribute if LockBut returns
+// true. If the user did so in a session's row, the clients that use the row would no longer find
+// the attribute.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:

@@ -36,9 +36,9 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 	return ok && k == p.SessionKey(id)
 }
 
-// Session returns the protocol of session rows. To the library of another layout, a session
-// row looks like a lock. While the session holds locks, the session's client renews the row.
-// So the other library does not take over the row.
+// Session returns the protocol of session rows. To the library of another layout, a session row
+// looks like a held lock. While the session holds locks, the session's client renews the row, so
+// a client of the other library does not take over the row.
 func (p native) Session() protocol.Protocol {
 	s := p.record
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
@@ -53,8 +53,8 @@ const attrDead = "dead"
 
 // attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock of the
 // session that an operator has broken: the id of the notice, and the id of the broken grant. A
-// client that reads notices creates the row of its session with an empty map. A second copy of a
-// notice that the network delivers late is harmless, as a grant id is never used again.
+// client that reads notices creates the row of its session with an empty map. If the network
+// delivers a copy of a notice late, the copy does no harm: it names a grant that has ended already.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's

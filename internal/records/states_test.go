@@ -123,9 +123,9 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		unresolved := h
 		unresolved.Token = 0 // after a hand-over of unknown outcome, the client does not know the current token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A guard still succeeds after a renewal. In layout dyndb-mutex, the guard need not
-		// compare the owner: it compares the grant id, which a grant by the library
-		// dyndb-mutex erases.
+		// A guard must also succeed after a renewal. In layout dyndb-mutex, it also succeeds if
+		// only the owner differs. This is safe: the guard compares the grant id, which each grant
+		// by the library dyndb-mutex erases.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }

@@ -66,9 +66,9 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether the attribute called name is written only by layout Native, and was
-// decoded into a field of r. Decode reads these attributes in every layout, and does not
-// return them as attributes of the caller.
+// isRead reports whether a field of r contains the value of the attribute called name, and only
+// layout Native writes this attribute. In every layout, Decode must not return such an attribute
+// as an attribute of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:
@@ -125,9 +125,9 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setChanges(w, g.Changes)
 }
 
-// setSeen makes w remove the mark of a hand-over, because w is a write of the new holder itself.
-// Every grant and renewal calls setSeen, except the write that hands the key to a waiter of another
-// client.
+// setSeen makes w remove the mark of a hand-over. Every grant and renewal calls setSeen, except the
+// write that hands the key to a waiter of another client: it sets the mark, and the first write of
+// the new holder removes it.
 func (p versioned) setSeen(w *protocol.Write) {
 	if p.handsOver {
 		w.Remove(attrHanded)
@@ -244,9 +244,8 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-		// The attribute session may contain the session of an earlier grant, or a user of another
-		// library may have added an attribute of that name. It counts only if it names the session
-		// of the record's owner.
+		// Ignore the attribute session unless it names the session of the record's owner: it may be
+		// left from an earlier grant, or a user of another library may have added it.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
 		}

@@ -18,7 +18,8 @@
 //
 // If the table throttles, a pace limits the renewals per second to the number that the table
 // accepts. Even then, the lease whose trust ends first is renewed first. No lease is lost as long
-// as the table accepts at least one renewal of each lease before the trust in that lease ends. A
-// lease whose last attempt was throttled may be in a hot partition, where DynamoDB throttles every
-// attempt. While other leases are due, throttled leases get only a fifth of the pace.
+// as the table accepts at least one renewal of each lease before the trust in that lease ends.
+//
+// A lease whose last attempt was throttled may be in a hot partition, where DynamoDB throttles
+// every attempt. So while other leases are due, only every fifth attempt is for such a lease.
 package renewals

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. While
-// the Scheduler holds its mutex, the only functions of the caller that it calls are chance and
-// run.
+// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. It calls
+// the functions chance and run of the caller while it holds its mutex, and the function send of
+// a lease only while it does not.
 type Scheduler struct {
 	most   int            // number of slots for attempts in flight
 	run    func(func())   // runs a function on a new goroutine
@@ -29,18 +29,18 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits how fast a Scheduler that has fallen behind its pace catches up. The Scheduler then
-// sends without a pause at most as many attempts as the pace allows in the time burst.
+// burst limits how fast a Scheduler that has fallen behind its pace catches up. The Scheduler sends
+// at most as many attempts at once as the pace allows in a period of length burst.
 const burst = 50 * time.Millisecond
 
-// late is a divisor of the period. An attempt is late if it is sent more than period/late
-// after it was due. After a late attempt, the next renewal of the same lease is due at a random
-// time of the period.
+// late defines when an attempt is late: if it is sent more than period/late after it was due. Many
+// attempts may be late for the same reason, and are then sent together. To spread the next
+// renewals of their leases, each of these is due at a random time of the period.
 const late = 50
 
-// othersFirst is the number of attempts for other leases before each attempt for a doubtful lease,
-// whose last attempt had no answer or was throttled. othersFirst applies only while a pace limits
-// the attempts and other leases are due.
+// othersFirst is the number of attempts for other leases before each attempt for a doubtful lease.
+// A lease is doubtful if its last attempt had no answer or was throttled. othersFirst applies only
+// while a pace limits the attempts and other leases are due.
 const othersFirst = 4
 
 // New returns a Scheduler. most is the number of slots for attempts in flight. The Scheduler
@@ -124,9 +124,9 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change records that l is trusted for the duration "left" from now, and calls the function in the
-// parameter "change". That function may change when l is due. Unless an attempt for l is in flight,
-// l then waits until it is due. If l was removed, the method change does nothing.
+// change records that l is trusted for the duration "left" from now. Then it calls the function in
+// the parameter "change", which may set l.due, and puts l back into the queue of leases that are
+// not due yet, unless an attempt for l is in flight. If l was removed, change does nothing.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return
@@ -142,10 +142,10 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether a due lease waits for a slot or for the pace or, if its attempt is in
-// flight, whether this attempt had to wait for one of them. It returns false if the Scheduler sent
-// the attempt as soon as it found that the lease was due. The attempt may still be late, because
-// the process may have been paused.
+// Waited reports whether the lease is due and waits for a slot or for the pace. If an attempt is in
+// flight, Waited reports whether the attempt had to wait for one of them. It returns false if the
+// Scheduler sent the attempt as soon as it found that the lease was due. Such an attempt may still
+// be late, because the process may have been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -271,9 +271,9 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer to the time when the next lease becomes due. If a due lease waits only
-// for the pace, and the pace allows its attempt earlier, setTimer chooses the earlier time. The
-// caller must hold q.mu.
+// setTimer sets the timer to the time when sendDue has work again: when the next lease becomes due
+// or, if a due lease waits only for the pace, when the pace allows the next attempt, whichever is
+// earlier. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

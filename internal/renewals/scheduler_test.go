@@ -177,8 +177,8 @@ func TestRenewalWaitingForAnotherWriteOccupiesNoSlot(t *testing.T) {
 func TestDelayedRenewalIsFollowedByPauseOfRandomLength(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
-		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal comes early: for
-		// a new lease, it is due at a random time of the period.
+		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal of a new lease is
+		// due at a random time of the period. Here this is the middle, since chance returns 0.5.
 		elapse(8 * time.Second)
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
 		elapse(time.Second) // the lease "busy" holds the only slot from 8.3 s to 8.8 s
@@ -236,8 +236,8 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 		before := len(b.allSent())
 		elapse(2 * time.Second)
 		elapse(time.Second)
-		// The throttled renewal has lowered the rate by a fifth, to 8 a second. The rate then rises
-		// a little with each second.
+		// After the throttled renewal, the Scheduler has lowered the rate by a fifth, to 8 a second.
+		// Since then, the rate has risen a little.
 		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 {
 			t.Errorf("%d were sent in the second in which all were due", sent)
 		}
@@ -290,8 +290,9 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 	}
 }
 
-// Waited returns true for a renewal that has waited for a slot, until this renewal ends. If it
-// still returned true later, a loss by a pause of the process would not be reported as a pause.
+// Waited must return true while a renewal waits for a slot, and until this renewal has finished.
+// After that it must return false. Otherwise, if the process were then paused and lost its lock,
+// the loss would not be reported as a pause.
 func TestRenewalCountsAsHavingWaitedForSlotUntilItEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s

@@ -99,8 +99,7 @@ func (x *trial) network(r *lab.Request) (*http.Response, error) {
 // fits reports whether the trial may give a fate to the request c.
 func (x *trial) fits(c lab.Call) bool { return x.op.fits(c) && bytes.Contains(c.Body, x.only) }
 
-// keys returns a function that describes in words which clients hold the named
-// keys.
+// keys returns a function that describes in words which clients hold the named keys.
 func keys(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		var all []string
@@ -115,8 +114,7 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who returns the holder that a record shows, in the words that the tables use
-// for holders.
+// who returns the holder that a record shows, in the words that the tables use for holders.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {
@@ -131,8 +129,7 @@ func (x *trial) who(item map[string]types.AttributeValue) string {
 	}
 }
 
-// keyAndData describes in words the holder of the key "job" and the data of its
-// record.
+// keyAndData describes in words the holder of the key "job" and the data of its record.
 func keyAndData(x *trial) string {
 	who := keys("job")(x)
 	if d, ok := x.Item("job")["data"].(*types.AttributeValueMemberB); ok {

@@ -131,8 +131,7 @@ func answering(body string) http.HandlerFunc {
 	}
 }
 
-// senderOf returns a Sender whose requests go to url through the given HTTP
-// client.
+// senderOf returns a Sender whose requests go to url through the given HTTP client.
 func senderOf(t *testing.T, url string, client *http.Client) *Sender {
 	t.Helper()
 	proto, err := records.Of(layout.Native{})
@@ -153,8 +152,7 @@ func stsOf(url string, client *http.Client) *sts.Client {
 	})
 }
 
-// The server returns one item of a batch read, but reports all keys of the
-// batch as unprocessed.
+// The server returns one item of a batch read, but reports all keys of the batch as unprocessed.
 func TestBatchReadFailsIfReturnedItemIsListedAsUnprocessed(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
@@ -275,8 +273,7 @@ func TestListingStopsIfPageDoesNotAdvanceStartKey(t *testing.T) {
 	}
 }
 
-// A listing may have any number of empty pages, because a filter can remove all
-// items of a page.
+// A listing may have any number of empty pages, because a filter can remove all items of a page.
 func TestListingContinuesAfterEmptyPagesIfStartKeyAdvances(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {

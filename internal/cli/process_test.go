@@ -152,8 +152,7 @@ func (p *process) printed(texts ...string) {
 	}
 }
 
-// fileNumber waits until a CMD has written a number to the file at path, and returns the
-// number.
+// fileNumber waits until a CMD has written a number to the file at path, and returns the number.
 func fileNumber(t *testing.T, path string) int {
 	t.Helper()
 	eventually(t, "a number in "+path, func() bool {
@@ -200,9 +199,8 @@ func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }
 
-// works is a shell script for CMD. The script starts the program sleep as a second process
-// in the same process group, writes both process ids to files, and runs until a signal ends
-// the script.
+// works is a shell script for CMD. The script starts the program sleep as a second process in the
+// same process group, writes both process ids to files, and runs until a signal ends the script.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 // needsTrap skips the test if a shell could not trap sig.
@@ -305,8 +303,7 @@ func TestSignalBeforeStartOfCMDReachesCMDOnAnyBackend(t *testing.T) {
 	p.endsBy(syscall.SIGUSR1) // leasehold must hold back SIGUSR1 until CMD runs: the gate process, which later becomes CMD, ignores SIGUSR1
 }
 
-// The test starts one program with and without leasehold, and compares what the program
-// inherits.
+// The test starts one program with and without leasehold, and compares what the program inherits.
 func TestLeaseholdDoesNotChangeWhatCMDInheritsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -43,8 +43,7 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table for one layout, with one record. Tests send the layout's writes to this
-// table.
+// bench is a table for one layout, with one record. Tests send the layout's writes to this table.
 type bench struct {
 	*testing.T
 	layout.Layout
@@ -99,8 +98,7 @@ func (b *bench) createTable() {
 
 func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
 
-// put stores the item as the only record of the table. If the item is nil, put deletes the
-// record.
+// put stores the item as the only record of the table. If the item is nil, put deletes the record.
 func (b *bench) put(item protocol.Item) {
 	b.Helper()
 	key := lab.Must(b.Key(b.lockKey()))(b)
@@ -175,8 +173,7 @@ var (
 	second = protocol.Once{Period: time.UnixMilli(2000).UTC()}
 )
 
-// mark returns the done mark that a release of h stores after the given work
-// was done.
+// mark returns the done mark that a release of h stores after the given work was done.
 func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }

@@ -24,8 +24,7 @@ import (
 // These tests check that the simulation finds violations. If the simulation could not find
 // any violation, its success would prove nothing about the product.
 
-// broken is a variant of the simulation in which the product breaks a promise
-// on purpose.
+// broken is a variant of the simulation in which the product breaks a promise on purpose.
 type broken struct {
 	name  string   // name of the variant, as in the list in the package comment
 	finds []string // prefixes of violations; some seed must show a violation with one of these prefixes
@@ -130,8 +129,7 @@ func commitThenRelease(g *leasehold.Group, ctx context.Context, writes []types.T
 }
 
 func TestSimulationCatchesBrokenGuards(t *testing.T) {
-	// meeting returns a simulation that is the same as run, but with f as the only kind of
-	// fault.
+	// meeting returns a simulation that is the same as run, but with f as the only kind of fault.
 	meeting := func(f fault, run simulation) simulation {
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
@@ -153,8 +151,7 @@ func TestSimulationCatchesClocksThatDifferByMoreThanMaxSkew(t *testing.T) {
 	)
 }
 
-// leaping runs section or, in a third of the calls, moves the clocks of the
-// process ahead.
+// leaping runs section or, in a third of the calls, moves the clocks of the process ahead.
 func leaping(c *process, r *worker) {
 	if r.IntN(3) == 0 {
 		c.clocks.leap(upTo(r, 10*time.Second))

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// state is the content of a record in the table, as far as the checker needs
-// it.
+// state is the content of a record in the table, as far as the checker needs it.
 type state struct {
 	version, grant, owner string
 	token                 int64
@@ -151,8 +150,7 @@ func (c *checker) isDead(session string) bool {
 	return s != nil && s.dead
 }
 
-// checkSession checks one change of the row of a session against the
-// invariants.
+// checkSession checks one change of the row of a session against the invariants.
 func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
 	s := c.sessions[id]
 	if s == nil {
@@ -191,8 +189,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	}
 }
 
-// seenBy is a pair of a version and a process that has seen the version in a
-// reply.
+// seenBy is a pair of a version and a process that has seen the version in a reply.
 type seenBy struct {
 	process int
 	version string

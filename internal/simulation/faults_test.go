@@ -21,8 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// fault is a kind of failure that a request, a process or the table meets in a
-// run.
+// fault is a kind of failure that a request, a process or the table meets in a run.
 type fault string
 
 // Faults that a request meets.
@@ -104,9 +103,8 @@ func (s *run) happensTo(f fault, to string) bool {
 	return true
 }
 
-// planned returns the ids of the faults that the environment variable
-// LEASEHOLD_PLAN lists. It returns nil, which means all faults, if the variable
-// is not set.
+// planned returns the ids of the faults that the environment variable LEASEHOLD_PLAN lists. It
+// returns nil, which means all faults, if the variable is not set.
 func planned() []string {
 	if ids, ok := os.LookupEnv("LEASEHOLD_PLAN"); ok {
 		return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
@@ -189,8 +187,7 @@ func attributes(res *http.Response) attributeMap {
 	return out.Attributes
 }
 
-// bodyOf reads the body of a reply, and replaces the body so that the caller can read it
-// again.
+// bodyOf reads the body of a reply, and replaces the body so that the caller can read it again.
 func bodyOf(res *http.Response) []byte {
 	body, _ := io.ReadAll(res.Body)
 	res.Body = io.NopCloser(bytes.NewReader(body))

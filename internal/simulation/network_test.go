@@ -97,8 +97,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed passes the body of a reply to the function change, and replaces the body with the
-// result.
+// changed passes the body of a reply to the function change, and replaces the body with the result.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body := change(bodyOf(res))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -265,8 +264,7 @@ func (c *process) inTrouble(what string, n int) bool {
 // wallet is a process in its role as the credential provider of its client.
 type wallet process
 
-// Retrieve returns credentials. For several seconds at a time it instead
-// returns an error.
+// Retrieve returns credentials. For several seconds at a time it instead returns an error.
 func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c := (*process)(w)
 	who := fmt.Sprint("process ", c.id)
@@ -285,8 +283,7 @@ func (c *process) copied(late time.Duration, deliver func() (*http.Response, err
 	}()
 }
 
-// withoutOld removes the items from a reply that says that conditions have
-// failed.
+// withoutOld removes the items from a reply that says that conditions have failed.
 func withoutOld(res *http.Response) *http.Response {
 	if res.StatusCode == http.StatusOK {
 		return res

@@ -32,8 +32,7 @@ func simulatePhilosophers(t *testing.T, seed uint64, watched world) {
 	dine(t, seed, watched, acquireAll)
 }
 
-// manners is the type of a function by which a philosopher acquires several
-// keys.
+// manners is the type of a function by which a philosopher acquires several keys.
 type manners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error)
 
 func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
@@ -189,8 +188,7 @@ func simulateSemaphores(t *testing.T, seed uint64, watched world) {
 	simulateSemaphore(t, seed, watched, acquirePermit)
 }
 
-// permitManners is the type of a function by which a process acquires one of
-// several permits.
+// permitManners is the type of a function by which a process acquires one of several permits.
 type permitManners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
 func acquirePermit(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
@@ -244,9 +242,8 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// If a permit is granted at the instant at which the call is cancelled, another goroutine
-	// of the client releases the permit immediately. This pause gives that goroutine time to
-	// do so.
+	// If a permit is granted at the instant at which the call is cancelled, another goroutine of
+	// the client releases the permit immediately. This pause gives that goroutine time to do so.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {
 		p.violated("13: process %d asked for one permit and holds %d: %v", p.id, held, err)

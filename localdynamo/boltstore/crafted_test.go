@@ -46,8 +46,7 @@ func (c crafted) meta() []byte {
 	return b
 }
 
-// setMeta writes n at the given offset of both meta pages, and makes their checksums valid
-// again.
+// setMeta writes n at the given offset of both meta pages, and makes their checksums valid again.
 func (c crafted) setMeta(at int, n uint64) {
 	for id := range uint64(2) {
 		m := c.page(id)[elementsAt:][:metaSize]
@@ -66,8 +65,7 @@ func (c crafted) root() []byte { return c.page(order.Uint64(c.meta()[metaRoot:])
 
 func (c crafted) freelist() []byte { return c.page(order.Uint64(c.meta()[metaFreelist:])) }
 
-// top returns the root page of the bucket that contains the store, and the number of that
-// page.
+// top returns the root page of the bucket that contains the store, and the number of that page.
 func (c crafted) top() (page []byte, id uint64) {
 	p := c.root()
 	e := p[elementsAt:]
@@ -151,8 +149,7 @@ var crafts = map[string]func(c crafted){
 	},
 }
 
-// setBucket makes the page with this number the root page of the bucket that contains the
-// store.
+// setBucket makes the page with this number the root page of the bucket that contains the store.
 func (c crafted) setBucket(id uint64) {
 	e := c.root()[elementsAt:]
 	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)

@@ -44,8 +44,7 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// serveLocally runs a test in a synctest bubble, against the server that "leasehold local"
-// starts.
+// serveLocally runs a test in a synctest bubble, against the server that "leasehold local" starts.
 func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()
@@ -167,9 +166,8 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 	}
 }
 
-// The server must listen on all addresses of its host name. Otherwise another user could
-// listen on an address that the server left free, and receive requests that browsers send
-// to the page.
+// The server must listen on all addresses of its host name. Otherwise another user could listen on
+// an address that the server left free, and receive requests that browsers send to the page.
 func TestUIListensOnBothLoopbackAddresses(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
@@ -236,8 +234,7 @@ func TestProbeServerListensOnLoopbackByDefault(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener with a non-loopback address, such as the address of a Kubernetes
-// pod.
+// elsewhere is a listener with a non-loopback address, such as the address of a Kubernetes pod.
 type elsewhere struct{ pipes }
 
 func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 8080} }

@@ -65,11 +65,11 @@ type Config struct {
 	Margin time.Duration
 
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong; "leasehold
-	// doctor" measures its error. If holder and waiter set it, the waiter need not observe
-	// the holder: it takes over once its clock is MaxSkew past the lease's end. The holder
-	// stops trusting its lock MaxSkew earlier. If a clock is wrong by more, two clients may
-	// hold one lock: fence writes that must not happen twice. Native layout only; layouts
-	// with an expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
+	// doctor" measures the error. If holder and waiter set MaxSkew, the waiter need not watch
+	// the record for a lease: it takes over once its clock is MaxSkew past the lease's end. In
+	// return, the holder trusts its lock for MaxSkew less. If a clock is wrong by more, two
+	// clients may hold one lock: use tokens or Commit. Native layout only; layouts with an
+	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a

@@ -131,7 +131,7 @@ func (e *LostError) Error() string {
 	return text
 }
 
-// how returns a text for people that says how the lock was lost.
+// how describes how the lock was lost, in words for a person.
 func (e *LostError) how() string {
 	by := cmp.Or(e.By, &Record{})
 	broken := by.Broken.isOf(e.Token)

@@ -19,7 +19,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
 
-func TestMonthlyCloseRunsInOneProcessAtATime(t *testing.T) {
+func TestMonthEndJobRunsInOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		var now, most int // now counts the running calls of step, and most is the highest value of now
@@ -47,7 +47,7 @@ func TestMonthlyCloseRunsInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestMonthlyCloseStopsWaitingWhenContextEnds(t *testing.T) {
+func TestMonthEndJobStopsWaitingWhenContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -80,7 +80,7 @@ func TestCloseMonthStopsWhenLockIsStolen(t *testing.T) {
 	})
 }
 
-func TestMonthlyCloseTakesOverFromDeadProcess(t *testing.T) {
+func TestMonthEndJobTakesOverFromDeadProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})

@@ -173,7 +173,7 @@ func (a *account) readWrite() *rwlock.RWLock {
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-// write returns a write to a table of the caller, as a caller passes it to Commit.
+// write returns an example of the writes that users pass to Commit: a Put to a table of their own.
 func write() []types.TransactWriteItem {
 	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("books"),
 		Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}}

@@ -184,7 +184,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	}
 }
 
-func TestPolicyForSharedLeasesPrefixAllowsEverySharedLease(t *testing.T) {
+func TestPolicyForPrefixOfSessionsAllowsEverySharedLease(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})

@@ -257,7 +257,7 @@ func TestPauseOfQueuedWaiterIsAtMostQuarterOfLease(t *testing.T) {
 	}
 }
 
-func TestQueueSuspensionLastsAtMostSixLeases(t *testing.T) {
+func TestQueueIsSuspendedForAtMostSixLeaseDurations(t *testing.T) {
 	now := time.UnixMilli(1_000_000_000_000)
 	for _, tc := range []struct {
 		ahead, lease time.Duration

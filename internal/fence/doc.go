@@ -9,7 +9,7 @@
 // even if its conditions are false by then. A different request under a used token
 // is rejected.
 //
-//	          answered                     answered: the writes will never be applied
+//	        outcome known                  applied: the writes will never be applied
 //	sending ─────────► done      voiding ─────────► cancelled
 //	   │                          ▲   │
 //	   └─ a write failed, while ──┘   └─ the token is taken ─► rereading ─► done
@@ -21,8 +21,9 @@
 // request may arrive late, find the condition true and be applied. So the commit
 // sends a request with the guards alone under the same token (voiding). If DynamoDB
 // applies this request, the token is used up, and the writes can never be applied.
-// If the token was taken before, the writes were probably applied. The commit then
-// sends the first request again (rereading). If it succeeds, the writes were applied.
+// If DynamoDB answers that the token is taken, the writes were probably applied. To be
+// sure, the commit sends the first request again (rereading). If that request succeeds,
+// the writes were applied; otherwise the outcome may stay unknown.
 //
 // The function decide.NextCommit decides what the commit does after each answer.
 // This package knows grants only as guards of a request. The package asks [Locks]

@@ -60,7 +60,7 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 	})
 }
 
-func TestHolderNoticesBreakDespiteLostReplies(t *testing.T) {
+func TestHolderNoticesThatLockWasBrokenDespiteLostReplies(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())

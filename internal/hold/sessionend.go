@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// closeSession frees all locks of the session with one write. If busy is true, a function
-// passed to Do still runs under one of the locks, and closeSession sends nothing.
+// closeSession frees all locks of the session with one write. busy means that a function
+// passed to Do is still running under one of the locks: closeSession then sends nothing.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	if c.beginning.Lock(limit) { // while this mutex is locked, no call begins a session
 		defer c.beginning.Unlock()

@@ -195,9 +195,10 @@ func resumeInDoubt(e *env) {
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that client c acquires the key within a second. An earlier request of c, to
-// acquire or to release the key, had no reply, so the record still shows c as the holder. c must
-// recognize itself: TookOver must not report a takeover from a dead holder.
+// takesAtOnce checks that client c acquires the key within a second, although the record shows c
+// as the holder. Such a record is left if c got no reply to a grant that was applied, or if its
+// release was lost. c must recognize itself: TookOver must not report a takeover from a dead
+// holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

@@ -45,8 +45,9 @@ func (w *waiting) next(own string) {
 	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
 }
 
-// see passes a waiting event to the wait. In the event, r is the record of the held key, and place
-// is the queue position. see returns the number of events that all waits of w have reported so far.
+// see passes a waiting event to w.wait: r is the record of the held key, and place the position in
+// the queue. all is nil unless the wait is for one of several keys. see returns how many events w
+// has reported so far.
 func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
 	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls tell while it holds w.mu

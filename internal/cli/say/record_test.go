@@ -129,7 +129,7 @@ func TestTerminalListingShowsHolderData(t *testing.T) {
 	}
 }
 
-func TestTerminalListingShowsDoneMarkOfLastGrant(t *testing.T) {
+func TestListingOnTerminalShowsDoneMarkOfLatestGrant(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{

@@ -141,7 +141,7 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 	}
 }
 
-func TestPageDoesNotBreakGrantOfNewHolder(t *testing.T) {
+func TestBreakButtonOfStalePageDoesNotBreakNewHolder(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--allow-break")
 	first := s.hold("job")

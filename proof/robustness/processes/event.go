@@ -11,9 +11,9 @@ import (
 // Kind is the type of an event in the journal.
 type Kind string
 
-// Events that workers record. Each event must have been true at the time in its field At. So the
-// worker reads the clock before it checks the lock for an event that reports a held lock. For the
-// event Over, it reads the clock before it sends the release.
+// Events that workers record. What an event states must have been true at the time in its field
+// At. So before an event that states that a lock is held, the worker first reads the clock and
+// then checks the lock. Before the event Over, it reads the clock and then sends the release.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error

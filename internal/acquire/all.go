@@ -79,7 +79,7 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 			return nil, err
 		}
 		of.ready = true
-		attempts.Wait(w.ctx, given.Delay)
+		attempts.Wait(w.ctx, given.delay)
 	}
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has stopped waiting

@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
-	"github.com/leasehold-go/leasehold/internal/localqueue"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -33,14 +32,14 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	if err != nil {
 		return Result{At: want.Key}, err
 	}
-	if h := given.Granted; h != nil {
+	if h := given.granted; h != nil {
 		return Result{Held: []Holding{h}, Local: true}, nil
 	}
 	call := c.newCall(ctx, []*Want{want}, began)
 	call.parts[0].ready = true
 	return call.run(ctx, func() {
 		// Pause so that other processes can acquire the key first.
-		attempts.Wait(call.ctx, given.Delay)
+		attempts.Wait(call.ctx, given.delay)
 		call.first()
 	})
 }
@@ -55,7 +54,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	call.turns = make(chan turn, len(wants))
 	return call.run(ctx, func() {
 		for _, w := range call.parts {
-			w.local = c.newPlace(ctx, w.want, call.turns)
+			w.local = newPlace(ctx, w.want, call.turns)
 			c.Local.Join(w.local)
 		}
 		call.first()
@@ -242,32 +241,9 @@ func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *e
 	return c.Errorf("acquire", want.Key, "%w", why)
 }
 
-// LocalQueues contains the local queues of a client: one queue in memory for each key, in
-// which the client's goroutines wait.
-type LocalQueues = localqueue.Queues[Caller, Holding]
-
-type (
-	place = localqueue.Waiter[Caller, Holding]
-	turn  = localqueue.Turn[Caller, Holding]
-)
-
-// Caller is a call that waits in the local queue of a key.
-type Caller struct {
-	Ctx  context.Context // context of the call; only its values are used
-	Want *Want
-}
-
 // handOvers is how many times in a row a client may hand a key from one of its goroutines to the
 // next. After that the client frees the key, so that other processes can acquire it.
 const handOvers = 16
-
-// newPlace returns a call's entry for the local queue of a key. The method Join adds the
-// entry to the queue. When the entry becomes the head of the queue, the call receives its
-// turn on the channel turns, or on a new channel if turns is nil.
-func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
-	wishes := localqueue.Wishes{NoWait: want.NoWait, NoHandOver: want.OneOfSeveral || !want.Once.None()}
-	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
-}
 
 // awaitTurn waits in the local queue of a key until the call is first in that queue, or another
 // goroutine hands the key to the call. With NoWait, it waits no longer than TryFor after the
@@ -276,7 +252,7 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	if c.Local.Take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it
 	}
-	p := c.newPlace(ctx, want, nil)
+	p := newPlace(ctx, want, nil)
 	c.Local.Join(p)
 	hasTurn := false
 	var ended error // reason why the caller stops waiting; still nil in the deferred function if the listener panics
@@ -295,10 +271,10 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 		late = timer.C
 	}
 	select {
-	case given := <-p.Turn():
+	case given := <-p.turns:
 		hasTurn = true
 		return given, nil
-	case holder := <-p.Held():
+	case holder := <-p.held:
 		return turn{}, c.Errors.Held(want.Key, *holder, nil)
 	case <-ctx.Done():
 		ended = attempts.Cause(ctx)
@@ -315,17 +291,17 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 // goroutine has handed the key to the call, leavePlace releases the key. If the parameter waits is
 // true, leavePlace waits until it has done so, but no longer than the client's ReleaseGrace: the
 // process may be frozen once the call has returned (see cleanUp).
-func (c *Acquirer) leavePlace(p *place, waits bool) {
+func (c *Acquirer) leavePlace(p *Place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {
 		return
 	}
 	passed := c.detached(func() {
-		if given.Granted != nil {
-			c.keeper.GiveBack([]Holding{given.Granted})
+		if given.granted != nil {
+			c.keeper.GiveBack([]Holding{given.granted})
 			return
 		}
-		c.Local.Pass(p.Key, nil)
+		c.Local.Pass(p.Want.Key, nil)
 	})
 	if waits {
 		c.AwaitGrace(passed)

@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/indoubt"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
-	"github.com/leasehold-go/leasehold/internal/localqueue"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -63,7 +62,9 @@ type Session interface {
 
 // Holding is a key that the client holds.
 type Holding interface {
-	localqueue.Grant
+	Age() time.Duration      // time since the key was granted
+	IsOver() bool            // reports whether the grant has ended
+	Record() protocol.Record // record that shows the grant, to report to waiters
 	Lease() *lease.Lease
 }
 
@@ -149,7 +150,7 @@ type Keys struct {
 
 // NewKeys returns the Keys of a client that has not acquired any key yet.
 func NewKeys(env *core.Env) *Keys {
-	k := &Keys{Env: env, Local: localqueue.New[Caller, Holding](handOvers, env.PollMin, env.PollMax)}
+	k := &Keys{Env: env, Local: newLocalQueues(handOvers, env.PollMin, env.PollMax)}
 	k.roundTrip.Store(int64(decide.FirstRoundTrip))
 	return k
 }

@@ -18,7 +18,7 @@
 // these keys at the same time.
 //
 // In the native layout, a waiter whose grant was rejected adds an entry to the queue in the
-// record (queue.go). The entry counts as a grant attempt of unknown outcome: the client
+// record (recordqueue.go). The entry counts as a grant attempt of unknown outcome: the client
 // that releases the key may turn it into a grant.
 //
 //	rejected ──► joining ──► queued ──► the record shows its grant ──► granted
@@ -85,14 +85,15 @@
 //
 // Each file mostly calls functions in the files below it:
 //
-//	all.go     acquires all of several keys, one after the other
-//	first.go   the loop that waits, for one key or the first of several
-//	grant.go   sends one grant of a key, whose outcome may stay in doubt
-//	call.go    the start of a call, its turn among the goroutines of this client, and its end
-//	key.go     what a call knows of one key, and what it reads next
-//	queue.go   the waiter's entry in the queue of the record
-//	watch.go   reads a key as a waiter does, without acquiring it
-//	client.go  Acquirer and Keys: what all calls of a client share
+//	all.go          acquires all of several keys, one after the other
+//	first.go        the loop that waits, for one key or the first of several
+//	grant.go        sends one grant of a key, whose outcome may stay in doubt
+//	call.go         the start of a call, its turn among the goroutines, and its end
+//	key.go          what a call knows of one key, and what it reads next
+//	recordqueue.go  the waiter's entry in the queue of the record
+//	watch.go        reads a key as a waiter does, without acquiring it
+//	client.go       Acquirer and Keys: what all calls of a client share
+//	localqueue.go   the queues in which the goroutines of a client wait for each other
 //
 // [Want].Hold passes each grant to the client's [Keeper], which renews and releases it. A [Holding]
 // shows when the lease was last renewed and whether the grant has ended. An [Observation] reads a

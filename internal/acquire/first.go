@@ -54,7 +54,7 @@ func (w *call) leaveOthers(granted *waiter) {
 		// By now it may be the call's turn in the local queue of this key. The call no longer needs
 		// this turn, so Pass gives it to the next call in that queue.
 		if given, had := w.c.Local.Leave(of.local); had {
-			w.c.Local.Pass(given.Of.Key, nil)
+			w.c.Local.Pass(given.of.Want.Key, nil)
 		}
 	}
 	var undone sync.WaitGroup
@@ -219,8 +219,8 @@ func (w *call) candidates() []*waiter {
 // key of that queue.
 func (w *call) takeTurn(given turn) {
 	for _, of := range w.waiters {
-		if of.local == given.Of {
-			of.ready, of.from = true, durations.Sum(w.c.Now().Mono, given.Delay)
+		if of.local == given.of {
+			of.ready, of.from = true, durations.Sum(w.c.Now().Mono, given.delay)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type waiter struct {
 	want   *Want
 	manual bool // value of Want.Manual that the caller has set: the lock is not renewed, and the client sends nothing in the background after the call
 
-	local   *place        // the call's entry in the local queue of the key; used by First only, as One and All wait in awaitTurn
+	local   *Place        // the call's entry in the local queue of the key; used by First only, as One and All wait in awaitTurn
 	ready   bool          // the call is first in the local queue of the key
 	from    time.Duration // monotonic time until which the waiter pauses, so that other processes can acquire the key first
 	missing bool          // the key has no record, and Want.IfExists forbids a grant without one

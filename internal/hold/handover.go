@@ -98,7 +98,7 @@ func (f *freeing) handOver() (ended bool) {
 		if next == nil {
 			return false
 		}
-		g, err := f.grantTo(next.Caller.Want)
+		g, err := f.grantTo(next.Want)
 		if err != nil || g.Version == "" {
 			repeated := f.repeat(err)
 			if !h.c.keys.Local.HandOver(next, nil) {
@@ -108,7 +108,7 @@ func (f *freeing) handOver() (ended bool) {
 			f.r.end(err)
 			return true
 		}
-		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*Lock)
+		granted := next.Want.Hold(next.Ctx, g).(*Lock)
 		if h.c.keys.Local.HandOver(next, granted) {
 			f.report(nil, false)
 			f.r.end(nil)

@@ -1,6 +1,7 @@
-package localqueue
+package acquire
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -8,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// grant is the grant of a key, with an age and a holder that the test chooses.
+// grant is a Holding with an age and a holder that the test chooses.
 type grant struct {
 	holder string
 	age    time.Duration
@@ -21,6 +23,7 @@ type grant struct {
 
 func (g *grant) Age() time.Duration      { return g.age }
 func (g *grant) Record() protocol.Record { return *by(g.holder) }
+func (g *grant) Lease() *lease.Lease     { return nil }
 
 func (g *grant) IsOver() bool {
 	if g.asked != nil {
@@ -29,32 +32,34 @@ func (g *grant) IsOver() bool {
 	return g.ended
 }
 
-type (
-	queues = Queues[string, *grant]
-	waiter = Waiter[string, *grant]
-	turn   = Turn[string, *grant]
-)
-
 // newQueues returns the local queues of a client. The client hands a key over at most
 // handOvers times in a row. pollMin is 1 ms, and pollMax is 1 s.
-func newQueues(handOvers int) *queues {
-	return New[string, *grant](handOvers, time.Millisecond, time.Second)
+func newQueues(handOvers int) *LocalQueues {
+	return newLocalQueues(handOvers, time.Millisecond, time.Second)
 }
 
 func at(key string) protocol.Key { return protocol.Key{Partition: key} }
 
 func by(owner string) *protocol.Record { return &protocol.Record{Owner: owner} }
 
-func enter(l *queues, key, caller string, wishes ...Wishes) *waiter {
-	w := l.NewWaiter(at(key), caller, append(wishes, Wishes{})[0], nil)
-	l.Join(w)
-	return w
+// enter joins the queue of a key for a caller with the given options, if there are any.
+func enter(l *LocalQueues, key, caller string, options ...Want) *Place {
+	want := append(options, Want{})[0]
+	want.Key = at(key)
+	p := newPlace(context.WithValue(context.Background(), nameOf{}, caller), &want, nil)
+	l.Join(p)
+	return p
 }
 
+type nameOf struct{}
+
+// name returns the caller that has entered p.
+func name(p *Place) string { return p.Ctx.Value(nameOf{}).(string) }
+
 // come returns the turn of w. It returns false if the turn has not come yet.
-func come(w *waiter) (turn, bool) {
+func come(w *Place) (turn, bool) {
 	select {
-	case given := <-w.Turn():
+	case given := <-w.turns:
 		return given, true
 	default:
 		return turn{}, false
@@ -63,21 +68,21 @@ func come(w *waiter) (turn, bool) {
 
 // isTold fails the test unless the holder that was reported to w has the name
 // want. If want is "", no holder may have been reported.
-func isTold(t *testing.T, w *waiter, want string) {
+func isTold(t *testing.T, w *Place, want string) {
 	t.Helper()
 	got := ""
 	select {
-	case holder := <-w.Held():
+	case holder := <-w.held:
 		got = holder.Owner
 	default:
 	}
 	if got != want {
-		t.Errorf("the holder reported to %s is %q, want %q", w.Caller, got, want)
+		t.Errorf("the holder reported to %s is %q, want %q", name(w), got, want)
 	}
 }
 
 // isEmpty fails the test if l still has a queue for any key.
-func isEmpty(t *testing.T, l *queues) {
+func isEmpty(t *testing.T, l *LocalQueues) {
 	t.Helper()
 	if len(l.byKey) > 0 {
 		t.Errorf("queues are left: %v", l.byKey)
@@ -94,20 +99,20 @@ func isHeldBy(t *testing.T, holder *protocol.Record, want string) {
 }
 
 // hasTurn fails the test unless the turn of w has come, and returns that turn.
-func hasTurn(t *testing.T, w *waiter) turn {
+func hasTurn(t *testing.T, w *Place) turn {
 	t.Helper()
 	given, ok := come(w)
-	if !ok || given.Of != w {
-		t.Fatalf("it is not the turn of %s", w.Caller)
+	if !ok || given.of != w {
+		t.Fatalf("it is not the turn of %s", name(w))
 	}
 	return given
 }
 
-func waits(t *testing.T, ws ...*waiter) {
+func waits(t *testing.T, ws ...*Place) {
 	t.Helper()
 	for _, w := range ws {
 		if _, ok := come(w); ok {
-			t.Fatalf("it is the turn of %s already", w.Caller)
+			t.Fatalf("it is the turn of %s already", name(w))
 		}
 	}
 }
@@ -117,7 +122,7 @@ func TestLocalWaitersGetTurnsOneByOneInOrder(t *testing.T) {
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
 	hasTurn(t, other)
-	for _, w := range []*waiter{a, b, c} {
+	for _, w := range []*Place{a, b, c} {
 		seeksAfter(t, w, 0)
 		waits(t, a, b, c)
 		l.Pass(at("key"), nil)
@@ -151,7 +156,7 @@ func TestLeaveReturnsTurnIfWaiterWasAlreadyGivenIt(t *testing.T) {
 	}
 	l.Pass(at("key"), nil)
 	waits(t, b)
-	if given, had := l.Leave(c); !had || given.Of != c {
+	if given, had := l.Leave(c); !had || given.of != c {
 		t.Errorf("c had no turn: %+v", given)
 	}
 	l.Pass(at("key"), nil)
@@ -162,34 +167,34 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	l := newQueues(16)
 	enter(l, "b", "holder")
 	turns := make(chan turn, 2)
-	var ws []*waiter
+	var ws []*Place
 	for _, key := range []string{"a", "b"} {
-		w := l.NewWaiter(at(key), key, Wishes{NoHandOver: true}, turns)
+		w := newPlace(t.Context(), &Want{Key: at(key), OneOfSeveral: true}, turns)
 		l.Join(w)
 		ws = append(ws, w)
 	}
-	if given := <-turns; given.Of != ws[0] {
-		t.Errorf("the first turn is for key %s", given.Of.Key)
+	if given := <-turns; given.of != ws[0] {
+		t.Errorf("the first turn is for key %s", given.of.Want.Key)
 	}
 	l.Pass(at("b"), nil)
-	if given, had := l.Leave(ws[0]); !had || given.Of != ws[1] {
+	if given, had := l.Leave(ws[0]); !had || given.of != ws[1] {
 		t.Errorf("Leave returned %+v, want the other waiter's turn", given)
 	}
 }
 
 func TestNonWaitingCallerLearnsHolderAsSoonAsHolderIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
-		known func(l *queues)
+		known func(l *LocalQueues)
 		want  string
 	}{
-		"held elsewhere":     {func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) }, "elsewhere"},
-		"granted here":       {func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) }, "a"},
-		"granted, and ended": {func(l *queues) { l.Granted(at("key"), &grant{holder: "a", ended: true}) }, "a"},
+		"held elsewhere":     {func(l *LocalQueues) { l.ReportHolder(at("key"), by("elsewhere")) }, "elsewhere"},
+		"granted here":       {func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a"}) }, "a"},
+		"granted, and ended": {func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a", ended: true}) }, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newQueues(16)
 			enter(l, "key", "a")
-			waiting, before := enter(l, "key", "b"), enter(l, "key", "c", Wishes{NoWait: true})
+			waiting, before := enter(l, "key", "b"), enter(l, "key", "c", Want{NoWait: true})
 			isTold(t, before, "")
 			tc.known(l)
 			isTold(t, before, tc.want)
@@ -205,10 +210,10 @@ func TestNonWaitingCallerIsToldAlreadyKnownHolderImmediately(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
-	isTold(t, enter(l, "key", "b", Wishes{NoWait: true}), "elsewhere")
+	isTold(t, enter(l, "key", "b", Want{NoWait: true}), "elsewhere")
 	held := &grant{holder: "a"}
 	l.Granted(at("key"), held)
-	isTold(t, enter(l, "key", "c", Wishes{NoWait: true}), "a")
+	isTold(t, enter(l, "key", "c", Want{NoWait: true}), "a")
 	isHeldBy(t, l.Holder(at("key")), "a")
 	b := enter(l, "key", "d")
 	l.Pass(at("key"), held)
@@ -282,18 +287,18 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 			chance := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 50 {
 				key := []string{"a", "b"}[chance.IntN(2)]
-				w := enter(l, key, "", Wishes{NoWait: chance.IntN(5) == 0, NoHandOver: chance.IntN(5) == 0})
+				w := enter(l, key, "", Want{NoWait: chance.IntN(5) == 0, OneOfSeveral: chance.IntN(5) == 0})
 				if chance.IntN(5) == 0 {
 					if given, had := l.Leave(w); had {
-						l.Pass(at(key), given.Granted)
+						l.Pass(at(key), given.granted)
 					}
 					continue
 				}
 				select {
-				case <-w.Held():
+				case <-w.held:
 					continue
-				case given := <-w.Turn():
-					held := given.Granted
+				case given := <-w.turns:
+					held := given.granted
 					if held == nil && chance.IntN(3) > 0 {
 						held = &grant{holder: "one"}
 						l.Granted(at(key), held)
@@ -342,9 +347,9 @@ func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
 }
 
 func TestHolderIsKnownAfterReportOfHolderOrGrantOfKey(t *testing.T) {
-	for name, report := range map[string]func(l *queues){
-		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
-		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },
+	for name, report := range map[string]func(l *LocalQueues){
+		"held elsewhere": func(l *LocalQueues) { l.ReportHolder(at("key"), by("elsewhere")) },
+		"granted here":   func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a"}) },
 	} {
 		l := newQueues(16)
 		if l.IsKnown(at("key")) {

@@ -1,4 +1,4 @@
-package localqueue
+package acquire
 
 import (
 	"fmt"
@@ -8,16 +8,16 @@ import (
 
 // seeksAfter fails the test unless w's turn has come without a grant, and with the given delay.
 // After that delay, w must acquire the key itself.
-func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
+func seeksAfter(t *testing.T, w *Place, delay time.Duration) {
 	t.Helper()
-	if given := hasTurn(t, w); given.Granted != nil || given.Delay != delay {
-		t.Errorf("the turn of %s: %+v, want a delay of %v", w.Caller, given, delay)
+	if given := hasTurn(t, w); given.granted != nil || given.delay != delay {
+		t.Errorf("the turn of %s: %+v, want a delay of %v", name(w), given, delay)
 	}
 }
 
 // isNext fails the test unless Successor returns w. held is the grant of the key's holder. If w is
 // nil, Successor must return nil.
-func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
+func isNext(t *testing.T, l *LocalQueues, held *grant, w *Place) {
 	t.Helper()
 	if got := l.Successor(at("key"), held, false); got != w {
 		t.Fatalf("the successor is %+v, want %+v", got, w)
@@ -26,15 +26,15 @@ func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 
 // handOn hands the key over to the waiter w. from is the grant of the current holder. handOn
 // returns w's new grant, with the given age.
-func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
+func handOn(t *testing.T, l *LocalQueues, from *grant, w *Place, age time.Duration) *grant {
 	t.Helper()
 	isNext(t, l, from, w)
-	to := &grant{holder: w.Caller, age: age}
+	to := &grant{holder: name(w), age: age}
 	if !l.HandOver(w, to) {
-		t.Fatalf("%s has left", w.Caller)
+		t.Fatalf("%s has left", name(w))
 	}
-	if given := hasTurn(t, w); given.Granted != to {
-		t.Fatalf("the turn of %s: %+v", w.Caller, given)
+	if given := hasTurn(t, w); given.granted != to {
+		t.Fatalf("the turn of %s: %+v", name(w), given)
 	}
 	return to
 }
@@ -42,13 +42,13 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 // holding returns local queues that allow the given number of hand-overs in a row. One key is held
 // by a grant of the given age. holding also returns this grant, and the given number of waiters for
 // the key.
-func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
+func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*LocalQueues, *grant, []*Place) {
 	t.Helper()
 	l := newQueues(handOvers)
 	hasTurn(t, enter(l, "key", "first"))
 	held := &grant{holder: "first", age: age}
 	l.Granted(at("key"), held)
-	var ws []*waiter
+	var ws []*Place
 	for i := range waiting {
 		ws = append(ws, enter(l, "key", fmt.Sprint("waiter ", i)))
 	}
@@ -80,7 +80,7 @@ func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 9)
 	for _, w := range ws[:8] {
 		if to := l.Successor(at("key"), held, true); to != w {
-			t.Fatalf("the successor is %+v, want %s", to, w.Caller)
+			t.Fatalf("the successor is %+v, want %s", to, name(w))
 		}
 		held = &grant{age: time.Second}
 		l.HandOver(w, held)
@@ -93,7 +93,7 @@ func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 func TestNextWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
-		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
+		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
 		l.PassQueued(at("key"), held)
 		seeksAfter(t, next, 0)
 		held = &grant{age: time.Second}
@@ -112,7 +112,7 @@ func TestWaiterIsNotDelayedBelowHandOverLimit(t *testing.T) {
 
 func TestWaiterThatRejectsHandOverAcquiresKeyItself(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
-	next := enter(l, "key", "next", Wishes{NoHandOver: true})
+	next := enter(l, "key", "next", Want{OneOfSeveral: true})
 	enter(l, "key", "behind")
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
@@ -122,7 +122,7 @@ func TestWaiterThatRejectsHandOverAcquiresKeyItself(t *testing.T) {
 func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
-		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
+		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
 		isNext(t, l, held, nil)
 		l.Pass(at("key"), held)
 		seeksAfter(t, next, delay)
@@ -136,7 +136,7 @@ func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 func TestDelayOfNextWaiterDependsOnLongestGrant(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
-		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{NoHandOver: true})
+		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
 		l.Pass(at("key"), held)
 		seeksAfter(t, next, delay)
 		held = &grant{age: 100 * time.Millisecond}
@@ -195,7 +195,7 @@ func TestSuccessorReturnsNilIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
-		t.Errorf("the successor for another key is %s", to.Caller)
+		t.Errorf("the successor for another key is %s", name(to))
 	}
 }
 

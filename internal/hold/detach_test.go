@@ -96,6 +96,8 @@ func TestCloseDuringResumeDoesNotReleaseKey(t *testing.T) {
 			t.Errorf("resume: %v", err)
 		}
 		lab.WantErr(t, "other client, while the grant lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
+		// The closed client no longer renews the grant.
+		lab.WantErr(t, "other client, later", lab.ErrorOf(other.Acquire(w.Within(time.Minute), "deploy")), nil)
 	})
 }
 
@@ -128,6 +130,8 @@ func TestResumeThatNoticesCloseAfterReplyDoesNotReleaseKey(t *testing.T) {
 		lab.WantErr(t, "close", <-closed, nil)
 		other, _ := w.Client(lab.Config())
 		lab.WantErr(t, "other client, while the grant lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
+		// The closed client no longer renews the grant.
+		lab.WantErr(t, "other client, later", lab.ErrorOf(other.Acquire(w.Within(time.Minute), "deploy")), nil)
 	})
 }
 

@@ -81,8 +81,8 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // has passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
 //
 // Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A failed
-// release is only logged and reported as an event: the work is done, and a retry would repeat
-// it. Once and Every differ: if fn returned nil, Do releases with MarkDone and returns the
+// release is only logged and reported as an event: a caller that got its error might call Do
+// again, and repeat the work. Once and Every differ: if fn returned nil, Do releases with MarkDone and returns the
 // release's error, because without the mark the work is repeated.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })

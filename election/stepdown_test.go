@@ -19,13 +19,13 @@ import (
 )
 
 // works returns a function for Lead. The function waits until its context ends, and then sleeps
-// for the time stopping, which stands for work that cannot stop at once. Before it returns, it
-// sends the cause of its context, joined with the error of its term, to the channel why.
-func works(stopping time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
+// for the given pause, as work does that cannot stop at once. Before it returns, it sends the
+// cause of its context, joined with the error of its term, to causes.
+func works(pause time.Duration, causes chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
-		time.Sleep(stopping)
-		why <- errors.Join(context.Cause(ctx), term.Err())
+		time.Sleep(pause)
+		causes <- errors.Join(context.Cause(ctx), term.Err())
 		return ctx.Err()
 	}
 }
@@ -41,13 +41,13 @@ func onUpdates(fault lab.Fault) lab.Fault {
 }
 
 // leads runs Lead, with a function from works, until stop is called. stop returns the error
-// of Lead. Once the function's context has ended, the function takes the time stopping to
-// return, and then sends the cause to why.
-func leads(t *testing.T, e *election.Election, value string, stopping time.Duration) (why chan error, stop func() error) {
+// of Lead. Once the function's context has ended, the function sleeps for the given pause, and
+// then sends the cause to causes.
+func leads(t *testing.T, e *election.Election, value string, pause time.Duration) (causes chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
-	why = make(chan error, 100)
-	led := begin(func() error { return e.Lead(ctx, value, works(stopping, why)) })
-	return why, func() error { cancel(); return <-led }
+	causes = make(chan error, 100)
+	led := begin(func() error { return e.Lead(ctx, value, works(pause, causes)) })
+	return causes, func() error { cancel(); return <-led }
 }
 
 func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
@@ -55,7 +55,7 @@ func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
-		why, stop := leads(t, e, "", 30*time.Second) // the work continues for longer than a lease
+		causes, stop := leads(t, e, "", 30*time.Second) // the work continues for longer than a lease
 		lab.Elapse(time.Second)
 		first := lab.Must(operator.Leader(t.Context()))(t)
 		next := make(chan *leasehold.Lock, 1)
@@ -70,7 +70,7 @@ func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
 		asking.Sent()
 		began := time.Now()
 		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
-		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
+		if err := <-causes; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("the function ended with %v, want ErrAsked while the term lasts", err)
 		}
 		// The leader notices the request at its next renewal, and the candidate notices the
@@ -95,7 +95,7 @@ func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
 		lab.Want(t, "writes of StepDown", writes, 1)
 		lab.Elapse(time.Minute)
 		lab.WantErr(t, "term after a request to the former leader", term.Err(), nil)
-		lab.Want(t, "requests to step down", len(why), 0)
+		lab.Want(t, "requests to step down", len(causes), 0)
 		w.Release(term)
 		lab.Elapse(polls)
 		if l, err := operator.Leader(t.Context()); err != nil || l.Token != term.Token()+1 {
@@ -108,11 +108,11 @@ func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
 func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
-		why, stop := leads(t, e, "", 0)
+		causes, stop := leads(t, e, "", 0)
 		lab.Elapse(time.Second)
 		for range 2 { // the second call of StepDown ends the second term
 			lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
-			lab.WantErr(t, "cause of the function's end", <-why, election.ErrAsked)
+			lab.WantErr(t, "cause of the function's end", <-causes, election.ErrAsked)
 			// After the leader has stepped down, it leaves the key to other candidates for a while.
 			// There are none, so it leads again by the end of this pause.
 			lab.Elapse(polls + 2*decide.LongestQueuePause)
@@ -168,18 +168,18 @@ func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
 		first := campaign(w, e, "")
-		var why chan error
+		var causes chan error
 		var stop func() error
 		asking.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, func(r *lab.Request) (*http.Response, error) {
 			w.Release(first)
 			other, _, _ := elects(w, lab.Config())
-			why, stop = leads(t, other, "", 0)
+			causes, stop = leads(t, other, "", 0)
 			synctest.Wait()
 			return r.Send()
 		}))
 		lab.WantErr(t, "step down of a former leader", operator.StepDown(t.Context()), nil)
 		lab.Elapse(time.Minute)
-		lab.Want(t, "requests to step down", len(why), 0)
+		lab.Want(t, "requests to step down", len(causes), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
 		// An older version of leasehold acquires the key without removing an earlier request to
 		// step down from the record. The current leader must ignore such a request to an earlier
@@ -188,7 +188,7 @@ func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
 		lab.Elapse(time.Minute)
-		lab.Want(t, "requests to the current leader", len(why), 0)
+		lab.Want(t, "requests to the current leader", len(causes), 0)
 		_ = stop()
 	})
 }
@@ -246,11 +246,11 @@ func TestStepDownFailsIfLeaderCannotReceiveRequest(t *testing.T) {
 	})
 }
 
-// hears fails the test unless a function from works sends ErrAsked to why within a minute.
-func hears(t *testing.T, why <-chan error) {
+// hears fails the test unless a function from works sends ErrAsked to causes within a minute.
+func hears(t *testing.T, causes <-chan error) {
 	t.Helper()
 	select {
-	case err := <-why:
+	case err := <-causes:
 		lab.WantErr(t, "cause of the function's end", err, election.ErrAsked)
 	case <-time.After(time.Minute):
 		t.Error("the leader was not asked to step down")
@@ -264,11 +264,11 @@ func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 		cfg := lab.Config()
 		e, next, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
 		term := campaign(w, e, "a")
-		why, stop := leads(t, next, "b", 0)
+		causes, stop := leads(t, next, "b", 0)
 		lab.Elapse(30 * time.Second)
 		w.Release(term)
 		lab.OK(t, operator.StepDown(t.Context()))
-		hears(t, why)
+		hears(t, causes)
 		_ = stop()
 	})
 }
@@ -283,12 +283,12 @@ func TestStepDownCallDoesNotEndNextTermOfSameLeader(t *testing.T) {
 		cfg.PollMax = 5 * time.Second
 		c, _ := w.Client(cfg, lab.Chance(func() float64 { return 0.99 }))
 		operator := newElection(w, c)
-		why, stop := leads(t, e, "", 3*time.Minute)
+		causes, stop := leads(t, e, "", 3*time.Minute)
 		lab.Elapse(time.Minute)
 		asking := w.Within(10 * time.Minute)
 		lab.OK(t, operator.StepDown(asking))
 		lab.Elapse(10 * time.Minute)
-		lab.Want(t, "times that the work ended", len(why), 1)
+		lab.Want(t, "times that the work ended", len(causes), 1)
 		_ = stop()
 	})
 }
@@ -318,10 +318,10 @@ func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
 			defer close(landed)
 			return lab.LoseReply(r)
 		}))
-		why, stop := leads(t, e, "", 0)
+		causes, stop := leads(t, e, "", 0)
 		<-landed
 		lab.OK(t, operator.StepDown(t.Context()))
-		hears(t, why)
+		hears(t, causes)
 		_ = stop()
 	})
 }

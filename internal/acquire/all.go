@@ -110,9 +110,10 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 }
 
 // readAhead reads the records of the keys that the call does not hold yet. It does nothing if an
-// earlier readAhead of the call has succeeded. After this read, the call observes all holders that
-// appear dead at the same time, so it waits for one lease in total. With NoWait, readAhead returns
-// ErrHeld at once if one of the holders is live: the call need not first observe the others.
+// earlier readAhead of the call has succeeded. If several holders appear dead, the call observes
+// all of them in parallel from this read on, so it waits for one lease in total. With NoWait,
+// readAhead returns ErrHeld at once if one of the holders is live: the call need not first observe
+// the others.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil

@@ -247,7 +247,7 @@ const handOvers = 16
 
 // awaitTurn waits in the local queue of a key until the call is first in that queue, or another
 // goroutine hands the key to the call. With NoWait, it waits no longer than TryFor after the
-// time began.
+// beginning of the call.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it

@@ -21,7 +21,7 @@ import (
 // written to the FIFO "go".
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program and sends its stderr to the file dir/said. It uses no pipe:
+// startSaying starts a program and sends its stderr to a file named said in dir. It uses no pipe:
 // a process that outlives the program would keep the pipe open, and the test would wait for
 // that process as well.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
@@ -60,8 +60,8 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the file dir/said contains the given text. startSaying sends the
-// stderr of its program to that file.
+// says waits until a program that startSaying has started in dir has written the given text to
+// its stderr.
 func says(t *testing.T, dir, text string) {
 	t.Helper()
 	eventually(t, "stderr contains "+text, func() bool {

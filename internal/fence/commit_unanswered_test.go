@@ -238,8 +238,8 @@ func TestCommitRequestSignedTooLateIsNotSent(t *testing.T) {
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
-			// The next request is paused after the check of the token's age and before its
-			// signature.
+			// The next request is paused for 11 minutes, after the check of the token's age and
+			// before the request is signed.
 			keys.pause.Store(int64(11 * time.Minute))
 			return nil, lab.ErrReset
 		}))

@@ -214,8 +214,8 @@ func TestBusyProcessDoesNotStarveOtherProcess(t *testing.T) {
 	})
 }
 
-// waitsAtMost makes a new client acquire the key fifty times. It fails the test if a wait
-// is longer than the duration most.
+// waitsAtMost makes a new client acquire the key fifty times. It fails the test if one of the
+// waits is longer than the given maximum.
 func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
 	t.Helper()
 	c, wire := w.Client(lab.Config())

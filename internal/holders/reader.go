@@ -105,8 +105,8 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether k is the key of a session's row. A listing of only a part of the table
-// omits these rows.
+// hides reports whether k is the key of a session's row. The Reader omits such a row if it lists
+// only a part of the table.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }

@@ -158,7 +158,7 @@ func (s *run) stale() time.Duration {
 }
 
 // lastArrival returns the time of the last write that changed the key's record or renewed a
-// session, or the time from if that is later. These writes affect how long the key is held. Copies
+// session, or the parameter from if that time is later. These writes affect how long the key is held. Copies
 // of requests that the network delivered late count, too.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()

@@ -111,9 +111,9 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many renewal attempts, one after another, a holder has time for if each
-// attempt takes the duration took. This time begins when a renewal is due, and ends when the holder
-// stops trusting its lock.
+// triesIn returns how many renewal attempts, one after another, a holder has time for. The
+// parameter took says how long each attempt takes. The holder's time begins when a renewal is due,
+// and ends when the holder stops trusting its lock.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
@@ -127,8 +127,8 @@ func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, for which requests that take the duration
-// took are not too slow (isSlow).
+// leaseFor returns the shortest lease, in whole seconds, for which requests are not too slow
+// (isSlow). The parameter took says how long each request takes.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {

@@ -28,9 +28,8 @@ type Seat struct {
 	leader election.Leader // the current leader; zero if unknown
 }
 
-// NewSeat returns the Seat of a process that campaigns and does not know the leader yet.
-// Renewals are overdue when less than the duration overdue is left until trust in the term
-// ends.
+// NewSeat returns the Seat of a process that campaigns and does not know the leader yet. The
+// process's renewals are overdue when trust in its term ends in less than the given duration.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }

@@ -94,8 +94,9 @@ func loopbackUp() error {
 	return nil
 }
 
-// forward copies each connection of the listener to a connection to the server. It closes a
-// connection immediately if the server is not listening yet.
+// forward accepts connections on listener, and relays each of them, in both directions, over a
+// connection of its own to the server. If the server is not listening yet, forward closes the
+// accepted connection immediately.
 func forward(listener net.Listener) {
 	for {
 		outside, err := listener.Accept()

@@ -129,7 +129,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// verify reports all rules that the journal violates, and returns the figures of the
+// verify reports all rules that the journal violates, and returns what it has counted in the
 // journal.
 func verify(t *testing.T, events []Event) figures {
 	t.Helper()

@@ -98,6 +98,16 @@ func TestVersionsOfUnpinnedKeysAreForgottenOldestFirst(t *testing.T) {
 	}
 }
 
+func TestKeyThatIsReadAgainCountsOnceTowardLimit(t *testing.T) {
+	v := New(2)
+	v.Note(key("a"), shown("1", "g", 1))
+	v.Note(key("b"), shown("1", "g", 2))
+	v.Note(key("b"), shown("2", "g", 3))
+	if names := keysOf(v); !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("after three reads of two keys, the versions of %v are stored", names)
+	}
+}
+
 func TestVersionOfKeyPinnedBeforeFirstReadIsRemembered(t *testing.T) {
 	v := New(0)
 	v.Pin(key("a"))

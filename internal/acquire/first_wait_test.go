@@ -176,7 +176,7 @@ func TestTurnPassedByOtherCallDoesNotShortenPauseOfAcquireAny(t *testing.T) {
 func TestTimedOutAcquireAnyReleasesGrantWithLateReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
-		w.Acquire(other, "a")
+		held := w.Acquire(other, "a")
 		c, wire := w.Client(lab.Config())
 		var lost atomic.Bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -195,6 +195,10 @@ func TestTimedOutAcquireAnyReleasesGrantWithLateReply(t *testing.T) {
 		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
 			t.Errorf("left held: %v", held)
 		}
+		// The call has also left the local queue of the other key.
+		wire.SetFault(nil)
+		w.Release(held)
+		lab.WantErr(t, "acquire the other key", lab.ErrorOf(c.Acquire(w.Within(time.Minute), "a")), nil)
 		_, _ = c.Close(t.Context()), other.Close(t.Context())
 	})
 }

@@ -262,6 +262,10 @@ func TestRejectedResumeReturnsReasonOfLoss(t *testing.T) {
 					tc.meanwhile(w, other, g)
 					_, err := c.Resume(t.Context(), g)
 					lab.Want(t, "reason", reasonOf(err), tc.want)
+					var lost *leasehold.LostError
+					if errors.As(err, &lost) && lost.At.After(time.Now()) {
+						t.Errorf("the lock was lost at %v, in the future", lost.At)
+					}
 				})
 			})
 		}

@@ -131,10 +131,7 @@ func (f *freeing) handOver() (ended bool) {
 // by another client, for example because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
-	var under acquire.Session
-	if h.session != nil {
-		under = h.session
-	}
+	under := h.attempt.Session // the goroutine's grant is under the same session, if there is one
 	r := f.run(attempts.Operation[releaseAttempt]{
 		Within: want.Within(under),
 		Next: func() (releaseAttempt, *protocol.Write) {

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
-	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -21,12 +20,11 @@ import (
 type Lock struct {
 	row
 	want    *acquire.Want
-	session *session // the session that is renewed in place of this grant's own lease; nil if there is none
-	granted decide.Instant
-	nth     int              // number of this grant in the order of acquisition; guarded by the mu of Holds
-	dead    *protocol.Record // record of the dead holder that the key was taken over from; nil if the key was free
-	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
-	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another
+	attempt acquire.GrantAttempt // the write that granted the key, or resumed the grant
+	session *session             // attempt.Session: the session that is renewed in place of this grant's own lease; nil if there is none
+	nth     int                  // number of this grant in the order of acquisition; guarded by the mu of Holds
+	first   *Handle              // the handle of the call that acquired the lock, with the values of that call's context
+	resumed bool                 // the lock was made by Resume: the grant was detached before, in this process or another
 
 	unclaimed bool // the lock was resumed, but its caller has not received it yet; guarded by the mu of Holds
 
@@ -47,8 +45,8 @@ type Lock struct {
 func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []*lease.Warning) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
-		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,
-		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
+		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want, attempt: g.GrantAttempt,
+		first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
 	terms := lease.Terms{Timing: want.Timing, Manual: want.Manual, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing}
@@ -86,14 +84,14 @@ func (h *Lock) IsResumed() bool { return h.resumed }
 
 // Dead returns the record of the dead holder that the key was taken over from, or nil if the
 // key was free.
-func (h *Lock) Dead() *protocol.Record { return h.dead }
+func (h *Lock) Dead() *protocol.Record { return h.attempt.Dead }
 
 // Record returns the record after the last write that is known to have been applied.
 func (h *Lock) Record() protocol.Record { return h.lease.Record() }
 
 // Age returns the time since the grant. It excludes time for which the machine was
 // suspended.
-func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.granted.Mono }
+func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.attempt.Sent.Mono }
 
 // IsOver reports whether the trust has ended, without reading the clock.
 func (h *Lock) IsOver() bool { return h.lease.IsOver() }

@@ -125,7 +125,7 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 // any notice has arrived since the grant, join checks the record of h.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
-	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
+	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.attempt.Sent.Mono {
 		s.check(map[string]*Lock{"": h}) // hear handles notices that arrive later
 	}
 	s.mu.Unlock()

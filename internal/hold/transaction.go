@@ -26,7 +26,6 @@ type transaction struct {
 	ctx      context.Context // ends with the caller's context, or when the client closes
 	stop     context.CancelFunc
 	holds    []*Lock    // locks of the commit, sorted by key
-	rows     []*row     // rows that the guards check: the records of the locks, and the row of their session
 	releases []*release // the releases of holds, for CommitAndRelease; nil for Commit
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
@@ -36,9 +35,8 @@ type transaction struct {
 // the locks' guards. For Commit, both are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
-	rows := rowsOf(holds)
-	guards := each(rows, (*row).guard)
-	t := &transaction{c: g.c, group: g, holds: holds, rows: rows, releases: releases, losses: make([]error, len(holds))}
+	guards := each(rowsOf(holds), (*row).guard)
+	t := &transaction{c: g.c, group: g, holds: holds, releases: releases, losses: make([]error, len(holds))}
 	t.ctx, t.stop = t.c.UntilClosing(ctx)
 	t.Commit = fence.New(t.c.Env, t, writes, slices.Concat(ends, guards[len(ends):]), guards)
 	return t
@@ -87,9 +85,9 @@ func (t *transaction) errorOf(r fence.Result) error {
 // lost ends each lock whose own guard or whose session's guard failed. It returns the loss
 // of the first lost lock.
 func (t *transaction) lost(r fence.Result) error {
-	shown := map[*row]protocol.Item{}
+	rows, shown := rowsOf(t.holds), map[*row]protocol.Item{}
 	for _, guard := range slices.Sorted(maps.Keys(r.Failed)) {
-		row, item := t.rows[guard], r.Failed[guard]
+		row, item := rows[guard], r.Failed[guard]
 		if item == nil { // the row is missing, or the reply does not contain it
 			item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), row.key)
 		}

@@ -20,7 +20,7 @@ import (
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 	// The argument true means that DynamoDB has accepted this client before: it has answered the
 	// request for the grant.
-	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused
+	f.r.refused = r.Failure().After(true).Cause == decide.Refused
 	switch {
 	case r.Outcome == attempts.Applied:
 		return nil

@@ -118,7 +118,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	slices.SortFunc(rs, func(a, b *release) int { return compareLocks(a.h, b.h) })
 	if ended != nil {
 		notDone(rs)
-		return withReleases(ended, finishAll(limit, rs))
+		return withReleases(ended, c.release(limit, rs))
 	}
 	var err error
 	var now attempts.Latest

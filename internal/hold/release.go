@@ -91,11 +91,6 @@ func (c *Holds) release(ctx context.Context, rs []*release) []error {
 			r.begin(limit, core.ErrReleased)
 		}
 	}
-	return finishAll(limit, rs)
-}
-
-// finishAll finishes the releases in parallel, each by a write of its own.
-func finishAll(limit context.Context, rs []*release) []error {
 	errs := make([]error, len(rs))
 	inParallel(len(rs), func(i int) { errs[i] = rs[i].finish(limit) })
 	return errs

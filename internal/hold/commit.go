@@ -141,7 +141,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	// Drop each handle before the waits below. A handle that is not dropped still counts as sharing
 	// its grant, so a release of another handle would not free the key.
 	for _, r := range rs {
-		r.drop(limit)
+		r.drop()
 	}
 	if unknown != nil {
 		return c.UnknownOutcome("commit", rs[0].h.key, unknown)

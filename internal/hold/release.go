@@ -182,16 +182,16 @@ func (r *release) finish(limit context.Context) error {
 		return r.repeat(limit)
 	}
 	if r.handle == nil && !r.ended() {
-		r.send(limit)
+		r.send()
 	}
-	r.drop(limit)
+	r.drop()
 	return r.wait(limit)
 }
 
 // send frees the key once no commit of the lock is in progress.
-func (r *release) send(limit context.Context) {
+func (r *release) send() {
 	r.h.c.Detach(func() {
-		_, leave := takeTurns(limit, []*Lock{r.h})
+		_, leave := takeTurns(r.limit, []*Lock{r.h})
 		defer leave()
 		r.free()
 	})
@@ -200,11 +200,11 @@ func (r *release) send(limit context.Context) {
 // drop removes the handle that the release ends, and then ends the release. If the grant has no
 // other handle, drop first frees the key by a second release in the background. The first release,
 // r, then ends when the second one ends.
-func (r *release) drop(limit context.Context) {
+func (r *release) drop() {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
 	case r.handle.drop():
-		c.Detach(func() { r.end(c.release(limit, []*release{{h: r.h, terms: r.terms}})[0]) })
+		c.Detach(func() { r.end(c.release(r.limit, []*release{{h: r.h, terms: r.terms}})[0]) })
 	default:
 		r.end(nil)
 	}
@@ -269,7 +269,7 @@ func (r *release) repeat(limit context.Context) error {
 	for {
 		current := h.currentRelease(limit, r)
 		if current == r {
-			r.send(limit)
+			r.send()
 		}
 		err := current.wait(limit)
 		switch {

@@ -89,8 +89,7 @@ func firstOf(locks []*Lock, err error) (*Lock, error) {
 // from a grant.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
-		l, warnings := newLock(c, r)
-		return c.holds.Hold(ctx, &r.Want, g, &l.h, warnings)
+		return c.holds.Hold(ctx, &r.Want, g, &newLock(c, r).h)
 	}
 	return &r.Want
 }
@@ -214,8 +213,8 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 
 // share returns another Lock for the same grant, with its own expiry warnings.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
-	l, warnings := newLock(c, want)
-	if err := h.Share(ctx, &l.h, warnings); err != nil {
+	l := newLock(c, want)
+	if err := h.Share(ctx, &l.h); err != nil {
 		return nil, err
 	}
 	return l, nil

@@ -88,16 +88,15 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// newLock returns a Lock for a request that has no grant yet. It also returns the request's
-// expiry warnings. Each warning calls a function of the user with the Lock.
-func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
+// newLock returns a Lock for a request that has no grant yet. Each of its expiry warnings
+// calls a function of the user with the Lock.
+func newLock(c *Client, r *request) *Lock {
 	l := &Lock{c: c}
 	l.h.Of, l.h.Once = l, !r.Once.None()
-	warnings := make([]*lease.Warning, len(r.warnings))
-	for i, w := range r.warnings {
-		warnings[i] = &lease.Warning{Left: w.left, Call: func() { w.fn(l) }}
+	for _, w := range r.warnings {
+		l.h.Warnings = append(l.h.Warnings, &lease.Warning{Left: w.left, Call: func() { w.fn(l) }})
 	}
-	return l, warnings
+	return l
 }
 
 // lockOf returns the Lock that a handle belongs to.

@@ -23,11 +23,11 @@ type Handle struct {
 	// handle may then store the done mark.
 	Once bool
 
-	h   *Lock
-	ctx *lockContext
+	Warnings []*lease.Warning // expiry warnings of this handle
 
-	closed   bool             // this handle was released while other handles shared the grant; guarded by h.mu
-	warnings []*lease.Warning // warnings of this handle; guarded by h.mu
+	h      *Lock
+	ctx    *lockContext
+	closed bool // this handle was released while other handles shared the grant; guarded by h.mu
 }
 
 // Lock returns the grant.
@@ -60,20 +60,20 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant, and starts the given warnings. The context of l
-// inherits the values of parent, a context that is never cancelled. The caller must hold
-// h.mu, unless no other goroutine can use the lock yet.
-func (h *Lock) add(parent context.Context, l *Handle, warnings []*lease.Warning) {
-	l.h, l.warnings = h, warnings
+// add adds l to the handles of the grant, and starts its warnings. The context of l inherits
+// the values of parent, a context that is never cancelled. The caller must hold h.mu, unless
+// no other goroutine can use the lock yet.
+func (h *Lock) add(parent context.Context, l *Handle) {
+	l.h = h
 	l.ctx = newLockContext(parent, &boundLock{by: h, outer: boundLockOf(parent)}, func() error { return core.Public(h.lease.Ended()) })
 	h.handles = append(h.handles, l)
-	for _, w := range warnings {
+	for _, w := range l.Warnings {
 		h.lease.Warn(w)
 	}
 }
 
-// Share adds l, a handle with warnings of its own, to the handles of the grant.
-func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) error {
+// Share adds l to the handles of the grant.
+func (h *Lock) Share(ctx context.Context, l *Handle) error {
 	h.lease.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) 
 	if err != nil {
 		return h.naming(err)
 	}
-	h.add(context.WithoutCancel(ctx), l, warnings)
+	h.add(context.WithoutCancel(ctx), l)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (l *Handle) leave() (left, before bool) {
 		return false, l.closed
 	}
 	l.closed = true
-	for _, w := range l.warnings {
+	for _, w := range l.Warnings {
 		w.Cancel()
 	}
 	l.ctx.cancel(core.ErrReleased)

@@ -42,7 +42,7 @@ type Lock struct {
 
 // Hold makes a Lock from the grant g. The parameter first is the handle of the call that acquired
 // the key.
-func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []*lease.Warning) *Lock {
+func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want, attempt: g.GrantAttempt,
@@ -54,7 +54,7 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 		terms.Parent = h.session.lease
 	}
 	h.lease = c.leases.New(terms, g.Attempt, g.Record, h)
-	h.add(h.ctx, first, warnings)
+	h.add(h.ctx, first)
 	h.lease.Start()
 	c.keep(h)
 	if h.session != nil {

@@ -96,8 +96,8 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	if g.Key, err = c.checkGrant(g, ch); err != nil {
 		return nil, err
 	}
-	want := &request{Want: acquire.Want{Key: g.Key, Timing: c.timing.Scaled(ch.Lease), Delete: c.env.DeletesByDefault}}
-	h, err := c.holds.Resume(ctx, hold.Detached(g), want.wanted(c), ch)
+	want := &request{Want: acquire.Want{Key: g.Key, Timing: c.timing.Scaled(ch.Lease), Changes: ch.Record, Delete: c.env.DeletesByDefault}}
+	h, err := c.holds.Resume(ctx, hold.Detached(g), want.wanted(c))
 	if err != nil {
 		return nil, err
 	}

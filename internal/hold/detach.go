@@ -55,12 +55,12 @@ func (l *Handle) Detach() (Detached, error) {
 	}, nil
 }
 
-// Resume resumes a grant that this process or another has detached. It renews the grant, and
-// repeats the renewal until DynamoDB answers. If ctx ends first, the caller may call Resume
-// again: the client remembers its attempts.
-func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (h *Lock, err error) {
+// Resume resumes a grant that this process or another has detached. It renews the grant, with the
+// lease and the changes of want, and repeats the renewal until DynamoDB answers. If ctx ends first,
+// the caller may call Resume again: the client remembers its attempts.
+func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want) (h *Lock, err error) {
 	err = c.Call(ctx, "resume", want.Key, func(ctx context.Context) (err error) {
-		h, err = c.resumeUntil(ctx, d, want, ch)
+		h, err = c.resumeUntil(ctx, d, want)
 		return err
 	})
 	return h, err
@@ -69,7 +69,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 // resumeUntil resumes a detached grant by a renewal. If ctx is done before the renewal is answered,
 // resumeUntil returns, and the renewal continues in the background. If it succeeds there, the grant
 // is detached again.
-func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
+func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want) (*Lock, error) {
 	end, ok := c.beginResume(ctx, d.ID)
 	if !ok { // ctx has ended while an earlier Resume of the grant still waited for its answer
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
@@ -77,7 +77,7 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want,
 	var h *Lock
 	var err error
 	var tried attempts.Sequence[releaseAttempt]
-	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, ch, &tried) })
+	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, &tried) })
 	if unknown != nil {
 		c.Detach(func() {
 			defer end()
@@ -133,15 +133,15 @@ func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool
 }
 
 // resume sends the renewal of a detached grant until DynamoDB answers it.
-func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
+func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, owner: d.Owner, grant: d.ID, token: d.Token, proto: c.Proto, ctx: ctx}
 	earlier := c.resumes.Of(d.ID, c.Now().Mono) // versions of attempts that earlier calls have sent and that had no answer
 	versions := slices.Concat(d.Versions, earlier)
 	defer func() { c.resumes.Add(d.ID, tried.Versions(), c.Now().Mono) }()
 	res, _ := of.send(context.WithoutCancel(ctx), ctx, &versions, tried, attempts.Operation[releaseAttempt]{
 		Next: func() (releaseAttempt, *protocol.Write) {
-			a := c.newAttempt(ch.Lease)
-			return a, of.Renewal(a.Attempt, slices.Concat(versions, tried.Versions()), ch.Record)
+			a := c.newAttempt(want.Timing.Lease)
+			return a, of.Renewal(a.Attempt, slices.Concat(versions, tried.Versions()), want.Changes)
 		},
 		Within: want.Within(nil),
 		Shows:  of.showsGrant(want.Timing),

@@ -30,13 +30,19 @@ func (c *Holds) Close(ctx context.Context) error {
 	defer c.EndClose()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals)}
 	held := c.byTrust() // called before failedToFree: if the release of a lock fails between the two calls, the lock is in held
 	locks := slices.Concat(c.failedToFree(), held)
+	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals), errs: make(chan error, len(locks)+1)}
 	cl.freeAll(locks)
+	var errs []error
+	for err := range cl.errs {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
 	c.WaitIdle(limit)
-	if len(cl.errs) > 0 {
-		c.result = &closeError{table: c.Table, held: len(locks), errs: cl.errs}
+	if len(errs) > 0 {
+		c.result = &closeError{table: c.Table, held: len(locks), errs: errs}
 	}
 	return c.result
 }
@@ -48,9 +54,7 @@ type closer struct {
 	slots ctxmutex.Mutex // semaphore that limits the number of requests in flight to the client's Renewals
 	wg    sync.WaitGroup
 	busy  atomic.Bool // a function passed to Do did not return in time, and still runs
-
-	mu   sync.Mutex // guards errs
-	errs []error
+	errs  chan error  // receives one error, or nil, for each lock, and one for the session; closed by freeAll
 }
 
 // byTrust returns the held locks, the lock with the least remaining trust first. It omits
@@ -91,7 +95,8 @@ func (cl *closer) freeAll(locks []*Lock) {
 		}
 	}
 	cl.wg.Wait()
-	cl.failed(cl.c.closeSession(cl.limit, cl.busy.Load()))
+	cl.errs <- cl.c.closeSession(cl.limit, cl.busy.Load())
+	close(cl.errs)
 }
 
 // freeOne frees a lock in a goroutine, once a slot for its request is available. If no
@@ -100,28 +105,27 @@ func (cl *closer) freeAll(locks []*Lock) {
 func (cl *closer) freeOne(h *Lock) {
 	if h.working.AreOver() {
 		ok := cl.slots.Lock(cl.limit)
-		cl.wg.Go(func() { cl.free(h, ok) })
+		cl.wg.Go(func() { cl.errs <- cl.free(h, ok) })
 		return
 	}
 	cl.wg.Go(func() {
 		if !h.working.Wait(cl.limit) {
 			h.end(core.ErrClosed)
 			cl.busy.Store(true)
-			cl.failed(fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
-				h.key, attempts.Cause(cl.limit)))
+			cl.errs <- fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
+				h.key, attempts.Cause(cl.limit))
 			return
 		}
-		cl.free(h, cl.slots.Lock(cl.limit))
+		cl.errs <- cl.free(h, cl.slots.Lock(cl.limit))
 	})
 }
 
 // free frees a lock. The parameter ok is true if the first request of the release has a slot. If ok
 // is false, no time is left: free then ends the lock, and sends nothing.
-func (cl *closer) free(h *Lock, ok bool) {
+func (cl *closer) free(h *Lock, ok bool) error {
 	if !ok {
 		h.end(core.ErrClosed)
-		cl.failed(cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit))))
-		return
+		return cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit)))
 	}
 	r := h.newRelease()
 	r.slots = cl.slots
@@ -132,16 +136,7 @@ func (cl *closer) free(h *Lock, ok bool) {
 		}
 	}()
 	r.begin(cl.limit, core.ErrClosed)
-	cl.failed(r.finish(cl.limit))
-}
-
-func (cl *closer) failed(err error) {
-	if err == nil {
-		return
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	cl.errs = append(cl.errs, err)
+	return r.finish(cl.limit)
 }
 
 // closeError is the error of Close. Its text is one line, and it unwraps to all errors of

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
@@ -27,18 +28,7 @@ import (
 // requests are retried only if DynamoDB has answered a request of this call before. Other
 // refusals end the call: see OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
-	want, err := c.newRequest(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	h, err := c.within(ctx, want)
-	switch {
-	case err != nil:
-		return nil, err
-	case h != nil:
-		return c.share(ctx, h, want)
-	}
-	return firstOf(c.searched(ctx, want.Key, func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
+	return c.AcquireAny(ctx, Keys(key), opts...)
 }
 
 // TryAcquire is Acquire with NoWait.
@@ -74,15 +64,6 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 		return nil, c.gaveUp(ctx, found, began, err)
 	}
 	return c.granted(ctx, found, began)
-}
-
-// firstOf returns the first of the locks that a search has acquired, or err if the search
-// failed.
-func firstOf(locks []*Lock, err error) (*Lock, error) {
-	if err != nil {
-		return nil, err
-	}
-	return locks[0], nil
 }
 
 // wanted returns the request as an acquire.Want. The function Hold of the Want makes a Lock
@@ -161,12 +142,16 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		case err == nil:
 			return c.share(ctx, h, want)
 		}
-		deadlock = errors.Join(deadlock, err)
+		deadlock = attempts.Joined(deadlock, err)
 	}
 	if neverFree {
 		return nil, deadlock
 	}
-	return firstOf(c.searched(ctx, wants[0].Key, func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
+	locks, err := c.searched(ctx, wants[0].Key, func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) })
+	if err != nil {
+		return nil, err
+	}
+	return locks[0], nil
 }
 
 // within returns the grant of the wanted key if ctx belongs to a lock of that key, and nil

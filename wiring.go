@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -134,6 +135,8 @@ func (e userErrors) Unreadable(key protocol.Key, item protocol.Item, err error) 
 	return bad
 }
 
+func (e userErrors) Unsupported(feature string) error { return e.c.cfg.unsupported(feature) }
+
 func (e userErrors) Missing(key protocol.Key) error {
 	return fmt.Errorf("%w: %v in table %s", ErrNotFound, key, e.c.cfg.Table)
 }
@@ -161,27 +164,12 @@ func (e userErrors) Changed(now protocol.Record) error {
 }
 
 func init() {
-	bridge.Inside = func(c any) bridge.Client { return inside{c.(*Client)} }
+	bridge.Holds = func(c any) *hold.Holds { return c.(*Client).holds }
+	bridge.Grant = func(c, lock any) *hold.Lock {
+		if l := lock.(*Lock); l != nil && l.c == c.(*Client) {
+			return l.h.Lock()
+		}
+		return nil
+	}
 	bridge.Record = func(r protocol.Record) any { return recordOf(r) }
 }
-
-// inside implements bridge.Client, which gives the module's other packages access to a
-// client.
-type inside struct{ c *Client }
-
-func (in inside) Env() *core.Env { return in.c.env }
-
-func (in inside) Session(ctx context.Context) (acquire.Session, error) {
-	return in.c.holds.Session(ctx)
-}
-
-func (in inside) OnAsked(lock any, key protocol.Key, fn func()) bool {
-	l, ok := lock.(*Lock)
-	if !ok || l == nil || l.c != in.c || l.Key() != in.c.env.Proto.Complete(key) {
-		return false
-	}
-	l.h.Lock().OnAsked(fn)
-	return true
-}
-
-func (in inside) Unsupported(feature string) error { return in.c.cfg.unsupported(feature) }

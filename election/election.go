@@ -54,7 +54,7 @@ var ErrNoLeader = errors.New("election: no leader")
 // Election is a leader election under one key. It is safe for concurrent use.
 type Election struct {
 	locks *leasehold.Client
-	in    bridge.Client
+	env   *core.Env
 	key   string
 	place chan struct{} // full while a call of Lead runs its function, so that only one function runs at a time
 	asked atomic.Bool   // a client has asked this leader to step down since its last campaign
@@ -75,7 +75,7 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	if _, err := locks.Acquire(ended, key); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return &Election{locks: locks, in: bridge.Inside(locks), key: key, place: make(chan struct{}, 1)}, nil
+	return &Election{locks: locks, env: bridge.Holds(locks).Env, key: key, place: make(chan struct{}, 1)}, nil
 }
 
 // Campaign waits until this process leads. value is what observers see, for example the
@@ -95,7 +95,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.in.Env().Caps.Data: // storing empty data removes the previous leader's value
+	case e.env.Caps.Data: // storing empty data removes the previous leader's value
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
 	if e.led.Load() { // retry if access is denied: IAM has allowed this key before, so the denial may be temporary

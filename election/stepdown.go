@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
@@ -40,9 +41,8 @@ var (
 // errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
 // request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
-	env := e.in.Env()
-	if env.Native == nil {
-		return e.in.Unsupported("request to step down: break the term instead")
+	if e.env.Native == nil {
+		return e.env.Errors.Unsupported("request to step down: break the term instead")
 	}
 	r, err := e.locks.Get(ctx, e.key)
 	switch {
@@ -51,14 +51,14 @@ func (e *Election) StepDown(ctx context.Context) error {
 	case err != nil:
 		return err
 	case r.Grant == "", r.Session != "":
-		return e.in.Unsupported("request to step down for a leader under a shared lease, or of another library: break the term instead")
-	case decide.LooksDead(r.WrittenAt, r.Lease, env.Wall()):
+		return e.env.Errors.Unsupported("request to step down for a leader under a shared lease, or of another library: break the term instead")
+	case decide.LooksDead(r.WrittenAt, r.Lease, e.env.Wall()):
 		return ErrLeaderDead
 	}
-	return env.Call(ctx, "step down", r.Key, func(ctx context.Context) error {
+	return e.env.Call(ctx, "step down", r.Key, func(ctx context.Context) error {
 		for {
-			if err := ask(ctx, env, r); err != nil {
-				return env.Errors.Failed("step down", r.Key, attempts.Joined(attempts.Cause(ctx), err))
+			if err := ask(ctx, e.env, r); err != nil {
+				return e.env.Errors.Failed("step down", r.Key, attempts.Joined(attempts.Cause(ctx), err))
 			}
 			replaced, err := e.awaitEnd(ctx, r)
 			if replaced == nil {
@@ -126,22 +126,22 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)
 	}
-	heard := func() {
-		e.asked.Store(true)
-		fn()
-	}
-	if !e.in.OnAsked(term, leasehold.Key{Partition: e.key}, heard) {
+	grant := bridge.Grant(e.locks, term)
+	if grant == nil || grant.Key() != e.env.Proto.Complete(leasehold.Key{Partition: e.key}) {
 		return fmt.Errorf("election: step down from %s: the lock is no term of this election: pass what Campaign returned", e.key)
 	}
+	grant.OnAsked(func() {
+		e.asked.Store(true)
+		fn()
+	})
 	return nil
 }
 
 // letOthers waits for as long as other candidates need to read the record. Without this wait,
 // the client that resigned would be the first to acquire the key again.
 func (e *Election) letOthers(ctx context.Context) {
-	env := e.in.Env()
-	longest := env.PollMax
-	if env.Native != nil {
+	longest := e.env.PollMax
+	if e.env.Native != nil {
 		longest = max(longest, decide.LongestQueuePause)
 	}
 	attempts.Wait(ctx, durations.Times(longest, 2))

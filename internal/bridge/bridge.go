@@ -4,34 +4,16 @@
 package bridge
 
 import (
-	"context"
-
-	"github.com/leasehold-go/leasehold/internal/acquire"
-	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Client is the interface to the internals of a *leasehold.Client.
-type Client interface {
-	Env() *core.Env
+// Holds returns the locks of client, which must be a *leasehold.Client, with the client's Env.
+var Holds func(client any) *hold.Holds
 
-	// Session returns the client's session, which is the lease that all locks of the client share.
-	// If there is no session, or the client no longer trusts it, Session begins a new one. Session
-	// returns nil if the client's locks do not share a lease.
-	Session(ctx context.Context) (acquire.Session, error)
-
-	// OnAsked registers fn, and returns true. The client calls fn once, when another client asks
-	// the holder of lock to step down. If lock is not a *leasehold.Lock of this client for key,
-	// OnAsked registers nothing, and returns false.
-	OnAsked(lock any, key protocol.Key, fn func()) bool
-
-	// Unsupported returns the error for a call that needs a feature that the client's layout
-	// does not have.
-	Unsupported(feature string) error
-}
-
-// Inside returns the internals of client, which must be a *leasehold.Client.
-var Inside func(client any) Client
+// Grant returns the grant of lock, which must be a *leasehold.Lock. It returns nil if lock is
+// nil, or if it is not a lock of client.
+var Grant func(client, lock any) *hold.Lock
 
 // Record converts a protocol.Record to a leasehold.Record. It is a variable because only the
 // root package can set all fields of a leasehold.Record.

@@ -64,6 +64,10 @@ type Errors interface {
 	// key. err is the error of the decoder.
 	Unreadable(key protocol.Key, item protocol.Item, err error) error
 
+	// Unsupported returns the error of a call that needs a feature that the client's layout does
+	// not have.
+	Unsupported(feature string) error
+
 	// Uncommitted returns the error of a commit that DynamoDB has cancelled because some of
 	// the caller's own writes failed.
 	Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error

@@ -9,7 +9,7 @@ import (
 // Session returns the session to which the client adds new grants.
 func (w *World) Session(c *leasehold.Client) acquire.Session {
 	w.T.Helper()
-	s, err := bridge.Inside(c).Session(w.T.Context())
+	s, err := bridge.Holds(c).Session(w.T.Context())
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,14 +26,15 @@ type Client struct {
 	env    *core.Env
 	timing lease.Timing
 
-	acquirer    *acquire.Acquirer
-	leases      *lease.Leases
-	holds       *hold.Holds
-	waitLine    lineAMinute  // limits log lines about failed requests of waiting calls
-	unlogged    atomic.Int64 // number of failed requests of waiting calls since the last log line
-	moved       lineAMinute  // limits log lines about moves to another Region: while all Regions are down, requests move again and again
-	connections connections
-	waiting     atomic.Int64
+	acquirer *acquire.Acquirer
+	leases   *lease.Leases
+	holds    *hold.Holds
+	waitLine lineAMinute  // limits log lines about failed requests of waiting calls
+	unlogged atomic.Int64 // number of failed requests of waiting calls since the last log line
+	moved    lineAMinute  // limits log lines about moves to another Region: while all Regions are down, requests move again and again
+	waiting  atomic.Int64
+	idle     int       // number of idle connections that the SDK's HTTP client keeps; math.MaxInt if unknown
+	saidIdle sync.Once // logs that idle is too small
 }
 
 // maxRemembered is the largest number of record versions that a client remembers for keys
@@ -63,7 +65,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()}}
 	c.env = newEnv(c, db, proto, on)
-	c.connections.idle = idleConnections(db)
+	c.idle = idleConnections(db)
 	c.leases = &lease.Leases{
 		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Scheduler: renewals.New(on.Renewals, c.env.Detach, on.Chance),
 	}

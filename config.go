@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -237,14 +236,6 @@ func checkDB(db DB, l layout.Layout) error {
 	return nil
 }
 
-// connections is the pool of idle connections of the SDK's HTTP client. A connection that does
-// not fit into the pool is closed after its request. The next renewal must then open a new
-// connection, and waits for it.
-type connections struct {
-	idle int // number of idle connections that the pool keeps; math.MaxInt if unknown
-	said sync.Once
-}
-
 // locksPerConnection is the number of locks for which one idle connection is enough. After a
 // pause of the process, the client renews all its locks at once: the pool must be large
 // enough for these renewals.
@@ -261,14 +252,15 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// check logs a warning if there are too few idle connections for the number of locks held.
-// It warns only once.
-func (c *connections) check(locks int, log *slog.Logger) {
+// checkConnections logs a warning if the SDK's HTTP client keeps too few idle connections for the
+// number of locks held. A connection that it does not keep is closed after its request: the next
+// renewal must open a new connection, and waits for it. checkConnections warns only once.
+func (c *Client) checkConnections(locks int) {
 	if c.idle >= mostRenewals || locks/locksPerConnection <= c.idle {
 		return
 	}
-	c.said.Do(func() {
-		log.Warn("leasehold: the HTTP client keeps few idle connections for so many locks: raise MaxIdleConnsPerHost",
+	c.saidIdle.Do(func() {
+		c.env.Log.Warn("leasehold: the HTTP client keeps few idle connections for so many locks: raise MaxIdleConnsPerHost",
 			"MaxIdleConnsPerHost", c.idle, "renewals", mostRenewals, "locks", locks)
 	})
 }

@@ -32,33 +32,27 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 		Requests: &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger, RegionNews: c.regionNews},
 		Lease:    cfg.Lease, PollMin: min(pollMin, cfg.PollMax), PollMax: cfg.PollMax,
 		ReleaseGrace: cfg.ReleaseGrace, Retention: cfg.Retention, DeletesByDefault: cfg.DeleteOnRelease || !caps.KeepOnRelease,
-		Errors: userErrors{c}, Listener: listener{c},
+		Errors: userErrors{c}, Report: c.report, Kept: c.checkConnections,
 	}
 	env.Native, _ = proto.(protocol.Native)
 	env.Requests.Regions, _ = db.(attempts.Regions)
 	return env
 }
 
-// listener turns events of the internal packages into events and log lines for users.
-type listener struct{ c *Client }
-
-func (l listener) Report(ctx context.Context, in core.Event) {
-	if in.Kind == core.Kept {
-		l.c.connections.check(in.Locks, l.c.env.Log)
-		return
-	}
+// report turns an event of the internal packages into an event and log lines for users.
+func (c *Client) report(ctx context.Context, in core.Event) {
 	e := Event{
 		Kind: EventKind(in.Kind), Key: in.Key, Token: in.Token, Position: in.Position, Took: in.Took, Held: in.Held,
 		Remaining: in.Remaining, Requests: in.Requests, Holder: recordIn(in.Holder), Err: in.Err,
 	}
 	if in.Kind == core.WaitError {
-		l.c.warnOfWait(ctx, in.Key, in.Err)
+		c.warnOfWait(ctx, in.Key, in.Err)
 		// Errors of the two public types OpError and RecordError are not wrapped again.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
-			e.Err = l.c.env.Errors.Failed("acquire", in.Key, in.Err)
+			e.Err = c.env.Errors.Failed("acquire", in.Key, in.Err)
 		}
 	}
-	l.c.emit(ctx, e)
+	c.emit(ctx, e)
 }
 
 // lineAMinute allows at most one log line a minute, for lines that many requests would

@@ -255,14 +255,14 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	p := newPlace(ctx, want, nil)
 	c.Local.Join(p)
 	hasTurn := false
-	var ended error // reason why the caller stops waiting; still nil in the deferred function if the listener panics
+	var ended error // reason why the caller stops waiting; still nil in the deferred function if Report panics
 	defer func() {
 		if !hasTurn {
 			c.leavePlace(p, want.Manual && ended != nil)
 		}
 	}()
 	if holder := c.Local.Holder(want.Key); holder != nil {
-		c.Listener.Report(ctx, core.Event{Kind: core.Waiting, Key: want.Key, Holder: holder})
+		c.Report(ctx, core.Event{Kind: core.Waiting, Key: want.Key, Holder: holder})
 	}
 	var late <-chan time.Time
 	if want.NoWait {

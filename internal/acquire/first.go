@@ -292,7 +292,7 @@ func (w *call) look() error {
 	}
 	// Report the throttled batch read once, and not once for each key.
 	if f != nil && f.Cause == decide.Busy {
-		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: ready[0].want.Key, Requests: requests, Err: f.Err})
+		w.c.Report(w.ctx, core.Event{Kind: core.Throttled, Key: ready[0].want.Key, Requests: requests, Err: f.Err})
 	}
 	return nil
 }

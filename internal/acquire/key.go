@@ -47,7 +47,7 @@ type waiter struct {
 	met         []string         // the version that the first holder had when the waiter first saw this holder; nil until the waiter has seen a holder
 	appearsDead bool             // the holder appears dead
 	queue       inQueue          // state of the waiter in the queue of the record
-	news        bool             // the waiter has not yet reported the current holder to the listener
+	news        bool             // the waiter has not yet reported the current holder
 
 	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called One, First or All
 	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called One, First or All
@@ -201,15 +201,15 @@ func (w *waiter) refresh() error {
 	return nil
 }
 
-// tell reports the holder and the waiter's position in the queue to the listener if either
-// has changed. It reports both in one event.
+// tell reports the holder and the waiter's position in the queue if either has changed. It
+// reports both in one event.
 func (w *waiter) tell() {
 	q := &w.queue
 	if w.seen == nil || w.view.Ours || !w.news && q.place+1 == q.told {
 		return
 	}
 	w.news, q.told = false, q.place+1
-	w.c.Listener.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
+	w.c.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
 }
 
 // holdersSession returns the session of the holder. It returns nil if no client holds the key, or
@@ -310,7 +310,7 @@ func (w *waiter) drop(err error) error {
 	w.dropped, w.ready = err, false
 	if !w.missing {
 		w.damaged.Store(&err)
-		w.c.Listener.Report(w.ctx, core.Event{Kind: core.WaitError, Key: w.want.Key, Err: err})
+		w.c.Report(w.ctx, core.Event{Kind: core.WaitError, Key: w.want.Key, Err: err})
 	}
 	w.c.Local.Pass(w.want.Key, nil)
 	var errs []error

@@ -84,8 +84,8 @@ func (w *Observation) Pause() time.Duration {
 // ReportEvery is the least time between two reports of failed requests in one wait.
 const ReportEvery = time.Minute
 
-// Trouble reports the failed requests of one wait to the listener: the first failure at
-// once, and then at most one failure per ReportEvery. It is not safe for concurrent use.
+// Trouble reports the failed requests of one wait as events: the first failure at once, and then
+// at most one failure per ReportEvery. It is not safe for concurrent use.
 type Trouble struct {
 	since    time.Duration // monotonic time when requests began to fail; zero if the last request had an answer
 	reported time.Duration // monotonic time of the last report; zero if there was none
@@ -94,7 +94,7 @@ type Trouble struct {
 // Passed records that a request has had an answer.
 func (t *Trouble) Passed() { t.since = 0 }
 
-// Report tells the listener that a request for key has failed and will be repeated. It does
+// Report reports that a request for key has failed and will be repeated. It does
 // nothing if the last report was less than ReportEvery ago. A throttled request also has an
 // event of its own, so Report reports throttling only if requests have failed for ReportEvery.
 // It never reports a refusal or a failed condition, as these are answers.
@@ -111,5 +111,5 @@ func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *
 		return
 	}
 	t.reported = now
-	c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
+	c.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
 }

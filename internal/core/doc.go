@@ -6,8 +6,8 @@
 //
 //	core.Env → lease.Leases → acquire.Keys → hold.Holds → liveness.Observer → acquire.Acquirer
 //
-// These types call the root package through two interfaces. [Listener] receives events.
-// [Errors] makes the errors whose types are public. The function that finds out why an
+// These types call the root package through the Env. Its function Report receives events, and
+// its [Errors] make the errors whose types are public. The function that finds out why an
 // operation failed makes the error with a method of Errors. All functions above it on the call
 // stack return that error unchanged.
 package core

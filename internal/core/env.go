@@ -36,8 +36,9 @@ type Env struct {
 	Retention        time.Duration // time before TTL may delete a released record; zero means the default, and a negative value means that TTL never deletes it
 	DeletesByDefault bool          // a release deletes the record, unless the caller of the release asks to keep it
 
-	Errors   Errors
-	Listener Listener
+	Errors Errors
+	Report func(ctx context.Context, e Event) // receives the events of the client; its callers must not hold a mutex
+	Kept   func(locks int)                    // called when the client holds one more lock without a session; locks is the number of locks that it holds now
 }
 
 // Errors makes the errors whose types are part of the public API.
@@ -77,13 +78,8 @@ type Errors interface {
 	Failed(op string, key protocol.Key, err error) error
 }
 
-// Listener receives the events of a client. Callers of Report must not hold a mutex.
-type Listener interface {
-	Report(ctx context.Context, e Event)
-}
-
-// Event is an event that a client reports to its Listener. A field is zero if it does not
-// apply to the kind of event.
+// Event is an event that a client reports. A field is zero if it does not apply to the kind of
+// event.
 type Event struct {
 	Kind      Kind
 	Key       protocol.Key
@@ -94,7 +90,6 @@ type Event struct {
 	Held      time.Duration    // duration of the grant, from its start to its end; zero if an earlier event has reported it
 	Remaining time.Duration    // time for which the holder still trusts the lock
 	Requests  int
-	Locks     int // number of locks that the client holds now, for Kept
 	Err       error
 }
 
@@ -105,7 +100,6 @@ type Kind string
 // Kinds of events.
 const (
 	Waiting    Kind = "waiting" // a waiter has seen a new holder, or has a new position in the queue of the record
-	Kept       Kind = "kept"    // the client holds one more lock without a session; no public event has this kind
 	Renewed    Kind = "renewed"
 	RenewError Kind = "renew_error"
 	Lost       Kind = "lost"
@@ -118,7 +112,7 @@ const (
 // ReportThrottled reports an event for a request that was throttled, or in conflict with a
 // transaction.
 func (e *Env) ReportThrottled(ctx context.Context, key protocol.Key, token int64, err error) {
-	e.Listener.Report(ctx, Event{Kind: Throttled, Key: key, Token: token, Requests: 1, Err: err})
+	e.Report(ctx, Event{Kind: Throttled, Key: key, Token: token, Requests: 1, Err: err})
 }
 
 // Decode decodes an item as the record of key, in the client's layout.

@@ -83,7 +83,7 @@ func (c *Holds) keep(h *Lock) {
 	locks := len(c.held)
 	c.mu.Unlock()
 	if h.session == nil {
-		c.Listener.Report(h.ctx, core.Event{Kind: core.Kept, Key: h.key, Locks: locks})
+		c.Kept(locks)
 	}
 }
 

@@ -251,7 +251,7 @@ func (f *freeing) report(err error, repeated bool) {
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
 			slog.String("table", h.c.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
 	}
-	h.c.Listener.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.r.started.Mono,
+	h.c.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.r.started.Mono,
 		Held: h.held(), Requests: f.sent, Err: err})
 	f.sent = 0
 }

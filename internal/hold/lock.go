@@ -162,7 +162,7 @@ func reportLosses(lost []*Lock) {
 		why, _ := core.LossOf(err)
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()), slog.String("table", h.c.Table),
 			slog.Int64("token", h.token), slog.String("reason", string(why.Reason)), slog.Any("err", why.Err))
-		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: h.held(), Err: core.Public(err)})
+		h.c.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: h.held(), Err: core.Public(err)})
 	}
 }
 

@@ -106,7 +106,7 @@ func (r *row) Stands(item protocol.Item) bool {
 // Renewed emits the event of a renewal, and updates the log's summary of failures.
 func (r *row) Renewed(report lease.Report) {
 	r.c.failing.renewed(r)
-	r.c.Listener.Report(r.ctx, core.Event{Kind: core.Renewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
+	r.c.Report(r.ctx, core.Event{Kind: core.Renewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
 
 // throttled reports a request that DynamoDB throttled, or rejected because of a conflict
@@ -119,7 +119,7 @@ func (r *row) Failed(report lease.Report) {
 	if report.Throttled {
 		r.throttled(report.Err)
 	}
-	r.c.Listener.Report(r.ctx, core.Event{Kind: core.RenewError, Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
+	r.c.Report(r.ctx, core.Event{Kind: core.RenewError, Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
 		Requests: report.Requests, Err: r.c.Errors.Failed("renew", r.key, report.Err)})
 }
 

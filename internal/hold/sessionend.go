@@ -46,7 +46,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	}
 	for _, r := range freed {
 		h := r.h
-		c.Listener.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
+		c.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
 			Held: h.held(), Err: err})
 	}
 	return err

@@ -49,7 +49,7 @@ func (t *transaction) run(leave func()) (fence.Result, error) {
 	r := t.Run(t.ctx)
 	err := t.errorOf(r)
 	leave()
-	t.c.Listener.Report(context.WithoutCancel(t.ctx), core.Event{Kind: core.Committed,
+	t.c.Report(context.WithoutCancel(t.ctx), core.Event{Kind: core.Committed,
 		Key: t.holds[0].key, Token: t.holds[0].token, Took: r.Took, Requests: r.Requests, Err: err,
 	})
 	return r, err

@@ -51,6 +51,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	proto, layoutErr := records.WithMaxSkew(cfg.Layout, cfg.MaxSkew)
 	if proto == nil { // proto is also nil if cfg.Layout is an interface that holds a nil pointer
 		cfg.Layout = layout.Native{}
+		proto, _ = records.Of(cfg.Layout)
 	}
 	if errors.Is(layoutErr, errors.ErrUnsupported) {
 		layoutErr = cfg.maxSkewProblem()

@@ -123,8 +123,7 @@ const (
 	mostRenewals = 128
 )
 
-// complete fills in defaults and reports every problem of cfg in one error. proto is nil if
-// the layout itself is invalid.
+// complete fills in defaults and reports every problem of cfg in one error.
 func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -156,10 +155,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		}
 	}
 	cfg.Lease = cmp.Or(cfg.Lease, protocol.DefaultLease)
-	var skew time.Duration
-	if proto != nil {
-		skew = proto.Skew()
-	}
+	skew := proto.Skew()
 	cfg.Margin = cmp.Or(cfg.Margin, lease.Usual(cfg.Lease, skew).Margin)
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
@@ -190,7 +186,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if cfg.DeleteOnRelease && !cfg.Layout.Capabilities().DeleteOnRelease {
 		problems = append(problems, cfg.unsupported("DeleteOnRelease"))
 	}
-	if _, ok := proto.(protocol.Native); cfg.SharedLease && proto != nil && !ok {
+	if _, ok := proto.(protocol.Native); cfg.SharedLease && !ok {
 		problems = append(problems, cfg.unsupported("SharedLease"))
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())

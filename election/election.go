@@ -46,6 +46,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 )
 
 // ErrNoLeader is returned if there is no leader now.
@@ -56,9 +57,9 @@ type Election struct {
 	locks *leasehold.Client
 	env   *core.Env
 	key   string
-	place chan struct{} // full while a call of Lead runs its function, so that only one function runs at a time
-	asked atomic.Bool   // a client has asked this leader to step down since its last campaign
-	led   atomic.Bool   // this Election has won a campaign
+	place ctxmutex.Mutex // locked while a call of Lead runs its function, so that only one function runs at a time
+	asked atomic.Bool    // a client has asked this leader to step down since its last campaign
+	led   atomic.Bool    // this Election has won a campaign
 }
 
 // New returns the election under key. It sends no request. Layouts without data cannot store
@@ -75,7 +76,7 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	if _, err := locks.Acquire(ended, key); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return &Election{locks: locks, env: bridge.Holds(locks).Env, key: key, place: make(chan struct{}, 1)}, nil
+	return &Election{locks: locks, env: bridge.Holds(locks).Env, key: key, place: ctxmutex.New()}, nil
 }
 
 // Campaign waits until this process leads. value is what observers see, for example the

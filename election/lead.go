@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -58,26 +59,21 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // error that fn has returned; nil if fn was not called
 	var asked, ended error // when fn returned: the cause of ctx, and the error of the term; nil for one that had not ended
-	looked := false
-	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
+	look := sync.OnceFunc(func() { asked, ended = context.Cause(ctx), term.Err() })
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
 	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, because this Election's client was granted the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
-		select {
-		case e.place <- struct{}{}:
-			defer func() { <-e.place }()
-		case <-bound.Done():
-		}
-		if bound.Err() == nil {
-			called = fn(bound, term)
+		if e.place.Lock(bound) {
+			defer e.place.Unlock()
+			if bound.Err() == nil {
+				called = fn(bound, term)
+			}
 		}
 		return called
 	})
-	if !looked { // term.Do did not call its function, because ctx or the term had already ended
-		look()
-	}
+	look() // term.Do has not called its function if ctx or the term had already ended
 	switch {
 	case asked != nil:
 		return false, besides(asked, attempts.Cause(ctx), called)

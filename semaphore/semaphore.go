@@ -39,7 +39,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 
 	"github.com/leasehold-go/leasehold"
 )
@@ -64,7 +63,7 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	case key == "":
 		return nil, errors.New("semaphore: the key is empty: name one")
 	case n < 1 || n > MostPermits:
-		return nil, fmt.Errorf("semaphore: %d permits of %s: use 1 to %d", n, strconv.Quote(key), MostPermits)
+		return nil, fmt.Errorf("semaphore: %d permits of %q: use 1 to %d", n, key, MostPermits)
 	}
 	keys := make([]leasehold.Key, n)
 	for i := range keys {

@@ -26,19 +26,14 @@ func (AWSLabs) Name() string { return "awslabs" }
 
 // Capabilities returns the features that this layout supports in a table that Java processes
 // share.
-func (a AWSLabs) Capabilities() Capabilities { return javaCapabilities(a.SortKey) }
-
-// javaCapabilities returns the features of the layouts that have the Java client's
-// attributes, in tables to which other libraries write, too. sortKey is the name of the table's
-// sort key attribute, or "".
-func javaCapabilities(sortKey string) Capabilities {
+func (a AWSLabs) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          Observed,
 		Data:            true,
 		Attributes:      true,
 		KeepOnRelease:   true,
 		DeleteOnRelease: true,
-		SortKey:         sortKey != "",
+		SortKey:         a.SortKey != "",
 		LeaseStep:       time.Millisecond,
 	}
 }

@@ -15,7 +15,7 @@ type Dynamolock struct {
 func (Dynamolock) Name() string { return "dynamolock" }
 
 // Capabilities returns the features that this layout supports in a table that processes of
-// dynamolock share.
-func (d Dynamolock) Capabilities() Capabilities { return javaCapabilities(d.SortKey) }
+// dynamolock share: those of AWSLabs.
+func (d Dynamolock) Capabilities() Capabilities { return AWSLabs{SortKey: d.SortKey}.Capabilities() }
 
 func (Dynamolock) sealed() {}

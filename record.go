@@ -63,7 +63,11 @@ func recordOf(in protocol.Record) Record {
 	r := Record{
 		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version, Session: in.Session,
 		Lease: in.Lease, GrantedAt: in.GrantedAt, Released: in.Released, WrittenAt: protocol.VersionTime(in.Version), ExpiresAt: in.ExpiresAt,
-		Data: bytes.Clone(in.Data), Attributes: attribute.Clone(in.Attributes), Done: (*Done)(copied(in.Done)), NoQueueUntil: in.NoQueueUntil,
+		Data: bytes.Clone(in.Data), Attributes: attribute.Clone(in.Attributes), NoQueueUntil: in.NoQueueUntil,
+	}
+	if in.Done != nil {
+		done := Done(*in.Done)
+		r.Done = &done
 	}
 	if b := in.Broken; b != nil {
 		r.Broken = &End{How: "broken", Token: b.Token, At: b.At, By: b.By, Reason: b.Reason}
@@ -125,15 +129,6 @@ func clockText(t time.Time) string {
 		return t.Local().Format(time.DateTime)
 	}
 	return t.Local().Format("15:04:05")
-}
-
-// copied returns a pointer to a copy of *p, or nil if p is nil.
-func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	c := *p
-	return &c
 }
 
 // brokenJSON is the form of Record.Broken in a record's JSON.
@@ -284,7 +279,8 @@ func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	case r.tookOver(last):
 		return &End{How: "taken over", Owner: last.From, Token: last.Token, At: last.At}
 	case r.Broken.isOf(r.Token - 1):
-		return copied(r.Broken)
+		broken := *r.Broken
+		return &broken
 	}
 	return nil
 }

@@ -76,13 +76,17 @@ func inTable(table string) string {
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
 // holderName returns a record's owner, for people, or "somebody" in layouts without owners.
-// It cuts the random suffix from names that leasehold wrote, and shows names of other
-// libraries whole.
+// It shows names of other libraries whole.
 func holderName(r Record) string {
 	if r.Grant != "" {
-		return visible.Word(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
+		return ownerName(r.Owner)
 	}
 	return visible.Word(cmp.Or(r.Owner, "somebody"))
+}
+
+// ownerName returns an owner that leasehold wrote, without its random suffix, for people.
+func ownerName(owner string) string {
+	return visible.Word(cmp.Or(protocol.ShortOwner(owner), "somebody"))
 }
 
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }

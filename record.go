@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -115,7 +114,7 @@ func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && to
 // brokenText returns one line of text for people: which client broke the grant, when and
 // why.
 func (b *End) brokenText() string {
-	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
+	s := "broken by " + ownerName(b.By) + " at " + clockText(b.At)
 	if b.Reason != "" {
 		s += ": " + visible.Word(b.Reason)
 	}
@@ -252,7 +251,7 @@ func (d *Done) String() string {
 	if d.Once == "" {
 		what = "the work of " + visible.Period(d.Period)
 	}
-	s := what + " was done by " + holderName(Record{Owner: d.Owner, Grant: "of ours"})
+	s := what + " was done by " + ownerName(d.Owner)
 	if !d.At.IsZero() {
 		s += " at " + clockText(d.At)
 	}

@@ -187,11 +187,7 @@ func (c *Client) newRequests(ctx context.Context, keys []Key, opts []AcquireOpti
 	var wants []*request
 	seen := map[Key]bool{}
 	for _, key := range keys {
-		own := opts
-		if key.Sort != "" {
-			own = append(slices.Clip(opts), WithSortKey(key.Sort))
-		}
-		want, err := c.newRequest(ctx, key.Partition, own)
+		want, err := c.newRequest(ctx, key, opts)
 		if err != nil {
 			return nil, err
 		}

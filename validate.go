@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -17,14 +18,16 @@ import (
 // size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns the request for one acquiring call. The request contains the options of the
-// call and, where opts sets nothing, the client's defaults. newRequest returns an error if an
-// option is invalid, or if ctx has been cancelled or has expired.
-func (c *Client) newRequest(ctx context.Context, partition string, opts []AcquireOption) (*request, error) {
-	r := &request{Want: acquire.Want{Key: Key{Partition: partition}, Timing: c.timing}}
+// newRequest returns the request for one key of an acquiring call. The request contains the options
+// of the call and, where opts sets nothing, the client's defaults. WithSortKey applies to a key
+// without a sort key. newRequest returns an error if an option is invalid, or if ctx has been
+// cancelled or has expired.
+func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) (*request, error) {
+	r := &request{Want: acquire.Want{Key: Key{Partition: key.Partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
 		return nil, err
 	}
+	r.Key.Sort = cmp.Or(key.Sort, r.Key.Sort)
 	if c.holds.Shares() {
 		switch {
 		case r.Timing != c.timing:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,8 +32,6 @@ type Client struct {
 	unlogged atomic.Int64 // number of failed requests of waiting calls since the last log line
 	moved    lineAMinute  // limits log lines about moves to another Region: while all Regions are down, requests move again and again
 	waiting  atomic.Int64
-	idle     int       // number of idle connections that the SDK's HTTP client keeps; math.MaxInt if unknown
-	saidIdle sync.Once // logs that idle is too small
 }
 
 // maxRemembered is the largest number of record versions that a client remembers for keys
@@ -66,7 +63,6 @@ func New(db DB, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()}}
 	c.env = newEnv(c, db, proto, on)
-	c.idle = idleConnections(db)
 	c.leases = &lease.Leases{
 		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Scheduler: renewals.New(on.Renewals, c.env.Detach, on.Chance),
 	}

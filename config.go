@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -248,15 +249,20 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// checkConnections logs a warning if the SDK's HTTP client keeps too few idle connections for the
-// number of locks held. A connection that it does not keep is closed after its request: the next
-// renewal must open a new connection, and waits for it. checkConnections warns only once.
-func (c *Client) checkConnections(locks int) {
-	if c.idle >= mostRenewals || locks/locksPerConnection <= c.idle {
-		return
+// connectionsCheck returns a function that logs a warning if the SDK's HTTP client keeps too few
+// idle connections for the given number of locks. A connection that it does not keep is closed
+// after its request: the next renewal must open a new connection, and waits for it. The function
+// warns only once.
+func connectionsCheck(db DB, log *slog.Logger) func(locks int) {
+	idle := idleConnections(db)
+	var said sync.Once
+	return func(locks int) {
+		if idle >= mostRenewals || locks/locksPerConnection <= idle {
+			return
+		}
+		said.Do(func() {
+			log.Warn("leasehold: the HTTP client keeps few idle connections for so many locks: raise MaxIdleConnsPerHost",
+				"MaxIdleConnsPerHost", idle, "renewals", mostRenewals, "locks", locks)
+		})
 	}
-	c.saidIdle.Do(func() {
-		c.env.Log.Warn("leasehold: the HTTP client keeps few idle connections for so many locks: raise MaxIdleConnsPerHost",
-			"MaxIdleConnsPerHost", c.idle, "renewals", mostRenewals, "locks", locks)
-	})
 }

@@ -32,7 +32,7 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 		Requests: &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger, RegionNews: c.regionNews},
 		Lease:    cfg.Lease, PollMin: min(pollMin, cfg.PollMax), PollMax: cfg.PollMax,
 		ReleaseGrace: cfg.ReleaseGrace, Retention: cfg.Retention, DeletesByDefault: cfg.DeleteOnRelease || !caps.KeepOnRelease,
-		Errors: userErrors{c}, Report: c.report, Kept: c.checkConnections,
+		Errors: userErrors{c}, Report: c.report, Kept: connectionsCheck(db, cfg.Logger),
 	}
 	env.Native, _ = proto.(protocol.Native)
 	env.Requests.Regions, _ = db.(attempts.Regions)

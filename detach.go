@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -133,8 +134,5 @@ func (c *Client) checkGrant(g Grant, ch lease.Changes) (Key, error) {
 	if err != nil {
 		return key, err
 	}
-	if err := c.checkLease("resume", key, ch.Lease); err != nil {
-		return key, err
-	}
-	return key, c.checkChanges("resume", key, ch.Record)
+	return key, cmp.Or(c.checkLease("resume", key, ch.Lease), c.checkChanges("resume", key, ch.Record))
 }

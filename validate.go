@@ -79,10 +79,7 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	if err := apply(c, "release", key, opts, ReleaseOption.toRelease, &t); err != nil {
 		return plain, err
 	}
-	if err := c.checkRelease(t.Delete); err != nil {
-		return plain, err
-	}
-	if err := c.checkChanges("release", key, t.Changes); err != nil {
+	if err := cmp.Or(c.checkRelease(t.Delete), c.checkChanges("release", key, t.Changes)); err != nil {
 		return plain, err
 	}
 	switch once := h.Want().Once; {

@@ -1,10 +1,7 @@
 package indoubt
 
 import (
-	"cmp"
 	"container/list"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -31,14 +28,12 @@ type Attempts[K comparable] struct {
 	mu        sync.Mutex
 	byAge     list.List                      // elements are attempt[K], oldest first
 	byVersion map[K]map[string]*list.Element // the elements of byAge, by group and version
-	added     int                            // number of attempts ever added
 }
 
 type attempt[K comparable] struct {
 	of      K
 	version string
 	at      time.Duration
-	nth     int // position of this attempt among all attempts ever added
 }
 
 // Add remembers the attempts for k that have the given versions. If an attempt is already
@@ -55,21 +50,25 @@ func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 		if a.byVersion[k] == nil {
 			a.byVersion[k] = map[string]*list.Element{}
 		}
-		a.added++
-		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, now, a.added})
+		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, now})
 	}
 	for a.byAge.Len() > most {
 		a.removeOldest()
 	}
 }
 
-// Of returns the versions of the attempts that are remembered for k, oldest first.
-func (a *Attempts[K]) Of(k K, now time.Duration) []string {
+// Of returns the versions of the attempts that are remembered for k, oldest first. It looks at the
+// attempts of all groups.
+func (a *Attempts[K]) Of(k K, now time.Duration) (versions []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(now)
-	nth := func(version string) int { return a.byVersion[k][version].Value.(attempt[K]).nth }
-	return slices.SortedFunc(maps.Keys(a.byVersion[k]), func(v, u string) int { return cmp.Compare(nth(v), nth(u)) })
+	for e := a.byAge.Front(); e != nil; e = e.Next() {
+		if tried := e.Value.(attempt[K]); tried.of == k {
+			versions = append(versions, tried.version)
+		}
+	}
+	return versions
 }
 
 // Has reports whether an attempt with this version is remembered for k.

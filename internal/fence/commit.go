@@ -184,21 +184,21 @@ func (c *Commit) LastErr() error {
 	return c.lastErr
 }
 
-// Leave is called when the caller no longer waits for Run. Run then continues, but sends no
-// further request. Leave returns once the SDK no longer reads the caller's values. It
-// reports whether a request is in flight.
-func (c *Commit) Leave() (inFlight bool) {
+// Answered is called when the caller no longer waits for Run. Run then continues, but sends no
+// further request. Answered returns once the SDK no longer reads the caller's values. It
+// reports whether no request is in flight. Answered and LastErr implement attempts.Sent.
+func (c *Commit) Answered() bool {
 	c.mu.Lock()
 	c.left = true
 	read := c.inFlight
 	c.mu.Unlock()
 	if read == nil {
-		return false
+		return true
 	}
 	<-read
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inFlight != nil
+	return c.inFlight == nil
 }
 
 // request is one transaction that may be sent several times under one idempotency token. At

@@ -265,8 +265,8 @@ func TestThrottledCommitIsNotRetriedAfterCancellation(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {
-		if c.Leave() {
-			t.Error("Leave reported a request in flight")
+		if !c.Answered() {
+			t.Error("Answered reported a request in flight")
 		}
 	}
 	if r := c.Run(t.Context()); r.Step != decide.GiveUp || r.Requests != 1 || tb.applied != 0 {
@@ -282,7 +282,7 @@ func TestCommitCancelledBeforeRetryHasUnknownOutcome(t *testing.T) {
 	turns := 0
 	tb.turn = func() {
 		if turns++; turns == 2 {
-			c.Leave()
+			c.Answered()
 		}
 	}
 	if r := c.Run(t.Context()); r.Step != decide.Doubtful || r.Requests != 1 {

@@ -55,10 +55,6 @@ func (t *transaction) run(leave func()) (fence.Result, error) {
 	return r, err
 }
 
-// Answered makes the transaction send no further request. It reports whether no request is
-// in flight.
-func (t *transaction) Answered() bool { return !t.Leave() }
-
 // errorOf returns the error of a commit with the result r, for the caller of the commit.
 func (t *transaction) errorOf(r fence.Result) error {
 	key := t.holds[0].key

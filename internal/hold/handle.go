@@ -99,7 +99,7 @@ func (l *Handle) leave() (left, before bool) {
 	}
 	l.closed = true
 	for _, w := range l.Warnings {
-		w.Cancel()
+		l.h.lease.Unwarn(w)
 	}
 	l.ctx.cancel(core.ErrReleased)
 	return true, false

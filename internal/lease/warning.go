@@ -13,7 +13,6 @@ type Warning struct {
 	Left time.Duration
 	Call func()
 
-	l     *Lease
 	timer *time.Timer
 	given bool // Call was called, and the remaining trust has not been greater than Left since
 }
@@ -23,17 +22,16 @@ type Warning struct {
 func (l *Lease) Warn(w *Warning) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.l = l
-	w.timer = time.AfterFunc(durations.Less(l.remaining(), w.Left), w.fired)
+	w.timer = time.AfterFunc(durations.Less(l.remaining(), w.Left), func() { l.fired(w) })
 	l.warnings = append(l.warnings, w)
 }
 
-// Cancel removes the warning from its lease.
-func (w *Warning) Cancel() {
-	w.l.mu.Lock()
-	defer w.l.mu.Unlock()
+// Unwarn removes the warning w from the lease.
+func (l *Lease) Unwarn(w *Warning) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	w.timer.Stop()
-	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
+	l.warnings = slices.DeleteFunc(l.warnings, func(o *Warning) bool { return o == w })
 }
 
 // WarnOfLoss is called when the lease is lost. It gives every warning that was not given since
@@ -47,7 +45,7 @@ func (l *Lease) WarnOfLoss() {
 }
 
 // give calls w.Call on a goroutine of its own, unless the warning is already given. The caller
-// must hold w.l.mu.
+// must hold the mu of the lease.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -55,15 +53,15 @@ func (w *Warning) give() {
 	}
 }
 
-// fired is called when the timer fires. It reads the clocks, and gives the warning if the
-// remaining trust is at most Left. If a renewal has extended the trust, fired sets the timer again.
-func (w *Warning) fired() {
-	w.l.mu.Lock()
-	defer w.l.mu.Unlock()
-	if w.l.cause != nil || !slices.Contains(w.l.warnings, w) {
+// fired is called when the timer of w fires. It reads the clocks, and gives the warning if the
+// remaining trust is at most w.Left. If a renewal has extended the trust, fired sets the timer again.
+func (l *Lease) fired(w *Warning) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil || !slices.Contains(l.warnings, w) {
 		return
 	}
-	if remaining := w.l.remaining(); remaining > w.Left {
+	if remaining := l.remaining(); remaining > w.Left {
 		w.timer.Reset(durations.Less(remaining, w.Left))
 		return
 	}

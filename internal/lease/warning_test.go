@@ -45,7 +45,7 @@ func TestCancelledExpiryWarningIsNotGiven(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		warning := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
 		w.lease.Warn(warning)
-		warning.Cancel()
+		w.lease.Unwarn(warning)
 		elapse(time.Minute)
 		w.lostBy(t, Expired)
 	})

@@ -117,7 +117,7 @@ type Lease struct {
 	// was not handed over, or if a renewal has been applied since the hand-over.
 	handed   time.Duration
 	lastErr  error           // error of the last renewal; nil if it was applied
-	outage   *decide.Instant // time of the last reply if that reply said that DynamoDB is unavailable; nil otherwise
+	outage   *decide.Instant // with ThroughOutage, time of the last reply if that reply said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
 	renewal  *renewals.Lease // this lease in the Scheduler; nil before Start, or if the lease was manual at Start
 	warnings []*Warning
@@ -241,7 +241,7 @@ func (l *Lease) Look() {
 // client can acquire the key then, because DynamoDB is unavailable to all clients. throughOutage
 // returns false from one lease after that answer. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
-	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
+	return l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
 
 // hasRunOut reports whether the trusted time of the lease has passed, and is not extended

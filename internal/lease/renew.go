@@ -309,13 +309,11 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	defer l.mu.Unlock()
 	now := l.c.Now()
 	l.lastErr, l.outage = r.Err, nil
-	if r.Outage {
+	if r.Outage && l.c.ThroughOutage {
 		l.outage = &now
-		if l.c.ThroughOutage {
-			// The lease is now trusted until one lease after this answer. Tell the scheduler,
-			// which renews the lease with the least remaining trust first.
-			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
-		}
+		// The lease is now trusted until one lease after this answer. Tell the scheduler,
+		// which renews the lease with the least remaining trust first.
+		l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 	}
 	return now.Remaining(l.trustEnds())
 }

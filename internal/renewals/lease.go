@@ -18,7 +18,6 @@ type Lease struct {
 
 	line    *line // priority queue that contains the lease; nil while its attempt is in flight, and after Remove
 	index   int   // index of the lease in its priority queue
-	sending bool  // an attempt to renew the lease is in flight
 	removed bool
 
 	failures  int         // number of consecutive attempts that failed

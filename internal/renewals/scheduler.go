@@ -132,11 +132,11 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 		return
 	}
 	defer q.mu.Unlock()
-	now := time.Now()
+	now, inFlight := time.Now(), l.line == nil
 	l.leaveLine()
 	l.ends = now.Add(left)
 	change(now)
-	if !l.sending {
+	if !inFlight {
 		q.later.add(l)
 	}
 	q.sendDue(now)
@@ -151,7 +151,10 @@ func (q *Scheduler) Waited(l *Lease) bool {
 		return false
 	}
 	defer q.mu.Unlock()
-	return l.line != nil && l.line != &q.later || l.sending && l.sent.After(l.ready)
+	if l.line == nil { // an attempt is in flight
+		return l.sent.After(l.ready)
+	}
+	return l.line != &q.later
 }
 
 // Waits is called when the attempt in flight for l waits for another write of the same lock.
@@ -205,7 +208,7 @@ func (q *Scheduler) choose() *Lease {
 // begin sends an attempt to renew l, on a goroutine of its own. The caller must hold q.mu.
 func (q *Scheduler) begin(l *Lease, now time.Time) {
 	l.leaveLine()
-	l.sending, l.sent = true, now
+	l.sent = now
 	l.place = ordinary
 	q.others++
 	if l.doubtful {
@@ -247,7 +250,6 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	l.hang.Stop()
 	q.move(l, none)
 	q.taken[none]--
-	l.sending = false
 	at, sent := now.Sub(q.origin), l.sent.Sub(q.origin)
 	switch out {
 	case Renewed:

@@ -191,15 +191,15 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	if problem := protocol.ReasonProblem(opts.Reason); problem != "" {
 		return c.env.Errorf("break", key, "%s", problem)
 	}
-	request := breaking.Request{
+	b := breaking.Break{
+		Env: c.env,
 		Grant: protocol.Record{ // only the fields that the write of the break and its condition use
 			Key: key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version, Session: r.Session,
 			Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done),
 		},
 		Reason: opts.Reason, Unrenewed: opts.IfUnrenewed,
 	}
-	breaks := breaking.Breaker{Env: c.env}
-	return c.env.Call(ctx, "break", key, func(ctx context.Context) error { return breaks.Break(ctx, request) })
+	return c.env.Call(ctx, "break", key, b.Run)
 }
 
 // ForgetDone removes the done mark of r, a record from Get or List, so that the next call

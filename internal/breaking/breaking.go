@@ -12,27 +12,25 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Breaker breaks grants on behalf of one client.
-type Breaker struct{ *core.Env }
-
-// Request names the grant to break, and the reason and condition of the break.
-type Request struct {
+// Break is the break of one grant.
+type Break struct {
+	*core.Env
 	Grant     protocol.Record // record that was read, and contained the grant
 	Reason    string
 	Unrenewed bool // break the grant only if it has not been renewed since Grant was read
 }
 
-// Break ends the grant and frees its key. If the grant is under a session, Break also
-// notifies the session.
-func (c *Breaker) Break(ctx context.Context, r Request) error {
-	key := r.Grant.Key
+// Run ends the grant and frees its key. If the grant is under a session, Run also notifies the
+// session.
+func (b *Break) Run(ctx context.Context) error {
+	key := b.Grant.Key
 	told := make(chan error, 1)
 	var latest attempts.Latest
 	latest.Begin(&attempts.Sequence[attempts.Version]{}) // free sends a request even if ctx has ended: before that request, this empty sequence makes the outcome count as unknown
-	err := c.Outlive(ctx, "break", key, &latest, func() error {
-		maybe, err := c.free(ctx, r, &latest)
+	err := b.Outlive(ctx, "break", key, &latest, func() error {
+		maybe, err := b.free(ctx, &latest)
 		if maybe || err == nil {
-			c.Detach(func() { told <- c.tell(ctx, r.Grant) })
+			b.Detach(func() { told <- b.tell(ctx) })
 		}
 		return err
 	})
@@ -43,62 +41,62 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	case err := <-told:
 		return err
 	case <-ctx.Done():
-		return c.untold(key, attempts.Cause(ctx))
+		return b.untold(attempts.Cause(ctx))
 	}
 }
 
 // free sends attempts to break the grant until one is applied, the record no longer meets the
-// conditions of r, or AWS refuses the request. It also stops when ctx is cancelled. If free returns
-// an error, maybe is true if the grant may be broken nevertheless. For each sequence of attempts,
-// free calls latest.Begin.
-func (c *Breaker) free(ctx context.Context, r Request, latest *attempts.Latest) (maybe bool, err error) {
-	key, at := r.Grant.Key, c.Wall()
+// conditions of the break, or AWS refuses the request. It also stops when ctx is cancelled. If free
+// returns an error, maybe is true if the grant may be broken nevertheless. For each sequence of
+// attempts, free calls latest.Begin.
+func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, err error) {
+	grant, key, at := b.Grant, b.Grant.Key, b.Wall()
 	for {
 		var tried attempts.Sequence[attempts.Version]
 		latest.Begin(&tried)
-		res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempts.Version]{
+		res := tried.Run(context.WithoutCancel(ctx), ctx, b.Requests, attempts.Operation[attempts.Version]{
 			Key: key,
 			Next: func() (attempts.Version, *protocol.Write) {
-				b := protocol.Break{
-					Version: protocol.NewVersion(), By: c.Owner, At: at, Reason: r.Reason,
-					Expires: c.Expires(protocol.Changes{}.LeaveData(r.Grant), r.Grant.Done != nil),
+				end := protocol.Break{
+					Version: protocol.NewVersion(), By: b.Owner, At: at, Reason: b.Reason,
+					Expires: b.Expires(protocol.Changes{}.LeaveData(grant), grant.Done != nil),
 				}
-				return attempts.Version(b.Version), c.Proto.Break(r.Grant, b)
+				return attempts.Version(end.Version), b.Proto.Break(grant, end)
 			},
-			Shows:     c.shows,
-			Throttled: func(err error) { c.ReportThrottled(ctx, key, 0, err) },
+			Shows:     b.shows,
+			Throttled: func(err error) { b.ReportThrottled(ctx, key, 0, err) },
 		})
 		switch res.Outcome {
 		case attempts.Applied:
 			return false, nil
 		case attempts.Unanswered:
-			return true, c.UnknownOutcome("break", key, errors.Join(attempts.Cause(ctx), res.Err))
+			return true, b.UnknownOutcome("break", key, errors.Join(attempts.Cause(ctx), res.Err))
 		case attempts.Rejected:
 		default:
-			return false, c.Errors.Failed("break", key, errors.Join(attempts.Cause(ctx), res.Err))
+			return false, b.Errors.Failed("break", key, errors.Join(attempts.Cause(ctx), res.Err))
 		}
-		found, gone, err := c.found(r.Grant, res.Item)
+		found, gone, err := b.found(grant, res.Item)
 		switch {
 		case gone && tried.Silent(): // an earlier attempt that got no reply may have freed the key
-			return true, c.UnknownOutcome("break", key, err)
+			return true, b.UnknownOutcome("break", key, err)
 		case err != nil:
 			return false, err
-		case r.Unrenewed || ctx.Err() != nil:
-			return false, c.Errors.Changed(found)
+		case b.Unrenewed || ctx.Err() != nil:
+			return false, b.Errors.Changed(found)
 		}
-		r.Grant = found // the next attempt is conditional on the current version, and the current data determines the record's TTL
+		grant = found // the next attempt is conditional on the current version, and the current data determines the record's TTL
 	}
 }
 
 // shows returns the attempt that freed the key, according to item. In some layouts the record of a
 // free key has no version, or is deleted, so item cannot show which attempt freed the key. In these
 // layouts shows assumes that an attempt of this break did, if an earlier attempt has had no answer.
-func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
+func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
-		return last, unanswered && !c.Caps.KeepOnRelease
+		return last, unanswered && !b.Caps.KeepOnRelease
 	}
-	now, err := c.Proto.Decode(item)
+	now, err := b.Proto.Decode(item)
 	if err != nil || !now.Released {
 		return last, false
 	}
@@ -111,20 +109,20 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 // found decodes the item that DynamoDB returned when it rejected a break. If the grant was only
 // renewed, found returns the record. If the record no longer shows the grant, found returns an
 // error and gone is true. If found cannot decode the item, it returns an error and gone is false.
-func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
+func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
-		return now, true, c.Errors.Missing(grant.Key)
+		return now, true, b.Errors.Missing(grant.Key)
 	}
-	if now, err = c.Proto.Decode(item); err != nil {
-		return now, false, c.Errors.Unreadable(grant.Key, item, err)
+	if now, err = b.Decode(grant.Key, item); err != nil {
+		return now, false, err
 	}
 	// A renewal changes neither the grant id nor the owner. Grants of other libraries have no id,
 	// so found compares only their owners. Without an owner, found treats the grants as different.
 	// In layouts with an expiry time, it does so for every grant without an id: other libraries do
 	// not renew there, so a changed version means another grant.
-	sameIfEqual := grant.Grant != "" || grant.Owner != "" && c.Caps.Expiry == layout.Observed
+	sameIfEqual := grant.Grant != "" || grant.Owner != "" && b.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
-		return now, true, c.Errors.Changed(now)
+		return now, true, b.Errors.Changed(now)
 	}
 	return now, false, nil
 }
@@ -134,22 +132,22 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
 
 // untold returns an error that wraps ErrHolderUntold and err, the reason.
-func (c *Breaker) untold(key protocol.Key, err error) error {
-	return c.Errors.Failed("break", key, fmt.Errorf(
+func (b *Break) untold(err error) error {
+	return b.Errors.Failed("break", b.Grant.Key, fmt.Errorf(
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }
 
-// tell notifies the session of r that the grant in r was broken, or may have been broken. It does
-// nothing if r has no session. It sends at least one request, and repeats a failed request until
-// the context limit is cancelled.
-func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
-	proto := c.Native
+// tell notifies the session of the grant that the grant was broken, or may have been broken. It
+// does nothing if the grant has no session. It sends at least one request, and repeats a failed
+// request until the context limit is cancelled.
+func (b *Break) tell(limit context.Context) error {
+	proto, r := b.Native, b.Grant
 	if proto == nil || r.Session == "" {
 		return nil
 	}
 	word, ctx := protocol.NewVersion(), context.WithoutCancel(limit)
-	err := c.Requests.Repeat(limit, func() error {
-		reply := c.Requests.Write(ctx, proto.TellBroken(r.Session, word, r.Grant), attempts.Limit)
+	err := b.Requests.Repeat(limit, func() error {
+		reply := b.Requests.Write(ctx, proto.TellBroken(r.Session, word, r.Grant), attempts.Limit)
 		switch {
 		case reply.Effect == decide.Applied:
 			return nil
@@ -159,33 +157,33 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 		row, key := reply.Old, proto.SessionKey(r.Session)
 		if row == nil { // the row is missing, or the reply does not contain it
 			var err error
-			if row, err = c.Requests.Read(ctx, key); err != nil {
+			if row, err = b.Requests.Read(ctx, key); err != nil {
 				return err
 			}
 		}
-		return c.whyNot(proto, key, row)
+		return b.whyNot(key, row)
 	}, func(f *attempts.Failure) error {
 		if f.Cause == decide.Busy {
-			c.ReportThrottled(ctx, r.Key, r.Token, f.Err)
+			b.ReportThrottled(ctx, r.Key, r.Token, f.Err)
 		}
 		return nil
 	})
 	if err == nil {
 		return nil
 	}
-	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
+	return b.untold(errors.Join(attempts.Cause(limit), err))
 }
 
 // whyNot returns the reason why the row of a session did not accept the notice of a break. It
 // returns nil if the session has ended: its locks have ended too, so its client needs no notice.
-func (c *Breaker) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
+func (b *Break) whyNot(key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil
 	}
-	shown, err := proto.Session().Decode(row)
+	shown, err := b.DecodeBy(b.Native.Session(), key, row)
 	switch {
 	case err != nil:
-		return c.Errors.Unreadable(key, row, err)
+		return err
 	case shown.Released:
 		return nil
 	}

@@ -19,14 +19,18 @@ var (
 
 	// ErrDetached is the error of a lock's handle after Detach. It matches ErrReleased: after
 	// Detach, as after a release, the caller must not use the handle.
-	ErrDetached error = detachedError{}
+	ErrDetached error = &retold{"leasehold: lock detached", []error{ErrReleased}}
 )
 
-type detachedError struct{}
+// retold is an error with a text of its own, which matches what any of the errors in is matches.
+type retold struct {
+	text string
+	is   []error
+}
 
-func (detachedError) Error() string { return "leasehold: lock detached" }
+func (e *retold) Error() string { return e.text }
 
-func (detachedError) Is(target error) bool { return target == ErrReleased }
+func (e *retold) Unwrap() []error { return e.is }
 
 // Loss describes how a lock was lost. [Env.Lost] returns an error that contains it.
 type Loss struct {
@@ -126,25 +130,14 @@ func withoutLoss(err error) error {
 	if !errors.Is(err, ErrLost) {
 		return err
 	}
-	rest := &lossless{text: err.Error()}
+	rest := &retold{text: err.Error()}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, part := range joined.Unwrap() {
-			rest.parts = append(rest.parts, withoutLoss(part))
+			rest.is = append(rest.is, withoutLoss(part))
 		}
 	}
 	return rest
 }
-
-// lossless replaces an error that matches ErrLost. It has the same text, but does not match
-// ErrLost.
-type lossless struct {
-	text  string
-	parts []error
-}
-
-func (e *lossless) Error() string { return e.text }
-
-func (e *lossless) Unwrap() []error { return e.parts }
 
 // AfterClose returns the error of the call op on a closed client.
 func (e *Env) AfterClose(op string, key protocol.Key) error {

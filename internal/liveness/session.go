@@ -22,8 +22,7 @@ type Session struct {
 	used time.Duration  // monotonic time of the last call of SessionOf for the session; guarded by o.mu
 	busy ctxmutex.Mutex // locked to read or write the row; guards the fields below
 
-	readAt time.Duration   // monotonic time when the row was last read
-	known  bool            // the last reading of the row could be decoded
+	readAt time.Duration   // monotonic time when the row was last read; zero if it was never read, or could not be decoded then
 	dead   bool            // the session is dead, which never changes again
 	record protocol.Record // the row as it was last read
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
@@ -85,7 +84,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 		return protocol.Record{}, 0, err
 	}
 	defer s.busy.Unlock()
-	if s.dead || s.known && durations.Less(s.o.Now().Mono, s.readAt) < fresh {
+	if s.dead || s.readAt != 0 && durations.Less(s.o.Now().Mono, s.readAt) < fresh {
 		return s.record, s.deadAt, nil
 	}
 	item, err := s.o.Requests.Read(ctx, s.key)
@@ -100,15 +99,13 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 // s.busy.
 func (s *Session) observe(item protocol.Item) error {
 	wall, now := s.o.Wall(), s.o.Now()
-	before, watched := s.record.Version, s.known
-	s.known, s.readAt = true, now.Mono
+	before, watched := s.record.Version, s.readAt != 0
 	row, err := SessionRow(s.o.Native, item, s.o.Lease)
 	if err != nil {
-		// Do not keep the result: the next caller then reads the row again, and gets the
-		// error, too.
-		s.known = false
+		s.readAt = 0 // the next caller then reads the row again, and gets the error, too
 		return s.o.Errors.Unreadable(s.key, item, err)
 	}
+	s.readAt = now.Mono
 	s.record = row
 	s.record.Key = s.key
 	if s.record.Released {
@@ -142,7 +139,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if s.dead {
 		return true, nil
 	}
-	if !s.known || s.o.Now().Mono < s.deadAt {
+	if s.readAt == 0 || s.o.Now().Mono < s.deadAt {
 		return false, nil // another goroutine has meanwhile read a newer version, or a row that cannot be decoded
 	}
 	if protocol.IsNoRow(s.record.Version) {

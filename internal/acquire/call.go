@@ -129,8 +129,8 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	case <-w.done:
 	case <-ctx.Done():
 		why = attempts.Cause(ctx)
-	case <-c.Closing().Done():
-		why = attempts.Cause(c.Closing())
+	case <-c.Closing.Done():
+		why = attempts.Cause(c.Closing)
 	}
 	if why != nil {
 		at, holder := w.waitsFor()
@@ -278,8 +278,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 		return turn{}, c.Errors.Held(want.Key, *holder, nil)
 	case <-ctx.Done():
 		ended = attempts.Cause(ctx)
-	case <-c.Closing().Done():
-		ended = attempts.Cause(c.Closing())
+	case <-c.Closing.Done():
+		ended = attempts.Cause(c.Closing)
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}

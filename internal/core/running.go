@@ -16,20 +16,21 @@ import (
 //
 //	open ── Close is called: no call begins ──► closing ── all calls have ended ──► closed
 type Running struct {
+	Closing context.Context // cancelled with ErrClosed when Close is called
+	Closed  context.Context // cancelled with ErrClosed when Close ends; the client begins no request after that
+
 	calls Calls      // calls and goroutines that have not ended
 	mu    sync.Mutex // held by Enter and BeginClose; never held across I/O
 
-	closing context.Context         // cancelled with ErrClosed when Close is called
-	close   context.CancelCauseFunc // cancels closing; called with mu locked, so that Enter counts no call after the cancellation
-	closed  context.Context         // cancelled with ErrClosed when Close ends; the client begins no request after that
-	end     context.CancelCauseFunc // cancels the context in the field closed
+	close context.CancelCauseFunc // cancels Closing; called with mu locked, so that Enter counts no call after the cancellation
+	end   context.CancelCauseFunc // cancels Closed
 }
 
 // NewRunning returns the Running of a client that is not closed.
 func NewRunning() *Running {
 	r := &Running{}
-	r.closing, r.close = context.WithCancelCause(context.Background())
-	r.closed, r.end = context.WithCancelCause(context.Background())
+	r.Closing, r.close = context.WithCancelCause(context.Background())
+	r.Closed, r.end = context.WithCancelCause(context.Background())
 	return r
 }
 
@@ -71,29 +72,21 @@ func deepen() {
 // IsClosing reports whether Close has been called. Close releases the locks that the client holds
 // at the time of the call. An Acquire call that is granted a lock later must release it itself. If
 // Resume resumes a lock later, nothing releases the lock, and its lease expires.
-func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
-
-// Closing returns a context that is cancelled with ErrClosed when Close is called.
-func (r *Running) Closing() context.Context { return r.closing }
-
-// Closed returns a context that is cancelled with ErrClosed when Close ends. The client
-// begins no request after that.
-func (r *Running) Closed() context.Context { return r.closed }
+func (r *Running) IsClosing() bool { return r.Closing.Err() != nil }
 
 // UntilClosing returns a copy of ctx that is also cancelled, with ErrClosed, when Close is
 // called. Retries with this context do not delay Close.
 func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.closing, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(r.Closing, func() { cancel(ErrClosed) })
 	return out, func() {
 		stop()
 		cancel(context.Canceled)
 	}
 }
 
-// BeginClose cancels the context that Closing returns, unless an earlier call has cancelled
-// it. It returns true if this call has cancelled the context. In that case, the caller must
-// later call EndClose.
+// BeginClose cancels the context Closing, unless an earlier call has cancelled it. It returns true if
+// this call has cancelled the context. In that case, the caller must later call EndClose.
 func (r *Running) BeginClose() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +97,7 @@ func (r *Running) BeginClose() bool {
 	return true
 }
 
-// EndClose cancels the context that Closed returns.
+// EndClose cancels the context Closed.
 func (r *Running) EndClose() { r.end(ErrClosed) }
 
 // WaitIdle waits until all counted calls and goroutines have ended, or until the context limit is

@@ -21,7 +21,7 @@ import (
 func (c *Holds) Close(ctx context.Context) error {
 	if !c.BeginClose() {
 		select {
-		case <-c.Closed().Done():
+		case <-c.Closed.Done():
 			return c.result
 		case <-ctx.Done():
 			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", attempts.Cause(ctx))

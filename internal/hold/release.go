@@ -82,7 +82,7 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
-		end = c.Closed()
+		end = c.Closed
 	}
 	limit, cancel := c.AtLeastGrace(ctx, end)
 	defer cancel()

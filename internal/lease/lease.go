@@ -202,12 +202,9 @@ func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.Trusted
 // Look reads the clocks, and ends the trust if the lease or its parent has expired. Ended
 // and the expiry timer call Look.
 func (l *Lease) Look() {
-	if parent := l.terms.Parent; parent != nil {
-		parent.Look()
-		if parent.IsOver() && !l.IsOver() {
-			l.holder.Lost(Loss{Reason: WithParent, Err: parent.Cause()})
-			return
-		}
+	if l.Orphaned() && !l.IsOver() {
+		l.holder.Lost(Loss{Reason: WithParent, Err: l.terms.Parent.Cause()})
+		return
 	}
 	l.mu.Lock()
 	if l.cause != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Result is the outcome of a call to One, First or All.
+// Result is the outcome of a call to First or All.
 type Result struct {
 	Held     []Holding    // the granted keys, in the order of wants; All returns one Holding for each key; empty if there is an error
 	At       protocol.Key // the key that the error names; unset if there is no error
@@ -24,9 +24,9 @@ type Result struct {
 	Local    bool         // another goroutine of this client has handed the key to this call
 }
 
-// One acquires a key. It first waits in the client's local queue for the key, and then
-// polls the key's record until the key is granted.
-func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
+// one does the work of First and All for a single key. It first waits in the client's local queue
+// for the key, and then polls the key's record until the key is granted.
+func (c *Acquirer) one(ctx context.Context, want *Want) (Result, error) {
 	began := c.Now()
 	given, err := c.awaitTurn(ctx, want, began)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 // local queues of all keys at the same time.
 func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
-		return c.One(ctx, wants[0])
+		return c.one(ctx, wants[0])
 	}
 	call := c.newCall(ctx, wants, c.Now())
 	call.turns = make(chan turn, len(wants))
@@ -64,7 +64,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 // All acquires all keys in the slice wants, or none. The slice must be sorted by key.
 func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
-		return c.One(ctx, wants[0])
+		return c.one(ctx, wants[0])
 	}
 	call := c.newCall(ctx, wants, c.Now())
 	call.at.Store(call.parts[0])
@@ -83,7 +83,7 @@ type call struct {
 	began  decide.Instant
 
 	parts   []*waiter // one waiter for each key, in the order of wants
-	waiters []*waiter // waiters of the keys that the call waits for now: all keys in a call of First, one key in a call of One or All
+	waiters []*waiter // waiters of the keys that the call waits for now: all keys in a call of First, one key in any other call
 	turns   chan turn // receives the call's turns in the local queues; nil unless this is a call of First with several keys
 
 	requests int // number of requests sent so far
@@ -91,8 +91,8 @@ type call struct {
 	watched  time.Duration // monotonic time from which the call can take over the keys of all holders that appear dead, if none of them renews; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // the key that a call of All waits for now; nil in a call of One or First; also read by the goroutine that called All
-	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; also read by the goroutine that called One, First or All
+	at      atomic.Pointer[waiter] // the key that a call of All waits for now; nil in any other call; also read by the goroutine that called All
+	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; also read by the goroutine that called First or All
 
 	mu       sync.Mutex // guards the fields below until done is closed
 	finished bool
@@ -151,9 +151,9 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 }
 
 // waitsFor returns the waiter of one key, and the record of that key's holder. If the wait ends
-// now, the error names this key. The record is nil if no holder is known. In a call of All, the
-// key is the one that the call waits for now. In a call of One or First, it is the first key that
-// another process or goroutine is known to hold or, if there is none, the first key of the call.
+// now, the error names this key. The record is nil if no holder is known. In a call of All, the key
+// is the one that the call waits for now. In any other call, it is the first key that another
+// process or goroutine is known to hold or, if there is none, the first key of the call.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -183,8 +183,8 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 // cleanUp releases the keys in held, which a call of All held when its caller stopped waiting. If
 // a request that is still in flight acquires another key, the goroutine of the call releases that
 // key. After a call of All, cleanUp waits until all writes of the call are undone, but no longer
-// than the client's ReleaseGrace. After a call of One or First, it waits only if the caller
-// wanted a lock without renewal. Such locks are used in processes that may be frozen as soon as
+// than the client's ReleaseGrace. After any other call, it waits only if the caller wanted a lock
+// without renewal. Such locks are used in processes that may be frozen as soon as
 // the call returns, such as AWS Lambda functions. A frozen process cannot undo its writes.
 func (w *call) cleanUp(held []Holding) {
 	switch {

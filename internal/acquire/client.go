@@ -226,11 +226,11 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 // Freeing returns the write that releases a key if DynamoDB has applied a grant attempt that
 // the client has abandoned. If deletes is true, the write deletes the record. The client can
 // send the write without having read the record.
-func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
+func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
-		return proto.Delete(hold)
+		return k.Proto.Delete(hold)
 	}
-	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
+	return k.Proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
 // Left contains the records of keys that this client has handed to other clients, as the

@@ -28,7 +28,7 @@ type waiter struct {
 	want   *Want
 	manual bool // value of Want.Manual that the caller has set: the lock is not renewed, and the client sends nothing in the background after the call
 
-	local   *Place        // the call's entry in the local queue of the key; used by First only, as One and All wait in awaitTurn
+	local   *Place        // the call's entry in the local queue of the key; nil unless First waits for several keys: other calls wait in awaitTurn
 	ready   bool          // the call is first in the local queue of the key
 	from    time.Duration // monotonic time until which the waiter pauses, so that other processes can acquire the key first
 	missing bool          // the key has no record, and Want.IfExists forbids a grant without one
@@ -49,8 +49,8 @@ type waiter struct {
 	queue       inQueue          // state of the waiter in the queue of the record
 	news        bool             // the waiter has not yet reported the current holder
 
-	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called One, First or All
-	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called One, First or All
+	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called First or All
+	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called First or All
 }
 
 // newWaiter returns the waiter for one key of a call. The waiter does not know the state of

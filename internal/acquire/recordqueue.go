@@ -280,5 +280,5 @@ func waiterOf(a GrantAttempt) protocol.Waiter {
 // free releases the key if its record shows a grant that hold describes. It sends the write
 // only once.
 func (w *waiter) free(hold protocol.Hold) {
-	w.c.Requests.Write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete), attempts.Limit)
+	w.c.Requests.Write(w.values, w.c.Freeing(hold, w.want.Delete), attempts.Limit)
 }

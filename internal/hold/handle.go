@@ -72,9 +72,8 @@ func (h *Lock) add(parent context.Context, l *Handle) {
 	}
 }
 
-// Share adds l to the handles of the grant.
+// Share adds l to the handles of the grant. It does not read the clock: the caller has just done so.
 func (h *Lock) Share(ctx context.Context, l *Handle) error {
-	h.lease.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.lease.Cause()

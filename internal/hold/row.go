@@ -64,7 +64,7 @@ func (r *row) narrow(
 	err = r.c.Requests.Repeat(limit, func() error {
 		reads++
 		item, err := r.c.Requests.Read(ctx, r.key)
-		if record, damaged := r.Decode(item); item != nil && damaged == nil {
+		if record, damaged := r.Decode(item); damaged == nil { // a missing item counts as damaged
 			shown = record
 		}
 		return err

@@ -81,6 +81,6 @@ func (u *keyInDoubt) check() (free bool) {
 		return true
 	}
 	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-	reply := c.Requests.Write(context.Background(), c.keys.Freeing(c.Proto, hold, c.DeletesByDefault), attempts.Limit)
+	reply := c.Requests.Write(context.Background(), c.keys.Freeing(hold, c.DeletesByDefault), attempts.Limit)
 	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

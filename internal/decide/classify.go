@@ -116,7 +116,7 @@ func Throttled(err error) bool { return refusedAs(throttled, err) }
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
-			return classifyReason(r).Cause == m.cause
+			return reasonCause(r) == m.cause
 		})
 	}
 	api, ok := as[smithy.APIError](err)

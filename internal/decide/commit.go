@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"cmp"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -47,7 +49,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 	worst := None
 	for i, r := range reasons {
 		guard := i - (items - guards)
-		switch cause := classifyReason(r).Cause; {
+		switch cause := reasonCause(r); {
 		case cause == None:
 		case guard >= 0 && cause == ConditionFailed:
 			worst = GuardFailed
@@ -152,46 +154,24 @@ func NextCommit(t CommitReply, c Course) Step {
 	return Rejected
 }
 
-// Transaction is the meaning of the answer to a TransactWriteItems request.
-type Transaction struct {
-	Effect  Effect
-	Cause   Cause    // the gravest cause among the items, or the cause of an error of the whole request
-	Reasons []Reason // cancellation reasons of all items, in their order; nil if the answer contains no reasons
-}
-
-// Reason is the meaning of DynamoDB's cancellation reason for one item of a transaction.
-// Cause is None if the item was no reason to cancel the transaction.
-type Reason struct {
-	Cause Cause
-	Old   map[string]types.AttributeValue // item in the table, set only with ConditionFailed; nil if no item exists, or if the request did not ask for it
-}
-
-// ClassifyTransaction returns the meaning of err, the error of a TransactWriteItems
-// request. A cancelled transaction has written nothing.
-func ClassifyTransaction(err error) Transaction {
+// ReadCause returns the cause of err, the error of a read of one or more items. If DynamoDB has
+// cancelled a transaction of reads, the gravest cause among the items determines the result.
+func ReadCause(err error) Cause {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		// If the answer contains no reasons, the transaction may succeed later, so the cause is
-		// Busy.
-		t := Transaction{Effect: NotApplied, Cause: Busy}
-		for i, r := range cancelled.CancellationReasons {
-			reason := classifyReason(r)
-			t.Reasons = append(t.Reasons, reason)
-			if i == 0 || gravity[reason.Cause] > gravity[t.Cause] {
-				t.Cause = reason.Cause
+		worst := None
+		for _, r := range cancelled.CancellationReasons {
+			if cause := reasonCause(r); gravity[cause] > gravity[worst] {
+				worst = cause
 			}
 		}
-		if t.Cause == None {
-			t.Cause = Busy
-		}
-		return t
+		return cmp.Or(worst, Busy) // if no item has a reason, the transaction may succeed later
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
 		// DynamoDB is still processing a transaction with this idempotency token. Only copies of
 		// this request have the token, so an earlier copy is in progress.
-		return Transaction{Effect: Unknown, Cause: Unreachable}
+		return Unreachable
 	}
-	r := Classify(err)
-	return Transaction{Effect: r.Effect, Cause: r.Cause}
+	return Classify(err).Cause
 }
 
 // gravity orders the causes of a cancelled transaction. A higher number is graver. Temporary causes
@@ -199,19 +179,19 @@ func ClassifyTransaction(err error) Transaction {
 // the gravest.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
-// classifyReason returns the meaning of a cancellation reason (DynamoDB API reference,
-// "TransactionCanceledException"). It returns Refused for an unknown code, so that the
-// client does not retry.
-func classifyReason(r types.CancellationReason) Reason {
+// reasonCause returns the cause that a cancellation reason means for its item (DynamoDB API
+// reference, "TransactionCanceledException"). It returns None if the item was no reason to cancel
+// the transaction, and Refused for an unknown code, so that the client does not retry.
+func reasonCause(r types.CancellationReason) Cause {
 	switch aws.ToString(r.Code) {
 	case "", "None":
-		return Reason{}
+		return None
 	case "ConditionalCheckFailed":
-		return Reason{Cause: ConditionFailed, Old: r.Item}
+		return ConditionFailed
 	case "TransactionConflict":
-		return Reason{Cause: Conflict}
+		return Conflict
 	case "ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded":
-		return Reason{Cause: Busy}
+		return Busy
 	}
-	return Reason{Cause: Refused}
+	return Refused
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -134,50 +133,33 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestFailedTransactionIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
+func TestFailedReadIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
 	for _, tc := range []struct {
-		name   string
-		err    error
-		effect Effect
-		cause  Cause
-		causes []Cause
+		name  string
+		err   error
+		cause Cause
 	}{
-		{"success", nil, Applied, None, nil},
-		{"a failed condition", cancelled("None", "ConditionalCheckFailed"), NotApplied, ConditionFailed, []Cause{None, ConditionFailed}},
-		{"a conflict", cancelled("TransactionConflict", "None"), NotApplied, Conflict, []Cause{Conflict, None}},
-		{"throttling", cancelled("ThrottlingError"), NotApplied, Busy, []Cause{Busy}},
-		{"provisioned throughput", cancelled("None", "ProvisionedThroughputExceeded"), NotApplied, Busy, []Cause{None, Busy}},
-		{"a failed condition beside a conflict", cancelled("TransactionConflict", "ConditionalCheckFailed"), NotApplied, ConditionFailed, []Cause{Conflict, ConditionFailed}},
-		{"a conflict beside throttling", cancelled("ThrottlingError", "TransactionConflict"), NotApplied, Conflict, []Cause{Busy, Conflict}},
-		{"a failed validation", cancelled("ConditionalCheckFailed", "ValidationError"), NotApplied, Refused, []Cause{ConditionFailed, Refused}},
-		{"a full item collection", cancelled("ItemCollectionSizeLimitExceeded"), NotApplied, Refused, []Cause{Refused}},
-		{"an unknown code", cancelled("SomethingNew"), NotApplied, Refused, []Cause{Refused}},
-		{"no reasons", cancelled(), NotApplied, Busy, nil},
-		{"only the reason None", cancelled("None"), NotApplied, Busy, []Cause{None}},
-		{"a copy of the request in flight", response(400, &types.TransactionInProgressException{}), Unknown, Unreachable, nil},
-		{"the token is used already", response(400, &types.IdempotentParameterMismatchException{}), NotApplied, Refused, nil},
-		{"throttled as a whole", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), NotApplied, Busy, nil},
-		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable, nil},
-		{"no reply", errors.New("reset"), Unknown, Unreachable, nil},
+		{"success", nil, None},
+		{"a failed condition", cancelled("None", "ConditionalCheckFailed"), ConditionFailed},
+		{"a conflict", cancelled("TransactionConflict", "None"), Conflict},
+		{"throttling", cancelled("ThrottlingError"), Busy},
+		{"provisioned throughput", cancelled("None", "ProvisionedThroughputExceeded"), Busy},
+		{"a failed condition beside a conflict", cancelled("TransactionConflict", "ConditionalCheckFailed"), ConditionFailed},
+		{"a conflict beside throttling", cancelled("ThrottlingError", "TransactionConflict"), Conflict},
+		{"a failed validation", cancelled("ConditionalCheckFailed", "ValidationError"), Refused},
+		{"a full item collection", cancelled("ItemCollectionSizeLimitExceeded"), Refused},
+		{"an unknown code", cancelled("SomethingNew"), Refused},
+		{"no reasons", cancelled(), Busy},
+		{"only the reason None", cancelled("None"), Busy},
+		{"a copy of the request in flight", response(400, &types.TransactionInProgressException{}), Unreachable},
+		{"the token is used already", response(400, &types.IdempotentParameterMismatchException{}), Refused},
+		{"throttled as a whole", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), Busy},
+		{"internal error", response(500, &types.InternalServerError{}), Unreachable},
+		{"no reply", errors.New("reset"), Unreachable},
 	} {
-		got := ClassifyTransaction(tc.err)
-		var causes []Cause
-		for _, r := range got.Reasons {
-			causes = append(causes, r.Cause)
+		if got := ReadCause(tc.err); got != tc.cause {
+			t.Errorf("%s: cause %v, want %v", tc.name, got, tc.cause)
 		}
-		if got.Effect != tc.effect || got.Cause != tc.cause || !slices.Equal(causes, tc.causes) {
-			t.Errorf("%s: effect %v cause %v reasons %v, want %v %v %v", tc.name, got.Effect, got.Cause, causes, tc.effect, tc.cause, tc.causes)
-		}
-	}
-}
-
-func TestCancellationReasonContainsOldItemIfConditionFailed(t *testing.T) {
-	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
-	got := ClassifyTransaction(response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
-		{Code: aws.String("None")}, {Code: aws.String("ConditionalCheckFailed"), Item: old},
-	}}))
-	if len(got.Reasons) != 2 || got.Reasons[0].Old != nil || got.Reasons[1].Old == nil {
-		t.Errorf("reasons %+v", got.Reasons)
 	}
 }
 

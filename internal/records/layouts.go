@@ -124,76 +124,62 @@ func keyBytes(what, s string, most int) error {
 	return nil
 }
 
-// names collects the attribute names in a layout's configuration, and an error for each name
-// that is used twice.
-type names struct {
-	layout string
-	taken  map[string]string
-	errs   []error
-}
-
-func newNames(layout string, fixed []string) *names {
-	n := &names{layout: layout, taken: map[string]string{}}
-	for _, name := range fixed {
-		n.taken[name] = "an attribute of the record"
+// checkNames returns an error for each attribute of the schema whose name is used twice. The
+// parameter attributes contains the names of the layout's other attributes. checkNames also returns
+// an error if the layout has a default value for the sort key, but no sort key.
+func (s schema) checkNames(layout string, attributes []string) error {
+	taken := map[string]string{}
+	for _, name := range slices.Concat(attributes, ours) {
+		taken[name] = "an attribute of the record"
 	}
-	return n
-}
-
-func (n *names) claim(role, name string) {
-	if name == "" {
-		return
+	var errs []error
+	claim := func(role, name string) {
+		if by, clash := taken[name]; clash && name != "" {
+			errs = append(errs, fmt.Errorf("layout: %s: %s %q is already used as %s: choose another name", layout, role, name, by))
+		}
+		taken[name] = "the " + role
 	}
-	if by, clash := n.taken[name]; clash {
-		n.errs = append(n.errs, fmt.Errorf("layout: %s: %s %q is already used as %s: choose another name", n.layout, role, name, by))
+	claim("partition key", s.Partition)
+	claim("sort key", s.Sort)
+	if s.sortValue != "" && s.Sort == "" {
+		errs = append(errs, fmt.Errorf("layout: %s: SortValue is set without SortKey, the attribute's name", layout))
 	}
-	n.taken[name] = "the " + role
-}
-
-// sortValue adds an error if the layout has a default value for the sort key, but no sort
-// key.
-func (n *names) sortValue(key, value string) {
-	if value != "" && key == "" {
-		n.errs = append(n.errs, fmt.Errorf("layout: %s: SortValue is set without SortKey, the attribute's name", n.layout))
-	}
+	claim("TTL attribute", s.TTL)
+	return errors.Join(errs...)
 }
 
 // newNative returns the protocol of layout Native. The methods in lock.go and versioned.go
 // build its writes.
 func newNative(n layout.Native) (protocol.Protocol, error) {
-	ttl := cmp.Or(n.TTL, attrExpiresAt)
-	if ttl == "-" {
-		ttl = ""
-	}
-	p, names := javaLike(n.Name(), n.PartitionKey, n.SortKey, n.SortValue, leaseMillis)
-	p.TTL = ttl
-	names.claim("TTL attribute", ttl)
-	if ttl != "" && !slices.Contains(p.removed, ttl) {
-		p.removed = append(p.removed, ttl)
+	p := javaLike(n.PartitionKey, n.SortKey, n.SortValue, leaseMillis)
+	p.TTL = cmp.Or(n.TTL, attrExpiresAt)
+	if p.TTL == "-" {
+		p.TTL = ""
+	} else if !slices.Contains(p.removed, p.TTL) {
+		p.removed = append(p.removed, p.TTL)
 	}
 	p.shares, p.handsOver = true, true
 	p.own = append(p.own, oursInNative...)
-	return native{lock{p}, p}, errors.Join(names.errs...)
+	return native{lock{p}, p}, p.checkNames(n.Name(), javaAttributes)
 }
 
 func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
-	p, names := javaLike(a.Name(), a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
-	return peers{lock{p}, p, isMillis}, errors.Join(names.errs...)
+	p := javaLike(a.PartitionKey, a.SortKey, a.SortValue, leaseMillis)
+	return peers{lock{p}, p, isMillis}, p.checkNames(a.Name(), javaAttributes)
 }
 
 // javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the
 // attribute names of the awslabs Java client. The function encodeLease converts a lease to the
 // form in which the layout stores it. With any of these layouts, leasehold can also read the
 // forms that the other two store.
-func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
-	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
+func javaLike(partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) versioned {
 	p := versioned{
 		schema: schema{
 			Schema:    protocol.Schema{Partition: cmp.Or(partition, "key"), Sort: sort},
 			sortValue: sortValue,
 		},
 		owner: attrOwner, lease: attrLease, version: attrVersion, released: attrReleased, data: attrData,
-		own:         append(attributes, attrExpiresAt),
+		own:         slices.Concat(javaAttributes, []string{attrExpiresAt}),
 		encodeLease: encodeLease, decodeLease: (*decoder).lease,
 	}
 	if p.Partition != attrExpiresAt && p.Sort != attrExpiresAt {
@@ -202,11 +188,7 @@ func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Dur
 		// lock.
 		p.removed = []string{attrExpiresAt}
 	}
-	n := newNames(name, append(attributes, ours...))
-	n.claim("partition key", p.Partition)
-	n.claim("sort key", sort)
-	n.sortValue(sort, sortValue)
-	return p, n
+	return p
 }
 
 func leaseMillis(d time.Duration) types.AttributeValue {
@@ -215,8 +197,8 @@ func leaseMillis(d time.Duration) types.AttributeValue {
 
 func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 	encode := func(d time.Duration) types.AttributeValue { return text(d.String()) }
-	p, names := javaLike(d.Name(), d.PartitionKey, d.SortKey, d.SortValue, encode)
-	return peers{lock{p}, p, isDuration}, errors.Join(names.errs...)
+	p := javaLike(d.PartitionKey, d.SortKey, d.SortValue, encode)
+	return peers{lock{p}, p, isDuration}, p.checkNames(d.Name(), javaAttributes)
 }
 
 // pythonCollect is the time from the end of a lease to the TTL value of its record. DynamoDB may
@@ -234,7 +216,6 @@ const (
 )
 
 func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
-	attributes := []string{pythonOwner, pythonLease, pythonVersion}
 	p := versioned{
 		schema: schema{
 			Schema: protocol.Schema{
@@ -244,14 +225,11 @@ func newPython(l layout.PythonDynamoDBLock) (protocol.Protocol, error) {
 			},
 			sortValue: cmp.Or(l.SortValue, "-"),
 		},
-		owner: pythonOwner, lease: pythonLease, version: pythonVersion, own: attributes,
+		owner: pythonOwner, lease: pythonLease, version: pythonVersion,
+		own:         []string{pythonOwner, pythonLease, pythonVersion},
 		encodeLease: func(d time.Duration) types.AttributeValue { return number(ceil(d, time.Second)) },
 		decodeLease: (*decoder).seconds,
 		collect:     pythonCollect,
 	}
-	n := newNames(l.Name(), append(attributes, ours...))
-	n.claim("partition key", p.Partition)
-	n.claim("sort key", p.Sort)
-	n.claim("TTL attribute", p.TTL)
-	return lock{p}, errors.Join(n.errs...)
+	return lock{p}, p.checkNames(l.Name(), p.own)
 }

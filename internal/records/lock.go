@@ -147,9 +147,7 @@ var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 // reserved are the attribute names that callers may not use in any layout. Otherwise a client
 // with the wrong layout could, for example, take a caller's attribute for the mark of a
 // released record.
-var reserved = slices.Concat(ours, []string{
-	attrOwner, attrLease, attrVersion, attrReleased, attrData,
-})
+var reserved = slices.Concat(ours, javaAttributes)
 
 // setGrant adds to w the attributes that identify a grant by leasehold: the grant id and the
 // next token. If there is no token, for example because the record was deleted, setGrant

@@ -261,7 +261,7 @@ func TestProtocolExistsOnlyForLayoutsOfPackageLayout(t *testing.T) {
 
 func TestGrantKeepsKeyAttributeNamedExpiresAt(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
-		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
+		if p := javaLike(keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)
 		}
 	}

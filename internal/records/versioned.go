@@ -23,6 +23,9 @@ const (
 	attrExpiresAt = "expiresAt" // the default TTL attribute of layout Native
 )
 
+// javaAttributes are the attributes of the awslabs Java client.
+var javaAttributes = []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
+
 // released is the value of attribute isReleased in the record of a free lock.
 var released = text("1")
 

@@ -12,10 +12,14 @@ import (
 // items. The last items of the transaction are guards: condition checks that the locks are
 // still held.
 type CommitReply struct {
-	Effect  Effect
-	Cause   Cause
-	Reasons []types.CancellationReason // cancellation reasons of all items, in their order; set only with GuardFailed and WriteFailed
-	Failed  []int                      // indexes of the failed guards, counted from the first guard; set only with GuardFailed
+	Effect Effect
+	Cause  Cause
+	Writes []types.CancellationReason // one reason for each item that is not a guard; set only with WriteFailed
+
+	// Failed contains the items of the failed guards. The map's keys are positions in the list of
+	// guards. An item is nil if it does not exist, or if the answer does not contain it. Failed is
+	// empty unless Cause is GuardFailed.
+	Failed map[int]map[string]types.AttributeValue
 }
 
 // ClassifyCommit returns the meaning of err, the error of a commit. The parameter items is the
@@ -42,7 +46,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 // reference, TransactWriteItems, "Cancellation Reasons"). If the reasons of the items differ, the
 // gravest one determines the cause. A cancelled transaction has written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
-	t := CommitReply{Effect: NotApplied, Cause: Refused}
+	t := CommitReply{Effect: NotApplied, Cause: Refused, Failed: map[int]map[string]types.AttributeValue{}}
 	if len(reasons) != items {
 		return t // the cause stays Refused, as the reasons cannot be matched with the items
 	}
@@ -53,7 +57,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 		case cause == None:
 		case guard >= 0 && cause == ConditionFailed:
 			worst = GuardFailed
-			t.Failed = append(t.Failed, guard)
+			t.Failed[guard] = r.Item
 		case cause == Busy, cause == Conflict:
 			if worst == None {
 				worst = Busy
@@ -68,8 +72,8 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 	switch worst {
 	case None: // DynamoDB has cancelled the transaction, but no item has a reason
 		return t
-	case GuardFailed, WriteFailed:
-		t.Reasons = reasons
+	case WriteFailed:
+		t.Writes = reasons[:items-guards]
 	}
 	t.Cause = worst
 	return t

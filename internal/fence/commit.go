@@ -59,7 +59,7 @@ type Result struct {
 	Step     decide.Step                // one of Committed, NotHeld, Cancelled, Rejected, GiveUp and Doubtful
 	Err      error                      // error of the last request; if Step is Cancelled, error of the request in which a write failed
 	Writes   []types.CancellationReason // if Step is Cancelled, one reason for each write
-	Failed   map[int]protocol.Item      // if Step is NotHeld, the items of the failed guards (at least one guard); see failedGuards
+	Failed   map[int]protocol.Item      // if Step is NotHeld, the items of the failed guards (at least one guard); see decide.CommitReply
 	Requests int
 	Took     time.Duration
 }
@@ -101,9 +101,9 @@ func (c *Commit) run(ctx context.Context) Result {
 		last = Result{Err: err}
 		switch reply.Cause {
 		case decide.WriteFailed:
-			cancelled = Result{Step: decide.Cancelled, Err: err, Writes: reply.Reasons[:len(reply.Reasons)-request.guards]}
+			cancelled = Result{Step: decide.Cancelled, Err: err, Writes: reply.Writes}
 		case decide.GuardFailed:
-			last.Failed = failedGuards(reply, request.guards)
+			last.Failed = reply.Failed
 		case decide.Busy:
 			c.locks.Throttled(err)
 			c.env.Requests.Pause(ctx, &pauses)
@@ -125,17 +125,6 @@ func (c *Commit) run(ctx context.Context) Result {
 			return last
 		}
 	}
-}
-
-// failedGuards returns the items that failed the conditions of guards. The map's keys are
-// positions in the list of guards. An item is nil if it does not exist, or if the reply does
-// not contain it.
-func failedGuards(reply decide.CommitReply, guards int) map[int]protocol.Item {
-	failed := make(map[int]protocol.Item, len(reply.Failed))
-	for _, guard := range reply.Failed {
-		failed[guard] = reply.Reasons[len(reply.Reasons)-guards+guard].Item
-	}
-	return failed
 }
 
 // send sends a request once, and waits for its answer even if the caller of the commit no

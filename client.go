@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -95,8 +96,8 @@ type Stats struct {
 // Stats returns a snapshot, for gauges. It sends nothing.
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
-	if c.env.Requests.Regions != nil {
-		s.Region = c.env.Requests.Regions.State(c.cfg.Table).Region
+	if regions, ok := c.env.Requests.DB.(attempts.Regions); ok {
+		s.Region = regions.State(c.cfg.Table).Region
 	}
 	now := c.env.Now()
 	for _, h := range c.holds.Locks() {

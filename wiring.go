@@ -35,7 +35,6 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 		Errors: userErrors{c}, Report: c.report, Kept: connectionsCheck(db, cfg.Logger),
 	}
 	env.Native, _ = proto.(protocol.Native)
-	env.Requests.Regions, _ = db.(attempts.Regions)
 	return env
 }
 

@@ -52,17 +52,16 @@ type Sender struct {
 	Chance func() float64 // returns a random number in [0, 1), so that clients do not retry at the same time
 	Log    *slog.Logger
 
-	Regions Regions // the same value as DB if DB sends requests to several Regions; otherwise nil
 	// The Sender calls RegionNews after a request if RegionState.Changes has increased.
-	// RegionNews must not be nil if Regions is set.
+	// RegionNews must not be nil if DB implements Regions.
 	RegionNews func(context.Context, RegionState)
 
 	changes  atomic.Int64 // value of RegionState.Changes at the last call of RegionNews
 	accepted atomic.Bool  // true once DynamoDB has accepted a request of this client
 }
 
-// Regions is a DB that sends each request to one of several Regions. Package regions
-// implements it.
+// Regions is implemented by a DB that sends each request to one of several Regions. Package
+// regions has this DB.
 type Regions interface {
 	State(table string) RegionState
 	CheckTransactions(ctx context.Context, table string) error // returns an error if the client knows that transactions do not work on the table
@@ -80,10 +79,11 @@ type RegionState struct {
 // noteRegion calls RegionNews if RegionState.Changes has increased since the last call of
 // RegionNews.
 func (s *Sender) noteRegion(ctx context.Context) {
-	if s.Regions == nil {
+	regions, ok := s.DB.(Regions)
+	if !ok {
 		return
 	}
-	now := s.Regions.State(s.Table)
+	now := regions.State(s.Table)
 	if before := s.changes.Load(); before < int64(now.Changes) && s.changes.CompareAndSwap(before, int64(now.Changes)) {
 		s.RegionNews(context.WithoutCancel(ctx), now)
 	}
@@ -93,10 +93,10 @@ func (s *Sender) noteRegion(ctx context.Context) {
 // the table. While the client is finding out the Regions of the table, CheckTransactions
 // waits for the result.
 func (s *Sender) CheckTransactions(ctx context.Context) error {
-	if s.Regions == nil {
-		return nil
+	if regions, ok := s.DB.(Regions); ok {
+		return regions.CheckTransactions(ctx, s.Table)
 	}
-	return s.Regions.CheckTransactions(ctx, s.Table)
+	return nil
 }
 
 // Reply is the classified answer to one request.

@@ -56,7 +56,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 		for len(ask) > 0 {
 			requests++
 			within, cancel := context.WithTimeout(ctx, Limit)
-			found, left, err := Batch(within, s.DB, s.Table, ask, Once)
+			found, left, err := Batch(within, s.DB, s.Table, ask)
 			cancel()
 			if err := s.classify(ctx, err); err != nil {
 				return nil, requests, err
@@ -82,10 +82,10 @@ var errNoneRead = errors.New("throttled: the table has read none of the keys tha
 
 // Batch reads items by one strongly consistent BatchGetItem request. The result left contains
 // the keys that DynamoDB has not read, because the reply was full or the table is throttled.
-func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, options ...func(*dynamodb.Options)) (found, left []protocol.Item, err error) {
+func Batch(ctx context.Context, db DB, table string, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 		table: {Keys: keys, ConsistentRead: aws.Bool(true)},
-	}}, options...)
+	}}, Once)
 	if err == nil && out.Responses == nil {
 		err = missing(out.ResultMetadata, "responses")
 	}
@@ -131,7 +131,7 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at, Once)
+	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at)
 	return items, s.classify(ctx, err)
 }
 
@@ -144,14 +144,14 @@ type Listing struct {
 
 // Page sends one Query or Scan request for the next page of items of the listing, and moves
 // the Walk past that page. The parameter consistent is the ConsistentRead of the request.
-func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
+func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }
 	if l.Partition != "" {
 		out, err := db.Query(ctx, &dynamodb.QueryInput{
 			TableName: aws.String(table), ExclusiveStartKey: at.Start, ConsistentRead: consistent,
 			KeyConditionExpression: aws.String("#k = :k"), ExpressionAttributeNames: names, ExpressionAttributeValues: value(":k", l.Partition),
-		}, options...)
+		}, Once)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.
 		in.FilterExpression = aws.String("begins_with(#k, :p)")
 		in.ExpressionAttributeNames, in.ExpressionAttributeValues = names, value(":p", l.Prefix)
 	}
-	out, err := db.Scan(ctx, in, options...)
+	out, err := db.Scan(ctx, in, Once)
 	if err != nil {
 		return nil, err
 	}

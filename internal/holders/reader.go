@@ -155,7 +155,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 // page returns the items on the next page of a listing, and moves the position "at" past that page.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
-		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)
+		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at)
 		return err
 	})
 	return items, err
@@ -233,7 +233,7 @@ func (r *Reader) one(ctx context.Context, key protocol.Item) (item protocol.Item
 // batch sends one BatchGetItem. unread contains the keys whose items the reply left out.
 func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
-		items, unread, err = attempts.Batch(ctx, r.db, r.table, keys, attempts.Once)
+		items, unread, err = attempts.Batch(ctx, r.db, r.table, keys)
 		return err
 	})
 	return items, unread, err

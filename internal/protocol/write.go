@@ -152,23 +152,17 @@ func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + "
 // In returns the condition that the attribute with the given name has one of the values. If
 // there are no values, In returns a condition that is never true.
 func (w *Write) In(name string, values []string) string {
+	n := w.Name(name)
 	if len(values) == 0 {
 		// This condition is always false, whether or not the attribute exists, and whatever
 		// its type.
-		n := w.Name(name)
 		return "attribute_exists(" + n + ") AND attribute_not_exists(" + n + ")"
 	}
-	return w.PathIn(w.Name(name), values)
-}
-
-// PathIn returns the condition that the attribute at the given path has one of the values.
-// There must be at least one value.
-func (w *Write) PathIn(path string, values []string) string {
 	placeholders := make([]string, len(values))
 	for i, v := range values {
 		placeholders[i] = w.Text(v)
 	}
-	return path + " IN (" + strings.Join(placeholders, ", ") + ")"
+	return n + " IN (" + strings.Join(placeholders, ", ") + ")"
 }
 
 // IsDelete reports whether the write is a DeleteItem.

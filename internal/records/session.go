@@ -44,7 +44,7 @@ func (p native) Session() protocol.Protocol {
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
 	s.released = attrDead
 	s.own = slices.Concat(s.own, []string{attrDead, attrBrokenGrants})
-	return sessions{lock{s}, s}
+	return sessions{lock{s}}
 }
 
 // attrDead is the attribute that marks a session as dead. The session's own client sets it when
@@ -60,17 +60,14 @@ const attrBrokenGrants = "brokenGrants"
 // TellBroken returns the write that adds a notice to the brokenGrants map of a session's
 // row. word is the id of the notice, and grant is the id of the broken grant.
 func (p native) TellBroken(session, word, grant string) *protocol.Write {
-	s := p.Session().(sessions)
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
 	w.SetPath(w.Path(attrBrokenGrants, word), w.Text(grant))
-	w.Where(s.record.unreleased(w) + "attribute_exists(" + w.Name(attrBrokenGrants) + ")")
+	w.Where("attribute_not_exists(" + w.Name(attrDead) + ") AND attribute_exists(" + w.Name(attrBrokenGrants) + ")")
 	return w
 }
 
-type sessions struct {
-	lock
-	record versioned
-}
+// sessions is the protocol of session rows in a table of layout Native.
+type sessions struct{ lock }
 
 // Grant returns the write that creates a session's row. Its condition is that the row does
 // not exist, as each session id is used only once.
@@ -78,7 +75,7 @@ func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
 	w.Set(attrBrokenGrants, &types.AttributeValueMemberM{Value: protocol.Item{}})
-	w.Where(fmt.Sprintf("attribute_not_exists(%s)", w.Name(p.record.Partition)))
+	w.Where(fmt.Sprintf("attribute_not_exists(%s)", w.Name(p.Schema().Partition)))
 	return w
 }
 

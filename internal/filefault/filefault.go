@@ -8,6 +8,7 @@ package filefault
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -15,46 +16,40 @@ import (
 // Fault is a problem with the file of a local store or with its folder, and advice to the
 // user.
 type Fault struct {
+	errno  syscall.Errno
 	is, do string
 	passes bool
 }
 
-// faults contains the known faults by error number, in order of precedence: the text of one
-// error may also contain the text of a later error in this list.
-var faults = []struct {
-	err syscall.Errno
-	Fault
-}{
-	{syscall.ENOSPC, Fault{"the disk is full", "free some space there", true}},
-	{syscall.EDQUOT, Fault{"this user's disk quota is used up", "free some space there, or have the quota raised", true}},
-	{syscall.EFBIG, Fault{"the file is as large as it may be", "raise the limit of ulimit -f, or name a file on another file system with --file", false}},
-	{syscall.EROFS, Fault{"the file system is read-only", "mount it for writing, or name another file with --file", false}},
-	{syscall.ENFILE, Fault{"this machine can open no more files", "end programs that have files open, or raise its limit (fs.file-max)", false}},
-	{syscall.EMFILE, Fault{"this process can open no more files", "raise the limit of ulimit -n", false}},
+// faults contains the known faults, in order of precedence: the text of one error may also
+// contain the text of a later error in this list.
+var faults = []Fault{
+	{syscall.ENOSPC, "the disk is full", "free some space there", true},
+	{syscall.EDQUOT, "this user's disk quota is used up", "free some space there, or have the quota raised", true},
+	{syscall.EFBIG, "the file is as large as it may be", "raise the limit of ulimit -f, or name a file on another file system with --file", false},
+	{syscall.EROFS, "the file system is read-only", "mount it for writing, or name another file with --file", false},
+	{syscall.ENFILE, "this machine can open no more files", "end programs that have files open, or raise its limit (fs.file-max)", false},
+	{syscall.EMFILE, "this process can open no more files", "raise the limit of ulimit -n", false},
 }
 
 // Of returns the fault for the error number (errno) that err wraps. It returns false if err
 // wraps no error number of a known fault.
 func Of(err error) (Fault, bool) {
 	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		for _, f := range faults {
-			if errno == f.err {
-				return f.Fault, true
-			}
-		}
-	}
-	return Fault{}, false
+	errors.As(err, &errno) // leaves errno 0, which is no fault, if err wraps no error number
+	return first(func(f Fault) bool { return f.errno == errno })
 }
 
 // In returns the known fault whose error text occurs in text. It returns false if there is no
 // such fault. Clients of the local engine need this function: the engine replies like a server,
 // so a client receives only the text of an error.
 func In(text string) (Fault, bool) {
-	for _, f := range faults {
-		if strings.Contains(text, f.err.Error()) {
-			return f.Fault, true
-		}
+	return first(func(f Fault) bool { return strings.Contains(text, f.errno.Error()) })
+}
+
+func first(is func(Fault) bool) (Fault, bool) {
+	if i := slices.IndexFunc(faults, is); i >= 0 {
+		return faults[i], true
 	}
 	return Fault{}, false
 }

@@ -170,11 +170,6 @@ func ReadCause(err error) Cause {
 		}
 		return cmp.Or(worst, Busy) // if no item has a reason, the transaction may succeed later
 	}
-	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// DynamoDB is still processing a transaction with this idempotency token. Only copies of
-		// this request have the token, so an earlier copy is in progress.
-		return Unreachable
-	}
 	return Classify(err).Cause
 }
 

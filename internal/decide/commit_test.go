@@ -153,7 +153,6 @@ func TestFailedReadIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
 		{"an unknown code", cancelled("SomethingNew"), Refused},
 		{"no reasons", cancelled(), Busy},
 		{"only the reason None", cancelled("None"), Busy},
-		{"a copy of the request in flight", response(400, &types.TransactionInProgressException{}), Unreachable},
 		{"the token is used already", response(400, &types.IdempotentParameterMismatchException{}), Refused},
 		{"throttled as a whole", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), Busy},
 		{"internal error", response(500, &types.InternalServerError{}), Unreachable},

@@ -12,6 +12,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
+// Attributes in the map attributes below. A map may also contain a token, under the name attrToken.
+const (
+	attrBy = "by" // owner of the client that wrote the map
+	attrAt = "at" // epoch milliseconds by the clock of the client that wrote the map
+)
+
 // attrLastDone is a map attribute: the done mark. It names the work that a client last
 // completed under the lock. Grants, renewals and breaks do not change the map. A release
 // that marks work as done replaces the whole map.
@@ -22,7 +28,6 @@ const attrLastDone = "lastDone"
 const (
 	attrOnce   = "once"
 	attrPeriod = "period" // start of the period for which the work is done, in epoch milliseconds
-	attrDoneBy = "by"
 )
 
 // setDone makes w store the mark d. It does nothing if d is nil.
@@ -32,7 +37,7 @@ func setDone(w *protocol.Write, d *protocol.Done) {
 	}
 	name, value := onceOf(protocol.Once{Label: d.Once, Period: d.Period})
 	w.Set(attrLastDone, &types.AttributeValueMemberM{Value: protocol.Item{
-		name: value, attrDoneBy: text(d.Owner), attrAt: number(d.At.UnixMilli()), attrToken: number(d.Token),
+		name: value, attrBy: text(d.Owner), attrAt: number(d.At.UnixMilli()), attrToken: number(d.Token),
 	}})
 }
 
@@ -68,7 +73,7 @@ func doneOf(item protocol.Item) *protocol.Done {
 		return nil
 	}
 	d.lenient = true
-	done := protocol.Done{Owner: d.text(attrDoneBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
+	done := protocol.Done{Owner: d.text(attrBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if period, ok := d.floored(attrPeriod); ok {
 		done.Period = time.UnixMilli(period).UTC()
 	}
@@ -101,12 +106,8 @@ func (p native) Unmark(k protocol.Key, d protocol.Done) *protocol.Write {
 // its token.
 const attrLastBreak = "lastBreak"
 
-// Attributes in the lastBreak map.
-const (
-	attrBrokenBy     = "by"
-	attrAt           = "at" // epoch milliseconds by the clock of the client that wrote the map
-	attrBrokenReason = "reason"
-)
+// attrBrokenReason is the attribute of the lastBreak map with the reason for the break.
+const attrBrokenReason = "reason"
 
 // setBroken adds to w a lastBreak map for the break b of the grant in record r. It does
 // nothing if b does not name the client that broke the lock.
@@ -114,7 +115,7 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	if b.By == "" {
 		return
 	}
-	m := protocol.Item{attrBrokenBy: text(b.By), attrAt: number(b.At.UnixMilli())}
+	m := protocol.Item{attrBy: text(b.By), attrAt: number(b.At.UnixMilli())}
 	if b.Reason != "" {
 		m[attrBrokenReason] = text(b.Reason)
 	}
@@ -132,7 +133,7 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 	if d == nil {
 		return nil
 	}
-	b := protocol.Broken{By: d.text(attrBrokenBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
+	b := protocol.Broken{By: d.text(attrBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if d.has(attrBrokenReason) {
 		b.Reason = d.text(attrBrokenReason)
 	}
@@ -148,8 +149,7 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 // not a takeover.
 const attrLastTakeover = "lastTakeover"
 
-// attrTakenFrom is the attribute of the lastTakeover map with the owner of the dead holder's
-// grant. The map contains the time and the token under the same names as the lastBreak map.
+// attrTakenFrom is the attribute of the lastTakeover map with the owner of the dead holder's grant.
 const attrTakenFrom = "from"
 
 // setTakenOver adds to w a lastTakeover map if g takes the key over from a dead holder.
@@ -185,17 +185,13 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 // id of an earlier grant.
 const attrStepDown = "stepDown"
 
-// attrAskedBy is the attribute of the stepDown map with the client that sent the request. The
-// map contains the time under the same name as the lastBreak map.
-const attrAskedBy = "by"
-
 // Ask returns the write that asks the holder of h to step down. Its condition is that the
 // grant of h is current. The write changes neither the version nor the lease, so that no
 // renewal fails.
 func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))
 	w.Set(attrStepDown, &types.AttributeValueMemberM{Value: protocol.Item{
-		attrGrant: text(h.Grants[0]), attrAskedBy: text(by), attrAt: number(at.UnixMilli()),
+		attrGrant: text(h.Grants[0]), attrBy: text(by), attrAt: number(at.UnixMilli()),
 	}})
 	w.Where(p.isCurrent(w, h))
 	return w

@@ -35,19 +35,19 @@ func setDone(w *protocol.Write, d *protocol.Done) {
 	if d == nil {
 		return
 	}
-	name, value := onceOf(protocol.Once{Label: d.Once, Period: d.Period})
+	name, value := workOf(d.Once, d.Period)
 	w.Set(attrLastDone, &types.AttributeValueMemberM{Value: protocol.Item{
 		name: value, attrBy: text(d.Owner), attrAt: number(d.At.UnixMilli()), attrToken: number(d.Token),
 	}})
 }
 
-// onceOf returns the name and the value of the attribute by which a mark names the work o:
-// the label or the period.
-func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
-	if o.Label == "" {
-		return attrPeriod, number(o.Period.UnixMilli())
+// workOf returns the name and the value of the attribute by which a mark names work: the label
+// or, if the label is empty, the period.
+func workOf(label string, period time.Time) (name string, value types.AttributeValue) {
+	if label == "" {
+		return attrPeriod, number(period.UnixMilli())
 	}
-	return attrOnce, text(o.Label)
+	return attrOnce, text(label)
 }
 
 // whereUndone extends the condition of the grant w: the work o must not be marked as done. If
@@ -60,7 +60,7 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.Label == "" {
 		is = " >= "
 	}
-	name, value := onceOf(o)
+	name, value := workOf(o.Label, o.Period)
 	w.AndWhere("NOT " + w.Path(attrLastDone, name) + is + w.Value(value))
 }
 
@@ -91,7 +91,7 @@ func doneOf(item protocol.Item) *protocol.Done {
 func (p native) Unmark(k protocol.Key, d protocol.Done) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.Remove(attrLastDone)
-	name, value := onceOf(protocol.Once{Label: d.Once, Period: d.Period})
+	name, value := workOf(d.Once, d.Period)
 	condition := w.Path(attrLastDone, name) + " = " + w.Value(value)
 	if d.Token != 0 {
 		condition += " AND " + w.Path(attrLastDone, attrToken) + " = " + w.Value(number(d.Token))

@@ -77,10 +77,10 @@ func (w *waiter) join() error {
 		return w.observe(r.Item)
 	case r.Cause != decide.ConditionFailed:
 		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
-	case r.Old == nil: // the record is gone, or the DynamoDB-compatible engine does not return it with a failed condition
+	case r.Item == nil: // the record is gone, or the DynamoDB-compatible engine does not return it with a failed condition
 		return nil
 	}
-	err := w.observe(r.Old)
+	err := w.observe(r.Item)
 	// Forget the entry only if the record does not contain it: then the join was not applied.
 	// If the record contains the entry, the reply is to a second copy of the join, and DynamoDB
 	// has applied the first copy.
@@ -255,14 +255,14 @@ func (w *waiter) leaveQueue() {
 			w.c.Requests.Pause(w.values, &w.pauses)
 			continue
 		}
-		if r.Cause != decide.ConditionFailed || r.Old == nil {
+		if r.Cause != decide.ConditionFailed || r.Item == nil {
 			return
 		}
-		shown, err := w.c.Decode(w.want.Key, r.Old)
+		shown, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
 			return
 		}
-		w.noteQueue(r.Old, &shown)
+		w.noteQueue(r.Item, &shown)
 		w.seen = &shown
 	}
 	if w.seen == nil || w.seen.Released {

@@ -99,13 +99,6 @@ func (s *Sender) CheckTransactions(ctx context.Context) error {
 	return nil
 }
 
-// Reply is the classified answer to one request.
-type Reply struct {
-	decide.Reply
-	Item protocol.Item // the item that an applied update returned; nil if the reply contains no item
-	Err  error
-}
-
 // Once makes the SDK send a request only once, and applies Bounded. The SDK's retries are
 // turned off: a write that is sent again must be a new attempt, with a new version and a
 // condition that names the earlier attempts.
@@ -117,23 +110,27 @@ func Once(o *dynamodb.Options) {
 // Write sends w once. The parameter within limits how long Write waits for the reply. If the client
 // must learn the outcome even after its caller has stopped waiting, pass a ctx that is not
 // cancelled with the caller's context.
-func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
+func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) decide.Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	var r Reply
+	var written protocol.Item
+	var err error
 	if w.IsDelete() {
-		_, r.Err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), Once)
+		_, err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), Once)
 	} else {
 		var out *dynamodb.UpdateItemOutput
-		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), Once); r.Err == nil {
-			if r.Item = out.Attributes; r.Item == nil {
-				r.Err = missing(out.ResultMetadata, "item that was written")
+		if out, err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), Once); err == nil {
+			if written = out.Attributes; written == nil {
+				err = missing(out.ResultMetadata, "item that was written")
 			}
 		}
 	}
 	s.noteRegion(ctx)
-	r.Reply = decide.Classify(r.Err)
-	r.Cause, r.Err = s.CauseOf(r.Cause, r.Err)
+	r := decide.Classify(err)
+	if err == nil {
+		r.Item = written
+	}
+	r.Cause, r.Err = s.CauseOf(r.Cause, err)
 	s.failed(ctx, r.Cause, r.Err)
 	return r
 }

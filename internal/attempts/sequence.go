@@ -235,7 +235,7 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 		r.Outcome = Applied
 		return r
 	case reply.Cause == decide.ConditionFailed:
-		return q.conditionFailed(ctx, s, op, r, reply.Old)
+		return q.conditionFailed(ctx, s, op, r)
 	case reply.Effect == decide.Unknown:
 		q.NoReply()
 		r.Outcome = Unanswered
@@ -280,12 +280,10 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 	}
 }
 
-// conditionFailed adds the outcome and the record to r, the result of an attempt whose
-// condition failed, and returns r. The parameter old is the record in the reply, or nil if the
-// reply contains no record.
-func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
-	r.Item = old
-	if old == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
+// conditionFailed adds the outcome to r, the result of an attempt whose condition failed, and
+// returns r. If the reply contains no record, conditionFailed also adds the record.
+func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A]) Result[A] {
+	if r.Item == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
 			// The attempt still counts as unanswered. If the network has delivered its request

@@ -154,7 +154,7 @@ func (b *Break) tell(limit context.Context) error {
 		case reply.Cause != decide.ConditionFailed:
 			return &attempts.Failure{Cause: reply.Cause, Err: reply.Err}
 		}
-		row, key := reply.Old, proto.SessionKey(r.Session)
+		row, key := reply.Item, proto.SessionKey(r.Session)
 		if row == nil { // the row is missing, or the reply does not contain it
 			var err error
 			if row, err = b.Requests.Read(ctx, key); err != nil {

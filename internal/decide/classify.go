@@ -41,17 +41,19 @@ const (
 	TokenTaken            // in a commit, another transaction has used the idempotency token; see CommitReply
 )
 
-// Reply is the meaning of the answer to a request, or of the lack of an answer.
+// Reply is the answer to a request, and its meaning. The answer may be missing.
 type Reply struct {
 	Effect Effect
 	Cause  Cause
 	Outage bool                            // DynamoDB could not serve the request, because of a server error or throttling
-	Old    map[string]types.AttributeValue // item before the write, set only with ConditionFailed; nil if no item exists, or if the server did not return it
+	Item   map[string]types.AttributeValue // the item after an applied update, or the item for which the condition failed; nil if no item exists, or if the server did not return it
+	Err    error
 }
 
 // Classify returns the meaning of err, the error of a request to DynamoDB. If Classify does
 // not recognize the error, it returns the effect Unknown. Such an error may come from a
-// wrapper around the AWS SDK.
+// wrapper around the AWS SDK. Classify does not set the field Err, and sets Item only if a
+// condition failed.
 func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
@@ -65,7 +67,7 @@ func Classify(err error) Reply {
 		return Reply{Effect: NotApplied, Cause: Unidentified}
 	}
 	if failed, ok := as[*types.ConditionalCheckFailedException](err); ok {
-		return Reply{Effect: NotApplied, Cause: ConditionFailed, Old: failed.Item}
+		return Reply{Effect: NotApplied, Cause: ConditionFailed, Item: failed.Item}
 	}
 	if api, ok := as[smithy.APIError](err); ok {
 		switch cause := codes[api.ErrorCode()].cause; {

@@ -124,7 +124,7 @@ func TestErrorIsClassifiedByCauseAndByEffectOnRecord(t *testing.T) {
 		}
 	}
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
-	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Old == nil {
+	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Item == nil {
 		t.Error("the old item of a failed condition is missing")
 	}
 }

@@ -2,7 +2,6 @@ package attempts
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -159,7 +158,7 @@ func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 		}
 		s.accepted.Store(true)
 	}
-	if without := (*UnsignedError)(nil); cause == decide.Unidentified && decide.NotSigned(err) && !errors.As(err, &without) {
+	if cause == decide.Unidentified && decide.NotSigned(err) {
 		err = &UnsignedError{err}
 	}
 	return cause.After(true), err

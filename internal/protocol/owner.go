@@ -30,14 +30,17 @@ func NewOwner(name string) string {
 // HasClientID reports whether an owner ends with text in the form of a client id. An owner
 // from another library may end in that form by coincidence.
 func HasClientID(owner string) bool {
-	id, ok := clientID(owner)
-	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
+	id := ClientID(owner)
+	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
 // ClientID returns the client id at the end of an owner, or "" if there is none.
 func ClientID(owner string) string {
-	id, _ := clientID(owner)
-	return id
+	i := strings.LastIndexByte(owner, '/')
+	if i < 0 || len(owner)-i-1 != clientIDLen {
+		return ""
+	}
+	return owner[i+1:]
 }
 
 // ShortOwner returns an owner in a short form for people, with only the first four
@@ -47,14 +50,6 @@ func ShortOwner(owner string) string {
 		return owner
 	}
 	return owner[:len(owner)-clientIDLen+4]
-}
-
-func clientID(owner string) (string, bool) {
-	i := strings.LastIndexByte(owner, '/')
-	if i < 0 || len(owner)-i-1 != clientIDLen {
-		return "", false
-	}
-	return owner[i+1:], true
 }
 
 // NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version 7).

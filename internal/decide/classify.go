@@ -172,17 +172,10 @@ func Accepted(err error) bool {
 	case None, ConditionFailed, Busy:
 		return true
 	case Refused:
-		return Answered(err) && !Denied(err)
+		_, answered := as[smithy.APIError](err) // the SDK may have sent nothing
+		return answered && !Denied(err)
 	}
 	return false
-}
-
-// Answered reports whether err, the result of a request, shows that AWS has answered the request.
-// err is nil if the request succeeded. If the SDK could not sign the request, Answered returns
-// false: an answer in err is then the answer of a credential provider.
-func Answered(err error) bool {
-	_, api := as[smithy.APIError](err)
-	return err == nil || api && !NotSigned(err)
 }
 
 // NoMetadata is text in the error that the AWS SDK returns if the EC2 metadata service has

@@ -185,17 +185,6 @@ func TestRefusedCredentialsAreRetriedIfAcceptedBefore(t *testing.T) {
 			t.Errorf("%v after %v: %v, want %v", tc.cause, tc.answered, got, tc.want)
 		}
 	}
-	provider := &smithy.OperationError{Err: fmt.Errorf("get identity: %w", response(403, &smithy.GenericAPIError{Code: "AccessDenied"}))}
-	for err, want := range map[error]bool{
-		provider: false,
-		response(400, &smithy.GenericAPIError{Code: "AccessDenied"}): true,
-		errors.New("dax: node is gone"):                              false,
-		nil:                                                          true,
-	} {
-		if Answered(err) != want {
-			t.Errorf("%v: answered %v", err, !want)
-		}
-	}
 }
 
 // agentError imitates the SDK's error for the credential agent of a container. This error

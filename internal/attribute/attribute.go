@@ -19,11 +19,8 @@ import (
 
 // Clone returns a deep copy of attributes, or nil if attributes is nil.
 func Clone(attributes map[string]types.AttributeValue) map[string]types.AttributeValue {
-	if attributes == nil {
-		return nil
-	}
-	out := make(map[string]types.AttributeValue, len(attributes))
-	for name, v := range attributes {
+	out := maps.Clone(attributes)
+	for name, v := range out {
 		out[name] = cloneValue(v)
 	}
 	return out

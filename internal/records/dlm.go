@@ -40,14 +40,14 @@ func (p dlm) keeps() bool { return false }
 func (p dlm) setRelease(*protocol.Write, protocol.Release) {}
 
 func (p dlm) grantable(w *protocol.Write, g protocol.Grant) []string {
-	var takeable, dead string
+	var conditions []string
 	if len(g.Takeable) > 0 {
-		takeable = showsCode(w, g.Takeable...)
+		conditions = append(conditions, showsCode(w, g.Takeable...))
 	}
 	if g.Dead != nil {
-		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
+		conditions = append(conditions, p.isRecord(w, *g.Dead)+" AND "+p.isExpired(w, g.Now))
 	}
-	return []string{takeable, dead}
+	return conditions
 }
 
 func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {

@@ -43,7 +43,7 @@ type spelling interface {
 	setRelease(w *protocol.Write, r protocol.Release) // called only if keeps returns true
 
 	// grantable returns conditions on a record. If one of them is true, DynamoDB may apply the
-	// grant g. The caller ignores empty strings in the result.
+	// grant g. The result may be empty.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
 	// held returns the condition that the record shows the grant of h, and one of the versions in
@@ -175,10 +175,8 @@ func (s schema) Grantable(item protocol.Item) error {
 
 // whereGrantable sets the condition of the grant w. The table must contain no record of the key
 // (unless g.IfExists is true), or the record of a plain lock with two properties: one of the
-// conditions in the list "free" is true, and the token is below protocol.MaxToken. whereGrantable
-// ignores empty strings in the list.
+// conditions in the list "free" is true, and the token is below protocol.MaxToken.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
-	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {
 		free = []string{w.In(attrGrant, nil)} // a condition that is never true
 	}

@@ -55,13 +55,16 @@ func (p mutex) Reserved(name string) bool {
 func (p mutex) keeps() bool { return true }
 
 func (p mutex) grantable(w *protocol.Write, g protocol.Grant) []string {
-	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
-	takeable := p.showsForAnyOwner(w, g.Takeable)
-	var dead string
-	if g.Dead != nil {
-		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
+	conditions := []string{w.Name(mutexHolder) + " = " + w.Text(mutexFree)}
+	// Accept any owner: a client that has resumed the grant of another client keeps that client's
+	// owner.
+	for _, v := range g.Takeable {
+		conditions = append(conditions, "contains("+w.Name(mutexHolder)+", "+w.Text("/"+v)+")")
 	}
-	return []string{free, takeable, dead}
+	if g.Dead != nil {
+		conditions = append(conditions, p.isRecord(w, *g.Dead)+" AND "+p.isExpired(w, g.Now))
+	}
+	return conditions
 }
 
 func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
@@ -111,17 +114,6 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 		holders[i] = holderOf(owner, v)
 	}
 	return w.In(mutexHolder, holders)
-}
-
-// showsForAnyOwner returns the condition that the record contains one of the versions, with
-// any owner: a client that has resumed the grant of another client keeps that client's owner.
-// The condition is empty if there are no versions. It may contain OR, and is not in parentheses.
-func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
-	conditions := make([]string, len(versions))
-	for i, v := range versions {
-		conditions[i] = "contains(" + w.Name(mutexHolder) + ", " + w.Text("/"+v) + ")"
-	}
-	return strings.Join(conditions, " OR ")
 }
 
 func (p mutex) held(w *protocol.Write, h protocol.Hold) string {

@@ -91,18 +91,18 @@ func isRead(name string, r protocol.Record) bool {
 func (p versioned) keeps() bool { return p.released != "" }
 
 func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
-	var free, takeable string
+	var conditions []string
 	if p.keeps() {
-		free = w.Name(p.released) + " = " + w.Value(released)
+		conditions = append(conditions, w.Name(p.released)+" = "+w.Value(released))
 	}
 	versions := slices.Clone(g.Takeable)
 	if g.Dead != nil {
 		versions = append(versions, g.Dead.Version)
 	}
 	if len(versions) > 0 {
-		takeable = w.In(p.version, versions)
+		conditions = append(conditions, w.In(p.version, versions))
 	}
-	return []string{free, takeable}
+	return conditions
 }
 
 // setGrant makes w set the attributes that every grant sets, and remove the attributes that

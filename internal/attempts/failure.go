@@ -56,7 +56,7 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 	if f := FailureOf(err); f != nil {
 		return f
 	}
-	cause, err := s.CauseOf(decide.ReadCause(err), err)
+	cause, err := s.causeOf(decide.ReadCause(err), err)
 	s.failed(ctx, cause, err)
 	return &Failure{Cause: cause, Err: err}
 }

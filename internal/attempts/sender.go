@@ -129,16 +129,19 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	if err == nil {
 		r.Item = written
 	}
-	r.Cause, r.Err = s.CauseOf(r.Cause, err)
+	r.Cause, r.Err = s.causeOf(r.Cause, err)
 	s.failed(ctx, r.Cause, r.Err)
 	return r
 }
 
-// Commit sends a transaction of the client's caller once, with the given options. It
-// cancels the request if ctx ends.
-func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
+// Commit sends a transaction of the client's caller once, with the given options. The parameter
+// guards is the number of guards, which are the last items of the transaction. Commit cancels the
+// request if ctx ends.
+func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, guards int, options ...func(*dynamodb.Options)) (decide.CommitReply, error) {
 	_, err := s.DB.TransactWriteItems(ctx, in, append(options, Once)...)
-	return err
+	reply := decide.ClassifyCommit(err, len(in.TransactItems), guards)
+	reply.Cause, err = s.causeOf(reply.Cause, err)
+	return reply, err
 }
 
 func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
@@ -147,11 +150,11 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf returns the cause by which the client decides whether to retry after err, and the error
+// causeOf returns the cause by which the client decides whether to retry after err, and the error
 // that the caller should return. The returned cause is the given cause, unless the given cause is
 // Unidentified. For Unidentified, decide.Cause.After chooses the cause: it depends on whether
 // DynamoDB has accepted an earlier request of this client.
-func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
+func (s *Sender) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {
 			return cause.After(false), err

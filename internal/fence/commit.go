@@ -201,12 +201,10 @@ type request struct {
 // send sends the request once, for the commit c. It calls the function read when the SDK has
 // read the caller's values.
 func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.CommitReply, error) {
-	err := c.env.Requests.Commit(ctx, r.in, r.inTheSameBytes(read), c.checkWhenSigned)
+	reply, err := c.env.Requests.Commit(ctx, r.in, r.guards, r.inTheSameBytes(read), c.checkWhenSigned)
 	if errors.Is(err, errTokenOld) {
-		return decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err
+		reply = decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}
 	}
-	reply := decide.ClassifyCommit(err, len(r.in.TransactItems), r.guards)
-	reply.Cause, err = c.env.Requests.CauseOf(reply.Cause, err)
 	return reply, err
 }
 

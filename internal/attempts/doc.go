@@ -20,13 +20,14 @@
 //
 //	applied      DynamoDB has applied the last attempt, or the record shows an earlier attempt
 //	rejected     the condition failed, and the record shows no version of the sequence
-//	refused      AWS has refused the request, and no attempt can have been applied
+//	not applied  AWS has refused the request, or the client must stop, and no attempt can have
+//	             been applied
 //	unanswered   the client must stop, and attempts without an answer may still be applied
 //
 // Until the sequence ends, the client retries after temporary failures: throttling, a conflict
 // with a transaction, a lost reply. It pauses before each retry, for a random time that grows.
-// A single attempt has one more possible outcome, failed: DynamoDB has not applied the
-// attempt, and the client can retry.
+// A single attempt that was not applied has failed, or was refused. After a failed attempt, the
+// client can retry.
 //
 // # What each reply means
 //

@@ -31,13 +31,13 @@ func (v Version) ID() string { return string(v) }
 // Outcome is the outcome of an attempt, or of a whole sequence of attempts.
 type Outcome int
 
-// Values of Outcome. Run returns NotApplied only if it is too late for another attempt.
+// Values of Outcome. Run returns NotApplied only if AWS has refused the request, or if it is too late
+// for another attempt.
 const (
 	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence
 	Rejected                  // the condition failed, and the record shows that no attempt of the sequence was applied
-	Refused                   // AWS has refused the request, and no attempt of the sequence can be applied later
-	NotApplied                // the attempt was not applied, for example because it was throttled; the client can retry
+	NotApplied                // the attempt was not applied, and never will be; the client can retry unless the cause is Refused
 )
 
 // Result is the result of an attempt, or of a sequence of attempts.
@@ -243,9 +243,6 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	}
 	q.Drop(a.ID())
 	r.Outcome = NotApplied
-	if reply.Cause == decide.Refused {
-		r.Outcome = Refused
-	}
 	if reply.Cause == decide.Busy && op.Throttled != nil {
 		op.Throttled(reply.Err)
 	}
@@ -266,7 +263,7 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 			return r
 		}
 		tooLate := r.Cause == decide.None // a result without a cause means that BeforeSend returned an error, as it was too late for another attempt
-		refused := r.Outcome == Refused && r.Failure().After(op.RetryDenied).Cause == decide.Refused
+		refused := r.Failure().After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
 		}

@@ -232,9 +232,9 @@ func play(n *network, s *Sender, course []fate) string {
 		if versionOf(r.Item) != shown || after != shown || !has(overtaken) {
 			return "rejected, but no other client has written: " + ended
 		}
-	case Refused:
+	case NotApplied:
 		if !has(refused) || silent || after != "base" {
-			return "refused, but an attempt may have been applied: " + ended
+			return "not applied, but an attempt may have been applied: " + ended
 		}
 	case Unanswered:
 		if !has(refused) || !silent {

@@ -192,7 +192,7 @@ func javaLike(partition, sort, sortValue string, encodeLease func(time.Duration)
 }
 
 func leaseMillis(d time.Duration) types.AttributeValue {
-	return text(number(ceil(d, time.Millisecond)).(*types.AttributeValueMemberN).Value)
+	return text(strconv.FormatInt(ceil(d, time.Millisecond), 10))
 }
 
 func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {

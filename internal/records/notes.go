@@ -208,16 +208,11 @@ func askedOf(item protocol.Item) string {
 }
 
 // attrLeaseEnds is the attribute with the time when the lease ends. A client with a bounded
-// clock computes this time from its wall clock when it acquires or renews the lease. Other
-// clients, early releases of leasehold and other libraries leave the attribute unchanged when
-// they write a record. So that readers then ignore the attribute, it also contains the version
-// with which it was written.
+// clock computes this time from its wall clock when it acquires or renews the lease, unless the
+// lease is longer than longestLease. Other clients, early releases of leasehold and other libraries
+// leave the attribute unchanged when they write a record. So that readers then ignore the
+// attribute, it also contains the version with which it was written.
 const attrLeaseEnds = "leaseEnds"
-
-// storesEnd reports whether a grant or a renewal with the given lease stores when the lease
-// ends. It returns true if the client's clock is bounded and the lease is at most
-// longestLease.
-func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a
 // write with the given version. The value begins with eight bytes for the end of the lease, in

@@ -141,7 +141,7 @@ func (p versioned) setSeen(w *protocol.Write) {
 func (p versioned) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(p.version, text(version))
 	w.Set(p.lease, p.encodeLease(lease))
-	if p.storesEnd(lease) {
+	if p.skew > 0 && lease <= longestLease {
 		w.Set(attrLeaseEnds, leaseEnds(version, now, lease))
 	}
 	if p.collect > 0 {

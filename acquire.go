@@ -17,11 +17,11 @@ import (
 // or lost. If ctx derives from the context of a lock of the same key, the error is
 // ErrDeadlock, unless Reentrant is given.
 //
-// In the native layout all waiting calls are in one queue, in the key's record. The write
-// that releases the key grants it to the first call, so TryAcquire fails while other calls
-// wait. Until its first renewal, a lock from the queue has half of the former holder's lease,
-// at least 3 s and at most 10 s: renew it before work that relies on Lock.TrustedUntil. In
-// other layouts waiters poll the record (Config.PollMax).
+// In the native layout all waiting calls are in one queue, in the key's record. The write that
+// releases the key grants it to the first call: the key is never free while calls wait, so TryAcquire
+// fails. Until its first renewal, a lock from the queue has half of the former holder's lease, at
+// least 3 s and at most 10 s: renew it before work that relies on Lock.TrustedUntil. In other layouts
+// waiters poll (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
 // Refused credentials are retried only if DynamoDB has accepted this client before. Denied
@@ -48,9 +48,9 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched calls the function search and emits the events of its outcome. Close waits until
-// searched returns. On a closed client, searched only returns an error. That error names
-// the first key of the call, the parameter first.
+// searched calls the function search, and emits the events of its result. Close waits until searched
+// returns. If the client is already closed, searched does not call search. It then returns an error
+// that names the key in the parameter first.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -75,9 +75,9 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits an event for each lock that a search has acquired, and returns the locks. If
-// the client is closing, or OnEvent panics, the caller does not receive the locks. granted then
-// releases them itself: Close may have listed the held locks before these were granted.
+// granted emits an event for each lock that a search has acquired, and returns the locks. If the
+// client is closing, or OnEvent panics, the caller does not receive the locks. granted then releases
+// them itself, because Close may miss locks that are granted after it has begun.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -120,11 +120,11 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 	return err
 }
 
-// AcquireAny acquires the first of keys that is free, in the order given. While no key is free,
-// one request reads up to 100 keys. Options apply to every key. With NoWait it takes over the
-// first key whose holder turns out to be dead, or returns a *HeldError of the first held key. A
-// key is left out if ctx belongs to a lock of it; with Reentrant, that grant is shared. The
-// error is ErrDeadlock if no key is left, or if every wait could deadlock.
+// AcquireAny acquires the first of keys that is free, in the order given. While no key is free, one
+// request reads up to 100 keys. Options apply to every key. With NoWait it takes over the first key
+// whose holder turns out to be dead, or returns a *HeldError of the first held key. If ctx belongs to
+// a lock of a key, that key is left out or, with Reentrant, its grant is shared. The error is
+// ErrDeadlock if no key is left, or if every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

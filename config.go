@@ -78,9 +78,9 @@ type Config struct {
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
-	// released, if the layout can: its data stays, and tokens continue to grow. A lock from
-	// Once or Every keeps its record in any case, because of the done mark. A later lock of the
-	// same key, acquired without Once or Every, deletes both on release.
+	// released, if the layout can: its data stays, and tokens continue to grow. A lock from Once or
+	// Every keeps its record in any case, because of the done mark. A later lock of the same key,
+	// acquired without Once or Every, deletes record and mark on release.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
@@ -249,10 +249,9 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// connectionsCheck returns a function that logs a warning if the SDK's HTTP client keeps too few
-// idle connections for the given number of locks. A connection that it does not keep is closed
-// after its request: the next renewal must open a new connection, and waits for it. The function
-// warns only once.
+// connectionsCheck returns a function that logs a warning, only once, if the SDK's HTTP client keeps
+// too few idle connections for the given number of locks. The HTTP client closes all further
+// connections after their requests. The next renewals then have to wait for new connections.
 func connectionsCheck(db DB, log *slog.Logger) func(locks int) {
 	idle := idleConnections(db)
 	var said sync.Once

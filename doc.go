@@ -28,7 +28,7 @@
 //     Config.Margin within a lease. After a pause of the process, the first
 //     call of Err or Context already shows a loss.
 //  3. A dead holder blocks nobody for long. A waiter takes over one lease after
-//     the first reply that showed it the last renewal, plus one round trip.
+//     the first reply that showed the holder's last renewal, plus one round trip.
 //  4. One lost reply loses nothing. A write that was applied, but whose reply never
 //     came, is recognised by its client.
 //

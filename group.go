@@ -83,10 +83,9 @@ func (g *Group) beginWork(ctx context.Context) error {
 	return nil
 }
 
-// endWork undoes beginWork and releases the locks. If done is true, the releases store the
-// mark of Once or Every. endWork returns how locks were lost, or why the mark may not have
-// been stored. A release that fails for another reason is only logged and reported as an
-// event.
+// endWork undoes beginWork and releases the locks. If done is true, the releases store the mark of
+// Once or Every. endWork returns an error if a lock was lost, or if the mark may not have been
+// stored. A release that fails for another reason is only logged and reported as an event.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -118,11 +117,10 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // not deadlock. Options apply to every key, WithSortKey to keys without a sort key. A key
 // given twice counts once.
 //
-// It acquires one key after the other in sorted order, and renews the locks that it has
-// while it waits for the next key. If it loses one, it releases all and begins again. With
-// NoWait the error is a *HeldError of the first key, in sorted order, with a live holder. After
-// an error no key is held: AcquireAll releases them before it returns, within
-// Config.ReleaseGrace.
+// It acquires one key after the other in sorted order, and renews the locks that it has while it
+// waits for the next key. If it loses one, it releases all and begins again. With NoWait the error is
+// a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
+// releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
 //
 // Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys.
 // Without NoWait, it also returns ErrDeadlock if ctx belongs to a Group with a key that sorts

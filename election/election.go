@@ -85,11 +85,10 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // the layout has no data and value is not empty, the error matches errors.ErrUnsupported,
 // and no request is sent.
 //
-// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns
-// the errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live leader,
-// but replaces a dead one. This suits a process that need not lead. If another client has
-// asked this process to step down (OnStepDown), the next Campaign first waits until every
-// other candidate has read the record.
+// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns the
+// errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live leader, but replaces a
+// dead one. If another client has asked this process to step down (OnStepDown), the next Campaign
+// first gives the other candidates a chance: it waits until each of them has read the record.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {
 		e.letOthers(ctx)

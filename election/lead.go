@@ -89,9 +89,9 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides joins two errors: asked says why fn's context has ended, and called is the error
-// that fn returned. If called is nil, or only repeats the cause of that end, which is the
-// parameter cause, besides returns asked alone.
+// besides joins two errors: asked is the cause with which fn's context ended, and called is the error
+// that fn returned. It returns asked alone if fn returned nil, or an error that only repeats the
+// parameter cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

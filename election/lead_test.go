@@ -209,8 +209,9 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// The first call of Lead ran the function of its first term, which was broken, and of
-		// another term. The second call of Lead ran one function.
+		// One call of Lead ran the function twice: in the term of the first break, and in a later
+		// term. The other call lost its first term by the second break, before the function began. So
+		// it ran the function only once, in a later term.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }
@@ -249,9 +250,9 @@ func TestLeadSkipsFunctionIfClientClosesUponGrant(t *testing.T) {
 	})
 }
 
-// After an outage, the record still contains the leader's own grant, which the leader has lost.
-// No other client holds the key by that grant. So the leader may replace the grant without
-// waiting for a lease.
+// During an outage, the leader loses its term because it cannot renew. Afterwards the record still
+// contains the grant of that term. The leader knows that no other client holds the key, so it
+// replaces the grant without waiting for a lease.
 func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)

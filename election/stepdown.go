@@ -89,17 +89,16 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the leader has ended the grant of r, and then returns nil. But a leader may
-// replace its grant before its first renewal: if the write of that grant got no reply, or if a
-// hand-over did not store the leader's value. Such a leader has not read the request to step down,
-// because it reads requests when it renews. awaitEnd then returns the record with the new grant,
-// and the caller asks again. If the leader renewed before the new grant, it has resigned and was
-// elected again, so awaitEnd returns nil.
+// awaitEnd waits until the leader has ended the grant of r, and then returns nil. A leader may also
+// replace its grant by a new one, if the write of the old grant got no reply, or if a hand-over did
+// not store the leader's value. It does this before its first renewal, and so before it can read the
+// request to step down. awaitEnd then returns the record with the new grant, and the caller asks
+// again. If the leader renewed before the new grant appeared, it has resigned and was elected again:
+// awaitEnd then returns nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	// renewed is true if the record was written again after its grant. A version other than the
-	// grant's id does not prove this, because a hand-over also writes two different ids. But a
-	// hand-over takes the time of the grant and the time of the write from one clock, so these
-	// two times are equal. So compare the times, too.
+	// renewed is true if the leader has renewed its grant. A renewal changes the version, and the
+	// time when the record was written. The version alone proves nothing: after a hand-over, it also
+	// differs from the grant's id. But the two times in the record are then equal.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {

@@ -20,10 +20,10 @@ import (
 // typed matches the go run command in the comment at the beginning of an example program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless contains the programs that run until Ctrl-C. For each program it lists the
-// beginnings of lines that the program prints. Once the program has printed all these
-// lines, all its processes handle Ctrl-C. Before that, its background process ignores
-// Ctrl-C, because the shell starts that process with SIGINT ignored.
+// endless contains the programs that run until Ctrl-C. For each program it lists the beginnings of
+// lines. The test sends SIGINT once the program has printed all these lines: then both processes of
+// the program handle SIGINT. The shell starts one of them in the background with SIGINT ignored, so
+// this process would miss an earlier signal.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {

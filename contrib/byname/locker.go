@@ -125,8 +125,8 @@ func (s *section) wait(ctx context.Context) error {
 	}
 }
 
-// Unlock ends the section, and releases the lock. Call it once for each granted Lock and
-// TryLock. Unlock also releases the lock if ctx has already ended: see
+// Unlock releases the lock, and ends the critical section that Lock or TryLock began. Call it once
+// for each granted Lock and TryLock. Unlock also releases the lock if ctx has already ended: see
 // leasehold.Lock.Release.
 //
 // It returns leasehold.ErrLost if the lock was lost before Unlock: other holders may have

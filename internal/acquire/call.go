@@ -150,10 +150,10 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns the waiter of one key, and the record of that key's holder. If the wait ends
-// now, the error names this key. The record is nil if no holder is known. In a call of All, the key
-// is the one that the call waits for now. In any other call, it is the first key that another
-// process or goroutine is known to hold or, if there is none, the first key of the call.
+// waitsFor returns the waiter of the key that the call's error names if the wait ends now. In a call
+// of All, this is the key for which the call waits now. In any other call, it is the first key that
+// another process or goroutine is known to hold or, if no holder is known, the first key of the call.
+// waitsFor also returns the record of the key's holder, or nil if no holder is known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -229,8 +229,8 @@ func (w *call) withDamaged(why error) error {
 // that request succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
-	// Return both errors, as the holder may have released the key since the last request that
-	// succeeded.
+	// Return a HeldError that also contains the error of the last request. The holder may have
+	// released the key since it was last seen, so the HeldError alone could mislead.
 	case holder != nil && last != nil:
 		return c.Errors.Held(want.Key, *holder, errors.Join(why, c.Errors.Failed("acquire", want.Key, *last)))
 	case holder != nil:
@@ -289,8 +289,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 // leavePlace removes a call's entry from the local queue. If the call's turn has been sent, but the
 // call has not received it, leavePlace passes the turn to the next call in the queue. If another
 // goroutine has handed the key to the call, leavePlace releases the key. If the parameter waits is
-// true, leavePlace waits until it has done so, but no longer than the client's ReleaseGrace: the
-// process may be frozen once the call has returned (see cleanUp).
+// true, leavePlace waits until the turn is passed on or the key is released, but no longer than the
+// client's ReleaseGrace: the process may be frozen once the call has returned (see cleanUp).
 func (c *Acquirer) leavePlace(p *Place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {

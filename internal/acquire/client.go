@@ -50,7 +50,7 @@ type Keeper interface {
 
 	// CheckSoon is called when the client has abandoned attempts to acquire key. If DynamoDB
 	// applies such an attempt later, the attempt blocks the key for as long as the client
-	// renews its session. CheckSoon starts checks that then release the key.
+	// renews the attempt's session. CheckSoon starts checks that then release the key.
 	CheckSoon(key protocol.Key)
 }
 
@@ -216,9 +216,10 @@ func (k *Keys) detached(fn func()) <-chan struct{} {
 	return done
 }
 
-// IsInDoubt reports whether version belongs to an attempt in doubt of this client for key: the
-// client has given the attempt up before its outcome was known. No caller holds the key by such an
-// attempt. If the record shows such an attempt, this client takes the key over at once.
+// IsInDoubt reports whether version belongs to an attempt in doubt of this client for key: the client
+// has given the attempt up before its outcome was known. If the record shows this attempt, the key
+// has no real holder, because no caller received the grant. This client then takes the key over at
+// once.
 func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
@@ -233,10 +234,10 @@ func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	return k.Proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains the records of keys that this client has handed to other clients, as the
-// hand-overs left them. A later call for such a key takes the record from Left, and joins the
-// queue without a read. The call need not try a grant first: DynamoDB would reject the grant, as
-// the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
+// Left contains the records of keys that this client has handed to other clients. Each record is the
+// result of the hand-over's write. A later call for such a key takes the record from Left, and joins
+// the record's queue without a read. The call need not try a grant first: DynamoDB would reject the
+// grant, as the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left

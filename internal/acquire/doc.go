@@ -8,7 +8,7 @@
 //	     │                     ▼                              │
 //	     │                  granting: one conditional write ──┤
 //	     ▼                     │                              │ no answer: the next
-//	   granted ◄───────────────┘ applied                      │ write names this one
+//	   granted ◄───────────────┘ applied                      │ grant replaces this one
 //	                           └──────────────────────────────┘
 //
 // Calls wait for records to change in one loop only: the method acquire in first.go. A call
@@ -34,7 +34,7 @@
 // After a hand-over, the record is marked as handed over until the new holder renews. If
 // the new holder never renews, another client takes the key over, and suspends the queue
 // for a while: the remaining waiters in the queue may be dead, too. A suspension whose end is
-// implausibly late comes from a wrong clock, and counts as over.
+// implausibly late comes from a wrong clock, and counts as ended.
 //
 //	          takeover of a handed-over key          its end, a wall-clock time, has passed
 //	queue ─────────────────────────────► suspended ─────────────────────────────────────────────► queue
@@ -53,13 +53,13 @@
 //	                  read comes first. A client never   No answer: the queue may have been suspended, and
 //	                  takes over a lock that it holds    erased with the waiter's entry
 //	                  itself, for example in an outage
-//	read of a session the holder has a session           repeated: until it succeeds, the holder is not dead
+//	read of a session the holder has a session           repeated. Until it succeeds, the holder counts as live
 //	dead mark         before a takeover, if the holder   rejected: the session is alive
 //	                  has a session
 //	join              another client holds the key, and  rejected: the key is free, or the queue is full.
 //	                  its queue has room                 No answer: the next read shows whether the entry
-//	                                                     is in the queue. A grant before that read
-//	                                                     assumes that the entry is the head
+//	                                                     is in the queue. A grant that is sent before
+//	                                                     that read assumes that the entry is the head
 //	leave             the caller has stopped waiting     rejected: the record shows where the entry is
 //	                                                     now, or a grant made from the entry.
 //	                                                     No answer: repeated, for one hand-over lease
@@ -72,7 +72,7 @@
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
 //	                  this call, in an earlier call that it continues, or in a call that was ahead
 //	                  in the local queue. If not, the call ends: the policy may never allow the key
-//	no answer         the grant may have been applied. The next grant replaces it in any case. If a
+//	no answer         the grant may have been applied. The next grant replaces it if it was. If a
 //	                  reply shows the first grant with at least half of its trusted time left, the
 //	                  call has acquired the key
 //	damaged           a damaged record never counts as free. If the call waits for several keys,

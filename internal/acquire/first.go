@@ -149,15 +149,16 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
 		}
 	}
-	// If the next step repeats a failed request, read the other keys first: the repeated
-	// request may again take a long time.
+	// If the next step repeats a failed request, which may again take a long time, read the other
+	// keys first.
 	return nil, wait, look || repeated && anyLook, nil
 }
 
 // mustReadAll reports whether the next step is to read all keys. It returns true if replies have
-// shown the records of some keys, and at least two records are unknown: one read of all keys costs
-// less than a rejected grant of each unknown key. It returns false for a call with NoWait: that
-// call sends a grant of each unknown key, as one of the keys may be free.
+// shown the records of some keys, but the records of at least two keys are unknown. One read of all
+// keys then costs less than a grant for each unknown key, if DynamoDB rejects these grants. It
+// returns false for a call with NoWait: such a call sends a grant for each unknown key, as one of the
+// keys may be free.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -196,10 +197,10 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys for which the call may send requests. It leaves out a key while
-// another call is ahead of this call in the key's local queue. If isLate returns true, it also
-// leaves out the keys whose last request failed. While the outcome of a grant is unknown,
-// candidates returns only the key of that grant, as otherwise the call could acquire two keys.
+// candidates returns the keys for which the call may send requests. While the outcome of a grant is
+// unknown, it returns only the key of that grant, as otherwise the call could acquire two keys. It
+// leaves out a key while another call is ahead of this call in the key's local queue. Once isLate
+// returns true, it also leaves out the keys whose last request failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter

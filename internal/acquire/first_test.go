@@ -339,7 +339,7 @@ func TestAcquireAnyCountsBatchReadAsOneRequest(t *testing.T) {
 		if len(told) != 2 || told[0].Kind != leasehold.EventThrottled || told[0].Requests != 1 {
 			t.Fatalf("events %+v", told)
 		}
-		// The count omits one request: the write that leaves the queue of b after the grant.
+		// After the grant, one more request leaves the queue of b. The event does not count it.
 		lab.Want(t, "requests", told[1].Requests, len(sent)-1)
 		if lab.Count(sent, isBatch) < 2 {
 			t.Errorf("sent %v", lab.Ops(sent))

@@ -65,8 +65,7 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			// Return the failed condition as an error, so that the loop in acquire sends another
-			// grant: the key is free now.
+			// The key is free now. With this error, the loop in acquire sends another grant.
 			return nil, r.Failure()
 		}
 		w.succeeded(granting)
@@ -95,9 +94,9 @@ func (w *waiter) endSession() (lives bool, err error) {
 	return true, w.lookAtSession() // the session was renewed meanwhile, so read its row again to find out when it will be dead
 }
 
-// grant returns the next attempt and the write that sends the attempt. If the record shows an
-// earlier attempt of this client, a takeover replaces that attempt. The new attempt then
-// counts as a takeover from the same dead holder as the earlier attempt.
+// grant returns the next attempt and the write that sends the attempt. If the record shows an earlier
+// attempt of this client, a takeover replaces that attempt. If the earlier attempt took the key over
+// from a dead holder, the new attempt counts as a takeover from the same holder.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, session)
 	g := w.c.Grant(w.want, a)
@@ -117,10 +116,10 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 	return a, w.c.Proto.Grant(g)
 }
 
-// shows returns the attempt of this waiter that the record shows as the current grant. It
-// returns false if there is no such attempt, or if less than half of its trusted time is left.
-// The attempt may have had no answer. Or DynamoDB received its request twice and applied the
-// first copy, but the client received only the rejection of the second copy.
+// shows returns the attempt of this waiter that the record shows as the current grant. It returns
+// false if there is no such attempt, or if less than half of its trusted time is left. The waiter may
+// not know that DynamoDB has applied the attempt: perhaps no reply came, or only the rejection of a
+// second copy that the network delivered.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
@@ -216,11 +215,10 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt records attempts, given by their versions, as in doubt: the client has
-// abandoned them before their outcome was known. If a record shows such an attempt, this
-// client does not regard it as a live holder. But to other clients the key appears held
-// while this client renews the session of the attempt. So leaveInDoubt also calls
-// Keeper.CheckSoon, which releases such a key.
+// leaveInDoubt records attempts, given by their versions, as in doubt: the client has abandoned them
+// before their outcome was known. If a record shows one of these attempts, this client does not
+// regard it as a live holder. But to other clients the key appears held while this client renews the
+// session of the attempt. So leaveInDoubt also calls Keeper.CheckSoon, which releases the key.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

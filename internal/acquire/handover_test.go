@@ -62,9 +62,9 @@ func TestNextWaiterIsDelayedIfHandOverLimitIsReached(t *testing.T) {
 	}
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
-	// Between two polls, a waiter of another process pauses for at most one and a half times the
-	// age of the current grant. The longest of these grants lasted 200 ms. So such a waiter polls
-	// at least once during a delay of 300 ms.
+	// The longest grant so far lasted 200 ms. A waiter of another process pauses between two polls
+	// for at most one and a half times the age of the current grant. So it polls at least once during
+	// a delay of 300 ms.
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)

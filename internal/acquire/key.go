@@ -242,10 +242,10 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteAppearsDead records whether the holder appears dead by the timestamps in r, which is the
-// record of the key or the row of the holder's session. Three kinds of holders never appear dead,
-// whatever the timestamps are: the first holder that the waiter saw, if it has renewed since; every
-// later holder; and this client itself.
+// noteAppearsDead records whether the holder appears dead by the timestamps in r, which is the record
+// of the key or the row of the holder's session. Only the first holder that the waiter saw can appear
+// dead, and only until it renews: a later renewal or grant proves that its client was alive during
+// the wait. A lock that this client itself holds never appears dead.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -273,9 +273,9 @@ const (
 	granting        // sends a grant
 )
 
-// succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of the
-// last failed request, the pauses before retries become short again. Otherwise they stay long: if
-// reads of the holder's session fail, a successful read of the record does not shorten them.
+// succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of the last
+// failed request, the pauses before retries become short again. Any other success does not shorten
+// them: for example, a read of the record succeeds while reads of the holder's session fail.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -283,10 +283,10 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed records that a request of kind s failed with err, and when to repeat the request. It
-// does nothing if err is nil. If the record is missing or damaged, a retry does not help. If the
-// call then waits for other keys too, failed only drops this key. A returned error ends the
-// wait.
+// failed records that a request of kind s failed with err, and when to repeat the request. It does
+// nothing if err is nil. It does not repeat a request whose record is missing or damaged: it then
+// stops waiting for this key and, if the call waits for other keys too, returns nil. A returned error
+// ends the wait of the call.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {

@@ -263,10 +263,10 @@ func (l *LocalQueues) granted(q *localQueue, key protocol.Key, grant Holding) {
 	}
 }
 
-// pass gives the turn to the next waiter. A waiter that accepts no hand-over then acquires the key
-// by a grant of its own. It usually does so before another process can see that the previous holder
-// has freed the key. Other processes are then kept out as by a hand-over, so pass counts such a
-// turn as a hand-over. The caller must hold l.mu.
+// pass gives the turn to the next waiter. If this waiter accepts no hand-over, it must send a grant
+// itself. Usually it acquires the key before a waiter of another process sees that the key is free.
+// This favours the waiters of this process as a hand-over does, so pass counts it as a hand-over. The
+// caller must hold l.mu.
 func (l *LocalQueues) pass(q *localQueue, key protocol.Key, delay time.Duration) {
 	several := len(q.waiting) > 0 && !q.waiting[0].acceptsHandOver()
 	if several && q.grant != nil {
@@ -299,11 +299,11 @@ func (q *localQueue) next() *Place {
 
 // Successor removes the first waiter from the queue of a key and returns it, so that the holder can
 // hand the key to this waiter. grant is the holder's grant. The holder's goroutine keeps the turn
-// until HandOver is called. Successor returns nil if the holder must release the key instead: if
-// the first waiter does not accept a hand-over, if there is no waiter, or if the maximum number of
-// hand-overs is reached. The caller sets queued if the record can have a queue for waiters of other
-// processes, but the queue is empty. No other process then waits for the key, so the number of
-// hand-overs counts from zero again.
+// until it calls HandOver. Successor returns nil if there is no waiter, if the first waiter accepts
+// no hand-over, or if the maximum number of hand-overs in a row is reached. The holder must then
+// release the key. The caller sets queued if waiters of other processes join the record's queue, and
+// this queue is empty. No other process then waits for the key, so the hand-overs are counted from
+// zero again.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 )
 
 // A waiter whose grant was rejected adds an entry to the queue of the record, if the layout has
-// queues. The client that releases the key may turn the entry into a grant. The id of this grant
-// is the version of the entry. The waiter finds the grant when it reads the record. It does not
-// know when the grant was written: perhaps right after the waiter's last request whose reply did
-// not yet show the grant. To be safe, the trusted time of the grant begins when the waiter sent
-// that request. Its length depends on the shorter of two leases: the lease in the record, and the
-// waiter's own lease.
+// queues. The client that releases the key may turn the entry into a grant. The id of this grant is
+// the version of the entry. The waiter finds the grant when it reads the record, but does not know
+// when the grant was written. At the earliest, this was just after DynamoDB handled the last request
+// whose reply did not show the grant. So the waiter counts the trusted time of the grant from the
+// time when it sent that request. The length of the trusted time depends on the shorter of two
+// leases: the lease in the record, and the waiter's own lease.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -81,19 +81,19 @@ func (w *waiter) join() error {
 		return nil
 	}
 	err := w.observe(r.Item)
-	// Forget the entry only if the record does not contain it: then the join was not applied.
-	// If the record contains the entry, the reply is to a second copy of the join, and DynamoDB
-	// has applied the first copy.
+	// If the record does not contain the entry, DynamoDB has not applied the join: forget the entry.
+	// If the record contains the entry, DynamoDB has applied a first copy of the join, and has
+	// rejected a second copy.
 	if w.queue.place < 0 && !w.view.Ours {
 		w.forget(a.Version)
 	}
 	return err
 }
 
-// wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join,
-// and have no entry there. At the last read, another client must have held the key, and the queue
-// must have had room. The last protocol.LastPlaces entries are only for waiters that have waited
-// for long: their calls began before the time that frontOf returns, the front of the queue.
+// wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join, and
+// must have no entry there. At the last read, another client must have held the key, and the queue
+// must have had room. The last protocol.LastPlaces places are reserved for waiters whose calls began
+// before the front of the queue, which is a time (see frontOf).
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -135,8 +135,8 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	case w.queue.place >= 0:
 		w.view.Position = w.position(w.queue.place, shown)
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// A call that has joined the queues of other keys polls this key, and acquires this key if it
-		// becomes free. While a queue is suspended, all waiters poll.
+		// The waiter polls: either its call has joined the queues of other keys, and acquires this
+		// key only if it becomes free, or the queue is suspended.
 	default:
 		w.view.Outside = w.outside()
 	}
@@ -149,8 +149,9 @@ func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 }
 
 // noteFront records the front of the queue, which is a time (see frontOf), and when the waiter sent
-// the request whose reply showed it. If joined is true, this request was a join. A join follows
-// right after a read, so its reply does not show how far the front moves between two reads.
+// the request whose reply showed it. If joined is true, this request was a join, and noteFront does
+// not record its time. A join follows right after a read, so the two replies do not show how far the
+// front usually moves between two reads.
 func (w *waiter) noteFront(front time.Time, joined bool) {
 	w.queue.front = front
 	switch {
@@ -172,13 +173,12 @@ func (w *waiter) outside() *decide.Outside {
 	}
 }
 
-// handed returns the entry of this waiter that the last release has turned into a grant,
-// according to record r. It returns false if there is no such entry. It also returns false if
-// the grant lacks something that the call would write, such as the caller's data, or has too
-// little trusted time left: the call then replaces the grant by a grant of its own. Finally, it
-// returns false if r marks the work as done, because the write of a hand-over does not check
-// that mark. After this check the mark cannot change, because from now on only this waiter, the
-// holder, can change it.
+// handed returns the entry of this waiter that the last release has turned into a grant, according to
+// record r. It returns false if there is no such entry. It also returns false if the call must
+// replace the grant by a grant of its own: if the grant lacks something that the call would write,
+// such as the caller's data, or has too little trusted time left. Finally, it returns false if r
+// marks the work as done, because the write of a hand-over does not check that mark. Once the waiter
+// holds the key, no other client can set the mark.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	// The shorter lease counts: the first renewal stores the waiter's own lease in the record.
@@ -240,9 +240,9 @@ func (w *waiter) forget(version string) {
 // entries.
 //
 // If a write is throttled or has no answer, leaveQueue repeats the write. Otherwise a release could
-// hand the key to the entry although its caller has gone, and the waiters behind it would be delayed
-// for one hand-over lease. leaveQueue repeats the write for no longer than that lease, because Close
-// waits for leaveQueue.
+// hand the key to the entry although the caller has stopped waiting. The next waiters would then be
+// delayed for one hand-over lease. leaveQueue repeats the write for no longer than that lease,
+// because Close waits for leaveQueue.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

@@ -191,9 +191,9 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten describes in words what was finally written. The parameter "before" is the
-// description that was made when the call returned. If both descriptions are equal, the result
-// later is "the same". If an invariant did not hold, broken describes the violation.
+// laterWritten describes in words what was finally written. The parameter "before" is the description
+// that was made when the call returned. If nothing has changed since, the first result is "the same".
+// If an invariant did not hold, broken describes the violation.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"

@@ -305,8 +305,8 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		lab.WantTook(t, "time from release to grant", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				// The waiter sent this grant after the release of the lock. Before the release, it
-				// may only have polled.
+				// The waiter sent this grant after the lock was released. Only the requests before
+				// the release are checked: they may only be polls.
 				break
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {

@@ -347,8 +347,9 @@ func TestAcquireAnySpendsAtMostReleaseGraceOnUndoingGrant(t *testing.T) {
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		// AcquireAny undoes the grant of key a, and gets no reply. Meanwhile nothing renews the
-		// lease of key b. So AcquireAny must not wait long for that reply.
+		// AcquireAny now holds b, and its caller wants no renewal. It also undoes the grant of a, and
+		// that request gets no reply. AcquireAny must not wait long for the reply, because the lease
+		// of b is running out.
 		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)

@@ -237,8 +237,8 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
 		// share is the fraction of the time during which a client works under the lock. A takeover
-		// from a dead head of the queue suspends the queue. Without this suspension, share would be
-		// only a quarter.
+		// from a dead head of the queue suspends the queue. Otherwise the key would then be handed to
+		// other dead waiters, and share would be only a quarter.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}

@@ -103,11 +103,10 @@ func Of(e leasehold.Event) []Sample {
 	return samples
 }
 
-// LossIn returns the reason why a lock was lost, if the event is the first to report the
-// loss. Otherwise it returns false. The first event is usually a lost event, but it can be a
-// released event, because a release may discover the loss. In the first event that reports
-// the end of a grant, Held is above zero. So a released event with a zero Held repeats a
-// loss.
+// LossIn returns the reason why a lock was lost if the event is the first to report the loss.
+// Otherwise it returns false. Usually the first event is a lost event. But if a release discovers the
+// loss, the first event is a released event: its field Held, the duration of the grant, is then above
+// zero. A released event that only repeats an earlier loss has Held zero.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {

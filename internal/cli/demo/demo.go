@@ -156,10 +156,10 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop suspends process r (SIGSTOP). If r is suspended during a request to a local store, it
-// keeps the store's file locked, so the store answers no other process. So stop then sends a
-// request of its own. If the store does not answer, stop continues r (SIGCONT) and later
-// suspends it again.
+// stop suspends process r (SIGSTOP). A process that is suspended during a request to a local
+// store keeps the store's file locked, so the store answers no other process. So stop then sends
+// a request to the store. If it gets no reply, it continues r (SIGCONT) and suspends r again a
+// little later.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -230,9 +230,9 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock protects. The item is in the lock table. So
-// makeTarget writes it as a lock record: "leasehold ls" would report any other item as
-// damaged.
+// makeTarget creates the item that the lock protects. The item is in the lock table, where
+// "leasehold ls" reports every item that is not a lock record as damaged. So makeTarget writes
+// the item as a lock record.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -265,9 +265,9 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. The program cat
-// exits at the end of its standard input, a pipe. This end comes when the demo closes the field
-// cat, or when the demo exits.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. The program cat reads
+// from a pipe. It exits when the demo closes its own end of the pipe, the field cat, or when the
+// demo exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

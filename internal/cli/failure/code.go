@@ -67,7 +67,7 @@ func MisuseOf(cmd *cobra.Command, format string, args ...any) error {
 	return Misusef("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
 }
 
-// SignalError is the error of an operation that a signal ended, such as the wait for a key.
+// SignalError is the error of an operation that a signal interrupted, such as the wait for a key.
 type SignalError struct {
 	Signal syscall.Signal
 	Name   string

@@ -171,9 +171,9 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant and returns its lock. It fails if the grant has been renewed since
-// g, a copy of the grant, was written. Otherwise two processes, each with a copy, could both
-// hold the lock. here is the place of the store that the client locks uses.
+// Resume renews the grant and returns its lock. g is a copy of the grant: Resume fails if the
+// grant has been renewed since this copy was written. Otherwise two processes, each with a copy,
+// could both hold the lock. here is the place of the store that the client locks uses.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -201,9 +201,10 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	}
 }
 
-// explain adds a possible cause to err if err reports that the grant is lost: the grant has
-// been renewed since this copy of it was written, or it was granted in another store than
-// here. It returns err unchanged if neither can be the cause, or if err reports no loss.
+// explain adds a possible cause to err if err reports that the grant is lost. There are two such
+// causes: the grant was renewed after this copy of it was written, or another store than here
+// granted it. If neither can be the cause, or if err reports no loss, explain returns err
+// unchanged.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

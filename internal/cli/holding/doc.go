@@ -12,18 +12,18 @@
 //	seeker.go   describes the requested hold (a lock, a permit, several locks, leadership) and
 //	            acquires it; a signal ends the wait
 //	outer.go    refuses to wait for a key that an outer run holds (a "leasehold run" or "leasehold
-//	            elect" above this command); sets the environment variables that describe the
-//	            outer runs to CMD
+//	            elect" above this command); sets the environment variables of CMD that describe
+//	            this run and the outer runs
 //	waiting.go  reports the holder during a wait, and recognizes a wait that was too short to
 //	            detect a dead holder
 //	hold.go     runs CMD under the hold, reports failing renewals, and releases the hold after CMD
 //
-// Failures have these effects. If a hold is lost or is not renewed in time, CMD is stopped
-// before trust in the hold ends (package process). A failed release is repeated for some
-// time. After that, the key becomes free when its lease expires. If the mark that the work
-// is done (--once, --every) cannot be stored, this is an error. A wait that a signal ends
-// leaves nothing in the table. If the signal arrives at the moment of the grant, CMD starts
-// and receives the signal.
+// Failures have these effects. If a hold is lost, CMD is stopped. If a hold is not renewed in
+// time, CMD is stopped before Hold.TrustedUntil (package process). A failed release is retried for
+// some time. After that, the key becomes free when its lease expires. If the mark that the work is
+// done (--once, --every) cannot be stored, the command fails. If a signal ends the wait for a key,
+// the command leaves nothing in the table. If the signal arrives at the moment when the key is
+// granted, CMD starts and receives the signal.
 //
 // The package reads no flags. Its callers describe the requested hold by a Wanted, and the
 // settings, output and environment by a User.

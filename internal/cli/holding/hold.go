@@ -38,7 +38,7 @@ type leased interface {
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
 
-// TrustedUntil returns the earliest time at which trust in one of the locks ends.
+// TrustedUntil returns the time until which all of the locks are trusted.
 func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
@@ -151,11 +151,10 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error for this case: leasehold stopped CMD because the lock was not renewed
-// in time, but CMD exited before trust in the lock ended. The error says that the lock is lost,
-// because leasehold stopped CMD. In fact no other client can have been granted the lock before
-// CMD exited. why is the error of the last renewal, or "" if a renewal succeeded after CMD was
-// stopped.
+// late returns the error for this case: the lock was not renewed in time, so leasehold stopped
+// CMD, and CMD exited while the lock was still trusted. The error is ErrLost, because CMD was
+// stopped as after a loss. In fact no other client can have got the lock before CMD exited. why is
+// the error of the last renewal, or "" if a renewal succeeded after CMD was stopped.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -175,9 +174,9 @@ const (
 	// important: at most, the key becomes free a little earlier.
 	lostReleaseLimit = time.Second
 
-	// keyReleaseLimit is the limit for a key that is still held. Without the release, no
-	// other client could acquire the key until the lease expires. So leasehold waits up to
-	// this long, although CMD has done its work.
+	// keyReleaseLimit is the limit for a key that is still held. Without the release, no other
+	// client could acquire the key until the lease expires. So leasehold tries to release the key
+	// for up to this long, although CMD has already ended.
 	keyReleaseLimit = 30 * time.Second
 
 	// releaseUnsaid is how long a release may take before leasehold prints that it is
@@ -309,8 +308,8 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the error text for a key whose last renewal failed. It returns "" if no
-// key's last renewal failed. If the error is a timeout, the text also contains the last
+// why returns the error text of a key whose last renewal failed. It returns "" if the last
+// renewal of every key succeeded. If the error is a timeout, the text also contains the last
 // earlier error that was not a timeout, because a timeout says little about the cause.
 func (r *renewals) why() string {
 	r.mu.Lock()

@@ -55,13 +55,12 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested returns an error if this process would wait for a key that an outer run
-// holds. That wait would never end, because the outer run waits for this process to end.
-// With --any, refuseNested removes such keys from the wanted keys, and fails only if none
-// would remain.
+// refuseNested returns an error if an outer run holds a wanted key. A wait for this key would
+// never end, because the outer run waits for this process to end. With --any, refuseNested
+// removes such keys from the wanted keys, and returns an error only if none would remain.
 //
-// A process that runs under a permit of a semaphore must not wait for a second permit. If
-// the holders of all permits waited for a second one, no permit would ever be released. With
+// A process that runs under a permit of a semaphore must not wait for a second permit. If the
+// holders of all permits waited for a second one, no permit would ever be released. With
 // --nonblock the process may try to acquire a second permit, because it does not wait.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted

@@ -66,9 +66,8 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client, unless the client of this process's previous term is still
-// open. An open client is used again, because it recognizes the record that the previous term
-// left in the table.
+// openLocks opens a lock client, unless the client of this process's previous term is still open.
+// That client is used again, because it knows which record it wrote in the previous term.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil

@@ -23,14 +23,14 @@ const (
 	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
-// A wait reports who holds a key while the command waits for the key. In a pipe or file it
-// writes one line when the wait begins and then one line a minute, however often the holder
-// changes. It also writes a line for a new position in the queue, at most once a second. With
-// each of these lines it emits an event, except during an attempt with -n. On a terminal it
-// rewrites one line every second instead, but emits the same events.
+// A wait reports who holds a key while the command waits for the key. In a pipe or file it writes
+// one line when the wait begins and then one line a minute, even if the holder changes more
+// often. It also writes a line for each new position in the queue, but at most once a second. It
+// emits an event with each of these lines, except during an attempt with -n. On a terminal it
+// rewrites one line every second instead. The events are the same.
 //
-// The limits "one line a minute" and "once a second" apply to all waits of the process
-// together, because an election may begin a new wait every second.
+// The limits "one line a minute" and "once a second" apply to all waits of the process together,
+// because an election may begin a new wait every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -75,9 +75,9 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a new wait. earlier is the previous wait of this process, or nil if this
-// is the first wait. former identifies the grant of the term between the two waits; it is
-// empty if there was none.
+// newWait returns a new wait. earlier is the previous wait of this process, or nil if this is the
+// first wait. former identifies the grant that this process had in its previous term. It is empty
+// if this process had no term.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -107,10 +107,10 @@ func (w *wait) tries(nonblock bool) {
 	}
 }
 
-// saw handles an event e of the lock client. A waiting event contains the holder of one key
-// or permit. If one of several keys or permits is enough, all is not nil, and saw reports
-// nothing until it has seen a holder of each, because one of them may be free. A granted, done
-// or gave-up event means that the wait is over: until the next waiting event, w reports nothing.
+// saw handles an event e of the lock client. A waiting event contains the holder of one key or
+// permit. If the client needs only one of several keys or permits, all is not nil. saw then
+// reports nothing until it has seen a holder of each: until then, one of them may be free. After
+// a granted, done or gave-up event, w reports nothing until the next waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -268,16 +268,16 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// A client recognizes a dead holder only after it has observed that holder for the length
-// of a lease. If --wait is shorter than the lease, the wait ends before that, and so does every
-// repetition of the command. So after a wait that was too short, the command tries to acquire
-// once more, as with -n. If the holder appears dead, this attempt observes it for the whole
-// length of its lease.
+// A client recognizes a dead holder only after it has observed that holder for the length of a
+// lease. If --wait is shorter than the lease, the wait ends too early for this, even if the user
+// repeats the command. So after a wait that was too short, the command tries to acquire once
+// more, as with -n. If the holder appears dead, this attempt observes it for the whole length of
+// its lease.
 
-// wasTooShort reports whether the wait, which failed with err, was shorter than the lease of
-// a holder. It also returns true in two cases in which err does not contain all leases: the
-// record of a lock under a shared lease contains no lease, and the error for several keys or
-// permits contains only one holder.
+// wasTooShort reports whether the wait, which failed with err, was shorter than the lease of a
+// holder. It also returns true if err lacks a lease that it would have to compare. There are two
+// such cases: the record of a lock under a shared lease contains no lease, and the error for
+// several keys or permits contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {
@@ -294,10 +294,10 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 	return err
 }
 
-// afterSilence replaces err, the error of a wait, by an OpError if the store answered no
-// request during the wait. It is then unknown whether the key is held. The exit code for err
-// would tell a script that another process holds the key and does the work. answers is the
-// number of answered requests.
+// afterSilence returns an OpError instead of err, the error of a wait, if the store answered no
+// request during the wait. In this case it is unknown whether the key is held. But with the exit
+// code for err, leasehold would tell a script that another process holds the key and does the
+// work. answers is the number of answered requests.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
 		return err // the store answered, or err says that the key is held, or err itself is a failure

@@ -103,9 +103,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 }
 
 // sayTrouble prints the report n: requests have been failing for some time, or they succeed
-// again. Without such reports, leasehold would print nothing while it repeats failed requests,
-// which may take long. With -q, sayTrouble prints n only if requests will probably fail until
-// the user corrects the cause.
+// again. Without these reports, leasehold could retry failed requests for a long time and print
+// nothing. With -q, sayTrouble prints n only if requests will probably fail until the user
+// corrects the cause.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -260,9 +260,9 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 // can ask the user a question.
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
-// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes. For
-// any other answer it returns an error with exit code 1. The parameter no is the text of
-// that error. If ctx ends, it returns the cause without waiting for an answer.
+// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes. For any
+// other answer it returns an error with exit code 1. The last parameter is the text of that
+// error. If ctx is cancelled, Confirm returns the cause without waiting for an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)

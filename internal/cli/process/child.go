@@ -128,8 +128,8 @@ func StartError(name string, err error) error {
 // watchdog first reads the group's id from the pipe, and only then the end of file, which tells
 // it to kill the group. So the supervisor need not wait until the watchdog has read the id.
 //
-// A group that another process creates, and that CMD joins, would not do. CMD would not be its
-// leader and could easily leave it: by setsid(2), or as a shell with job control does.
+// CMD must be the leader of its group. If CMD only joined a group that another process leads, it
+// could easily leave the group: by setsid(2), or as a shell with job control does.
 type gate struct {
 	conn   *os.File      // the supervisor's end of the socket to the child; nil if there is no gate
 	passed chan struct{} // closed when CMD runs, or when it is certain that CMD will never run

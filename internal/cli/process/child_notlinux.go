@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup returns attributes that put CMD into its own process group. Only the Linux kernel
-// can kill CMD when leasehold dies. Elsewhere, only the watchdog then kills CMD.
+// ownGroup returns attributes that put CMD into its own process group. If leasehold
+// dies, only the watchdog kills CMD. On Linux, the kernel kills CMD too.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // await blocks until CMD is suspended or has ended. It returns the signal that suspended

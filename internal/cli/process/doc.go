@@ -1,7 +1,7 @@
 // Package process runs CMD under a lock. It starts CMD, stops CMD before trust in the lock
-// ends, and determines leasehold's exit code. Trust ends at Lock.TrustedUntil, before
-// another client may acquire the lock. The package reads no flags, opens no store and sends
-// no requests. Its caller implements Lock.
+// ends, and determines leasehold's exit code. Until Lock.TrustedUntil, leasehold trusts that no
+// other client holds the lock. The package reads no flags, opens no store and sends no requests.
+// Its caller implements Lock.
 //
 //	Run ── gate ──► CMD, in a process group of its own, and its descendants
 //	    └─ orders ► the watchdog (internal/cli/watchdog), which stops the group in time
@@ -12,25 +12,30 @@
 // In this list, a suspended process has received SIGSTOP or Ctrl-Z, and a stopped process
 // has been asked to exit:
 //
-//   - The lock is lost, or is not renewed in time: the watchdog stops CMD before trust ends. It
-//     kills CMD one grace period later, or when trust ends if that is sooner.
+//   - The lock is not renewed in time: the watchdog stops CMD one grace period before trust ends,
+//     and kills CMD when trust ends.
+//   - The lock is lost: the watchdog stops CMD immediately. It kills CMD one grace period later, or
+//     when trust ends if that is sooner.
 //   - This process is killed: the watchdog kills CMD. If the watchdog did not know CMD yet, the
 //     child that should become CMD still waits at the gate (internal/cli/atgate) and exits there.
-//   - This process is suspended: the watchdog continues.
-//   - The watchdog dies or is suspended: this process reports that and starts a new one. If it
-//     cannot, it runs the watchdog in a goroutine.
+//   - This process is suspended: the watchdog still stops CMD before trust ends.
+//   - The watchdog dies or is suspended: this process prints a message and starts a new watchdog
+//     process. If it cannot start one, it runs the watchdog in a goroutine.
 //   - This process and the watchdog die or are suspended at the same time: CMD is not stopped in
-//     time. On Linux there is one exception: when this process dies, the kernel kills CMD. It does
-//     not kill CMD's children.
+//     time. But if this process dies on Linux, the kernel kills CMD. It does not kill CMD's
+//     children.
 //   - The parent of this process ends: by default nothing happens. With --die-with-parent, the
-//     watchdog stops CMD, and kills it one grace period later. A suspended process does not notice
-//     the end of its parent. CMD is then stopped before trust ends, because no renewal follows.
-//   - CMD is suspended, by Ctrl-Z or because it reads the terminal: this process suspends itself
-//     too, or gives the terminal to CMD. If no shell could continue this process, it continues CMD
-//     instead.
-//   - CMD ends before processes that it has started: the lock stays held (BackgroundWait).
+//     watchdog stops CMD, and kills it one grace period later. If this process is suspended, it
+//     does not notice the end of its parent. But it does not renew the lock either, so the
+//     watchdog stops CMD before trust ends.
+//   - CMD is suspended because it uses the terminal in the background: if possible, this process
+//     gives the terminal to CMD and continues CMD.
+//   - CMD is suspended by Ctrl-Z: this process suspends itself too. If no shell could continue
+//     this process, it continues CMD instead.
+//   - CMD ends before processes that it has started: by default the lock stays held until these
+//     processes have ended (BackgroundWait).
 //
 // The child at the gate and the watchdog run this executable again. Both do their work in
-// init functions, before the slow initialization of other packages. That is why each is in
-// a package of its own.
+// init functions, before the slow initialization of other packages. For this, each of the two
+// must be in a package of its own.
 package process

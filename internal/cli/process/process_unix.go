@@ -40,8 +40,8 @@ func waitUnlessStopped(p *os.Process) {
 }
 
 // stoppedBy returns the signal that has suspended a process, or 0 if the process is not
-// suspended. On BSD and macOS, the method Continued returns true if SIGSTOP has suspended the
-// process, and Stopped if another signal has (golang.org/x/sys/unix, syscall_bsd.go).
+// suspended. On BSD and macOS, Continued returns true if that signal is SIGSTOP, and Stopped
+// returns true only for other signals (golang.org/x/sys/unix, syscall_bsd.go).
 func stoppedBy(status unix.WaitStatus) syscall.Signal {
 	if status.Continued() {
 		return syscall.SIGSTOP
@@ -69,16 +69,17 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, g, nil
 }
 
-// gateEnds creates the socket for a gate. It returns the file descriptors of the
-// supervisor's end and of the child's end, in this order.
+// gateEnds creates the socket for a gate. It returns the file descriptors of the supervisor's end
+// and of the child's end, in this order.
 //
 // The child's end has the same descriptor number in this process and in the child. So it cannot
 // replace another file that CMD inherits from this process. exec.Cmd.ExtraFiles would use the
 // number 3, under which CMD may inherit a file.
 //
-// If the SDK starts a process at this moment, to get credentials, the process also inherits the
-// child's end and keeps it open. The supervisor then learns only when that process ends that CMD
-// runs. Until then it forwards no signals to CMD, and does not react to a request to step down.
+// The SDK may start a program to get credentials. If it does so at this moment, the program
+// inherits the child's end too, and keeps it open. The supervisor knows that CMD runs only when
+// the child's end is closed, in this case when the program has exited. Until then it forwards no
+// signals to CMD, and does not react to a request to step down.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -237,13 +238,13 @@ func endsWait(sig os.Signal) bool {
 // stopsJob reports whether sig comes from Ctrl-Z and should suspend this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
-// isJob reports whether this process may suspend itself, because a shell can continue it.
-// It returns false in two cases:
+// isJob reports whether this process may suspend itself, because a shell can continue it. It
+// returns false in two cases:
 //
 //   - This is the first process of a container (id 1), which its own signals cannot suspend.
-//   - The process group of this process contains the session leader, as in "ssh -t HOST leasehold
-//     run". So no shell can continue the group, and SIGTSTP does not suspend the other processes
-//     of the group either (POSIX: "orphaned process group").
+//   - The session leader is in the same process group, as in "ssh -t HOST leasehold run". No
+//     shell can then continue the group, so SIGTSTP does not suspend the processes in it (POSIX:
+//     "orphaned process group").
 func isJob() bool {
 	leader, err := unix.Getsid(0)
 	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
@@ -253,8 +254,8 @@ func isJob() bool {
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
 // stopUntilContinued suspends this process or, if target is 0, its whole process group. It
-// returns when SIGCONT has arrived. It waits for SIGCONT explicitly, because the calling thread
-// may run on for a moment after kill(2) has returned.
+// returns when SIGCONT has arrived. It must wait for SIGCONT explicitly: kill(2) may return a
+// moment before this process is suspended.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, ContinueSignal)
@@ -273,20 +274,19 @@ const (
 // sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// overtakes is the longest time for which a signal may still be on its way after a signal
-// that was sent later has arrived.
+// overtakes is how long awaitSent waits, after ContinueSignal has arrived, for signals that were
+// sent earlier and have not arrived yet.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent waits until this process has received all signals that ask it to end and that were
-// sent before the call. It is called after CMD has ended. A service manager, for example, may
-// send SIGTERM to this process and to CMD. On a busy machine, CMD may end before SIGTERM
-// arrives in this process.
+// awaitSent is called after CMD has ended. It waits until this process has received all signals
+// that were sent earlier and ask it to end. A service manager, for example, may send SIGTERM to
+// this process and to CMD. On a busy machine, CMD may end before SIGTERM arrives in this process.
 //
 // awaitSent sends ContinueSignal, which does not affect a running process, to this process and
-// waits until it arrives. The earlier signals have lower numbers. So they normally arrive
-// first, because the kernel and the Go runtime deliver the pending signal with the lowest
-// number first. But a thread that is receiving an earlier signal may be preempted. So
-// awaitSent also sleeps for the duration overtakes.
+// waits until ContinueSignal arrives. The kernel and the Go runtime deliver the pending signal
+// with the lowest number first. The signals that ask a process to end have lower numbers than
+// ContinueSignal, so they normally arrive first. But a thread that is receiving one of them may be
+// preempted. So awaitSent then sleeps for the duration overtakes.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

@@ -113,9 +113,10 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 }
 
 // start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
-// group to the watchdog process. If leasehold could not start itself again as a watchdog, it
-// cannot start a child at the gate either. The watchdog is then a goroutine of this process and
-// dies with it. A gate would not help in that case, so start uses none.
+// group to the watchdog process. If s.self is empty, leasehold cannot start this executable
+// again, neither as a watchdog process nor as a child at the gate. The watchdog is then a
+// goroutine, which ends when this process is killed. A gate would not help in that case, so start
+// uses none.
 func (s *supervision) start() (*Child, error) {
 	start := startAtGate
 	if s.self == "" {
@@ -159,9 +160,9 @@ func (s *supervision) supervise(c *Child) {
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 				s.Signal = sig.(syscall.Signal)
 			}
-			// Forward no signals once the lock is lost. It may have been lost while this
-			// process was suspended, and a signal such as SIGCONT might continue CMD
-			// before the watchdog kills it.
+			// Forward no signals once the lock is lost. If the lock was lost while this process
+			// was suspended, a signal such as SIGCONT could continue CMD before the watchdog
+			// kills it.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
 				if exited == nil || c.hasEnded() { // then only the processes that outlive CMD can receive the signal

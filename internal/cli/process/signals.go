@@ -50,10 +50,9 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 // Release stops catching signals, so that they have their default effects again.
 func (s *Signals) Release() { signal.Stop(s.C) }
 
-// Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal
-// arrives that would end this process. The caller must call the returned function, which
-// puts that signal back into C. KEY may be granted at the moment when the signal arrives, and
-// then CMD must receive the signal.
+// Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal arrives
+// that would end this process. The caller must call the returned function, which puts this signal
+// back into C: if KEY is granted at the moment when the signal arrives, CMD must receive it.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan os.Signal, 1) // receives that signal, if it arrives; closed when no more signals are received from C
@@ -89,10 +88,10 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end is called after CMD has ended. It reports whether C contains a signal that asks a
-// program to end. If a service manager sends SIGTERM to this process and to CMD, for example,
-// CMD may end before this process reads SIGTERM from C. end leaves the signal in C, so that it
-// also ends the next wait for KEY.
+// end is called after CMD has ended. It reports whether C contains a signal that asks a program
+// to end. A service manager, for example, may send SIGTERM to this process and to CMD, and CMD
+// may end before this process reads SIGTERM from C. end leaves the signal in C, so that the
+// signal also ends the next wait for KEY.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

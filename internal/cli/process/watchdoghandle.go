@@ -32,11 +32,10 @@ func (s *supervision) orderStopNow() {
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust sends the time at which trust in the lock ends to the watchdog. It converts this
-// time from the clock of package time to the clock of package boottime, and reads boottime
-// first: a delay between the two readings then makes the result earlier, never later. Once one
-// of several locks is lost, sendTrust sends the previous time again, although the other locks
-// are still renewed.
+// sendTrust tells the watchdog when trust in the lock ends. It converts this time from the clock
+// of package time to the clock of package boottime. It reads boottime first: a delay between the
+// two readings then makes the result earlier, never later. Once one of several locks is lost,
+// sendTrust repeats the time that it sent last, even if the other locks are renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))

@@ -12,10 +12,10 @@
 // also called when an operation begins, and when the operation's first request is sent. In
 // between, the SDK may wait for credentials.
 //
-// leasehold repeats failed requests for a long time. In that time it reports Trouble to the
-// user as News. A request counts as answered if DynamoDB executed or rejected it. It counts
-// as failed if it got no reply, an unreadable reply, a server error (5xx) or throttling. A
-// request that leasehold itself has cancelled does not count.
+// leasehold may retry failed requests for a long time. Meanwhile it reports the Trouble with these
+// requests to the user, as News. A request counts as answered if DynamoDB executed or rejected it.
+// It counts as failed if it got no reply, an unreadable reply, a server error (5xx) or throttling.
+// A request that leasehold itself has cancelled does not count.
 //
 // The package prints nothing and does not depend on any command.
 package requests

@@ -83,10 +83,10 @@ type News struct {
 	Lasting        bool          // true if the failures will probably not end by themselves
 }
 
-// Telling decides when to report trouble with requests: when they have failed for newsAfter, or
-// immediately if they will probably fail until the user corrects the cause. It reports trouble
-// at most once every newsRepeat. After such a report, it also reports when requests are
-// answered again. It reports nothing while it is paused.
+// Telling decides when to report trouble with requests. It reports trouble when requests have
+// failed for newsAfter, or immediately if they will probably fail until the user corrects the
+// cause. It does so at most once every newsRepeat. After such a report, it also reports when
+// requests are answered again. It reports nothing while it is paused.
 type Telling struct {
 	mu     sync.Mutex // locked during a report
 	paused bool
@@ -130,10 +130,9 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, the
-// last reported trouble is forgotten: there will be no report that requests are answered again.
-// The time of that report is kept: the next report about trouble comes at least newsRepeat
-// after it.
+// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, it
+// discards the last reported trouble, so no report will say that requests are answered again. The
+// next report of trouble still comes at least newsRepeat after the last one.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -152,10 +152,9 @@ func newEventStream(name string, broken func(error)) *eventStream {
 	}
 }
 
-// OpenEvents opens the stream of --events. The parameter to is the value of that flag: the
-// number of an inherited file descriptor, or the name of a file. Events are appended to the
-// file. OpenEvents writes the first event, so that an error such as a full disk appears
-// before leasehold acquires a lock.
+// OpenEvents opens the stream that the value of --events describes: the number of an inherited
+// file descriptor, or the name of a file. Events are appended to the file. OpenEvents writes the
+// first event, so that an error such as a full disk appears before leasehold acquires a lock.
 func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if to == "" {
 		return nil

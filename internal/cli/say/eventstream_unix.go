@@ -36,10 +36,10 @@ func openInherited(number string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), number), nil
 }
 
-// IsClosed reports whether stream, a standard stream, was closed when this process started.
-// The Go runtime replaces a closed standard stream by the null device, so output is lost
-// without an error. IsClosed recognizes this case because the Go runtime opens the null device
-// for reading and writing. A shell that redirects output to it opens it only for writing.
+// IsClosed reports whether stream, a standard stream, was closed when this process started. The
+// Go runtime then opens the null device instead, so output is lost without an error. The Go
+// runtime opens the null device for reading and writing. A shell that redirects output to the
+// null device opens it only for writing, so IsClosed can distinguish the two cases.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

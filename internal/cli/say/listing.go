@@ -172,9 +172,9 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe observes whether the holders of the records renew, and returns one Observation for
-// each record. It first prints how long the observation may take, and its cost. In that
-// text, the words in the parameter what name the holders. If what is "", nothing is printed.
+// Observe observes whether the holders of the records renew, and returns one Observation for each
+// record. It first prints how long the observation may take, and its cost. The parameter what
+// describes the holders in that text, for example "3 holders". If what is "", nothing is printed.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -224,10 +224,10 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes whether the holders of records renew. It calls settled for each record as
-// soon as the holder is known to be live or dead, or when the observation ends without a
-// result. If all is false, it does not call settled for released records. If a record is
-// damaged, Check prints the error immediately, and returns it at the end.
+// Check observes whether the holders of records renew. It calls settled for each record as soon
+// as the holder is known to be live or dead, or when the observation ends without a result. It
+// does not call settled for a record that has been deleted or, if all is false, released. If a
+// record is damaged, Check prints the error immediately, and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {

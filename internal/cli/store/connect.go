@@ -134,8 +134,8 @@ func IsThisMachine(host string) bool {
 
 // The checks below refuse a Region, endpoint or table name with which no request can succeed.
 // Without these checks, leasehold would repeat requests for a long time, for example to a host
-// that does not exist. The parameter called by names the source of the checked value: a flag, a
-// variable or a profile.
+// that does not exist. The checks name the source of the value in their error: a flag, a variable
+// or a profile.
 
 const (
 	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // no list of Regions, because AWS adds new ones every year
@@ -203,8 +203,8 @@ func checkEndpoint(endpoint, by string) error {
 	return nil
 }
 
-// TableName returns the name of a table. The parameter named is that name or the table's
-// ARN. TableName returns an error if it is neither.
+// TableName returns the name of a table that the user has given by its name or ARN. It returns an
+// error if the given text is neither.
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {

@@ -48,9 +48,10 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. On every machine, the SDK tries the EC2 metadata
-// service last. If the service fails too, the SDK may retry only if this machine should have the
-// service. Otherwise Retrieve returns an error after which the SDK does not retry.
+// Retrieve returns credentials for a request. If no other source has credentials, the SDK asks
+// the EC2 metadata service, even on a machine outside EC2. If the service fails too, the SDK may
+// retry only if this machine should have the service. Otherwise Retrieve returns an error after
+// which the SDK does not retry.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {

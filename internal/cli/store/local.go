@@ -28,9 +28,9 @@ const DefaultFile = "locks.db"
 
 // defaultFile returns the file of the default local store.
 //
-// If MachineDir exists, the default is the machine's store, even for a user who cannot use it:
-// openMachineStore then fails. If this user got another store instead, two users could both
-// hold the same key.
+// If MachineDir exists, the default is the machine's store, even for a user who cannot use it.
+// Such a user gets an error from openMachineStore. With another store as the default, this user
+// could hold a key that another user holds in the machine's store.
 //
 // If MachineDir does not exist, the default is the user's own store. If root runs leasehold and
 // the directory of root's own store belongs to another user, defaultFile returns an error,
@@ -231,14 +231,14 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	return made, nil
 }
 
-// isMachines reports whether path is the file of the machine's store. Unlike the file of any
-// other store, it may belong to any user who may write to its directory.
+// isMachines reports whether path is the file of the machine's store. Unlike the file of any other
+// store, this file may belong to any user who may write to its directory.
 func (s *Settings) isMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
 }
 
-// OpenFile opens the file of a local store. If another process has locked the file,
-// OpenFile waits until the file is unlocked or ctx ends.
+// OpenFile opens the file of a local store. If another process has locked the file, OpenFile
+// waits until the file is unlocked or ctx is cancelled.
 func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
 	if s.isMachines(path) {
 		return openFile(ctx, path, boltstore.OfAnyUser())

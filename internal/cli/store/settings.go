@@ -42,12 +42,12 @@ type Settings struct {
 	OnTrial    func() bool                   // reports whether leasehold was started by go run in its own source
 }
 
-// Place returns where the locks are stored. It returns the store that a flag names, otherwise
-// the store in LEASEHOLD_TABLE or LEASEHOLD_FILE, and otherwise the default local store.
+// Place returns where the locks are stored. It returns the store that a flag names, otherwise the
+// store in LEASEHOLD_TABLE or LEASEHOLD_FILE, and otherwise the default local store.
 //
 // Place does not return the default store if LEASEHOLD_REQUIRE_TABLE is true, or if a setting
-// suggests that the user uses AWS. Then it returns the table granted, the table of the grant to
-// renew or release. If granted is empty, Place returns an error. In a trial of leasehold
+// suggests that the user uses AWS. Instead it returns the table granted, which contains the grant
+// to renew or release. If granted is empty, Place returns an error. In a trial of leasehold
 // (OnTrial), settings for all AWS programs, such as AWS_PROFILE, do not rule out the default.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}

@@ -174,7 +174,7 @@ func (s *Store) watch(o Opening) requests.Watch {
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
 	// If the caller sets no lease, its client only reads, or resumes a grant, which has its
-	// own lease. Still set a lease, because the default may be too short for MaxSkew.
+	// own lease. Set a lease anyway, because the default may be too short for MaxSkew.
 	if cfg.Lease == 0 {
 		cfg.Lease = max(protocol.DefaultLease, s.ShortestLease())
 	}

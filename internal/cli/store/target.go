@@ -100,10 +100,10 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 // ShortestLease returns the shortest lease that is advisable for these records.
 func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
 
-// shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by
-// skew. A holder trusts this lease for a tenth of the skew, but for at least
-// lease.ShortestTrust and at most two seconds. With a shorter lease, a holder could lose its
-// lock only because its machine is busy for a moment.
+// shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by skew.
+// With this lease, a holder trusts its lock for about a tenth of the skew, but at least for
+// lease.ShortestTrust. About two seconds are enough even for a large skew. With a shorter lease, a
+// holder could lose its lock only because its machine is busy for a moment.
 func shortestLease(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
@@ -111,10 +111,10 @@ func shortestLease(skew time.Duration) time.Duration {
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
 }
 
-// RefuseShortLease returns an error if a lease of the given length is too short for the
-// layout. In a layout that relies on clocks, a holder subtracts the possible difference between
-// the clocks from the time for which it trusts its lease. Of a short lease almost nothing would
-// be left.
+// RefuseShortLease returns an error if a lease of the given length is too short for the layout.
+// In a layout that relies on clocks, a holder trusts its lock for less than the lease: it
+// subtracts the possible difference between the clocks. If the lease is short, almost nothing is
+// left.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {
@@ -251,9 +251,9 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 // There is no flag for it, because the clock belongs to the machine and not to a command.
 const maxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
-// Records returns the record layout that the flags or the environment choose. It also returns
-// the clock error bound from LEASEHOLD_MAX_SKEW: in the layout itself if records of the layout
-// contain a time of expiry, and otherwise in r.MaxSkew.
+// Records returns the record layout that the flags or the environment choose. It also returns the
+// clock error bound from LEASEHOLD_MAX_SKEW: in the layout itself if its Go type has a field
+// MaxSkew, and otherwise in r.MaxSkew.
 func (s *Settings) Records() (r Records, err error) {
 	if r.Layout, err = s.RecordLayout(); err != nil {
 		return r, err

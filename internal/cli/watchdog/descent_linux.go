@@ -36,10 +36,10 @@ func Began(pid int) int64 {
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor still runs. It does not look for a process
-// with the supervisor's id, because a later process may have this id. A watchdog process compares
-// the id with the id of its parent instead: when the supervisor dies, the watchdog gets another
-// parent.
+// supervisorLives reports whether the supervisor still runs. It does not look for a process with
+// the supervisor's id, because a later process may have this id. Instead, a watchdog process
+// compares its parent's id with the supervisor's id: when the supervisor dies, the watchdog gets
+// another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }

@@ -5,7 +5,8 @@ package watchdog
 import "syscall"
 
 // SeesDescent is false on this operating system: leasehold sees only the processes in CMD's
-// process group. A descendant whose parent has ended becomes a child of init.
+// process group. It cannot find other descendants, because a descendant whose parent has ended
+// becomes a child of init.
 const SeesDescent = false
 
 func (Process) kill() {}

@@ -28,7 +28,7 @@ import (
 // The supervisor writes orders to the watchdog, one per line:
 //
 //	group PGID     the process group to stop
-//	began N        when CMD began, in the kernel's units
+//	began N        when CMD began, as the function Began returns it
 //	held TEXT      beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has
 //	trust NS       trust ends at NS nanoseconds on the clock of package boottime
 //	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
@@ -227,19 +227,18 @@ type Process struct {
 	headless bool  // true if the first thread has ended but other threads run
 }
 
-// The method Descent.kill repeats its search every killPause, because processes may start
-// new ones. It stops after killTries rounds, because some processes may be impossible to
-// kill.
+// The method Descent.kill searches for processes again after each killPause, because they may
+// start new ones. It searches at most killTries times, because some processes may be impossible
+// to kill.
 const (
 	killPause = 5 * time.Millisecond
 	killTries = 100
 )
 
 // Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
-// descendants outside that group. If sig is SIGKILL, it signals all of them. Any other signal it
-// sends only to the process groups of orphans, whose parents have ended. A process whose parent
-// still runs may get the signal from the parent: for example, a "leasehold run" inside CMD
-// forwards the signal to its own CMD.
+// descendants outside that group: all of them if sig is SIGKILL. Any other sig goes only to the
+// process groups of orphans, whose parents have ended. A descendant whose parent still runs may
+// get sig from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
@@ -261,20 +260,20 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 	}
 }
 
-// isGroup reports whether a process group with this id can only be CMD's group. It returns true
-// if the process with this id is CMD, or if no process has this id. The kernel does not give
-// the id to a new process while CMD's group has a process.
+// isGroup returns false if the process group with this id may belong to another program, because
+// the id now belongs to a process other than CMD. This can happen if the watchdog is suspended:
+// the supervisor dies, CMD and its group end, and then a new process gets CMD's id.
 //
-// isGroup returns false in this case: the watchdog was suspended, the supervisor died, CMD and
-// its group ended, and then another process got CMD's id.
+// isGroup returns true if the process with this id is CMD. It also returns true if no process has
+// this id: the kernel does not give the id to a new process while CMD's group has a process.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)
 	return d.Began == 0 || now == 0 || now == d.Began
 }
 
-// kill finds and kills CMD's descendants, and repeats this until none is left. All finds only
-// descendants of the supervisor, so it finds none once the supervisor has died. So kill also
-// searches for processes whose environment contains d.Held.
+// kill finds and kills CMD's descendants, and repeats this until none is left. The method All
+// finds only descendants of the supervisor, so it finds nothing once the supervisor has died. So
+// kill also searches for processes whose environment contains d.Held.
 func (d Descent) kill(group int) {
 	for range killTries {
 		all, _ := d.All(group)

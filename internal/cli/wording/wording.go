@@ -208,8 +208,8 @@ func Fill(head, text string, width int) string {
 	return out.String() + line + "\n"
 }
 
-// words splits text at spaces. It returns a leasehold command as one word. A command begins
-// with "leasehold", and ends at the next punctuation mark at the end of a word.
+// words splits text at spaces. It returns a leasehold command as one word. A command begins with
+// the word "leasehold", and ends with the next word that has a punctuation mark at its end.
 func words(text string) []string {
 	var out []string
 	command := false

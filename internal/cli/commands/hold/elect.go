@@ -128,10 +128,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 // of the leader and answers probes. It also returns a function that starts the HTTP server,
 // and a function that stops the server. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// A renewal that is on time begins when two thirds of the trusted time are left. The
-	// seat reports renewals as overdue when less than a third is left. If the grace is
-	// longer than a third, CMD is stopped earlier, when only the grace is left. The seat
-	// then reports renewals as overdue as soon as CMD is stopped.
+	// A renewal that is on time begins when two thirds of the trusted time are left. So the seat
+	// reports renewals as overdue when less than one third is left. CMD is stopped when only the
+	// grace is left. If the grace is longer than one third, the seat reports renewals as overdue
+	// from the moment when CMD is stopped.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
@@ -178,11 +178,11 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor starts to report which leader was asked to resign, and returns at once. The reports
-// continue until stepDown calls end. On a terminal, waitFor rewrites one line each second. It
-// also prints advice, once, if the leader has not resigned one second after the length of a
-// lease has passed. By then, a live leader has read the request. If no process leads or the
-// record cannot be read, waitFor reports nothing, because StepDown then returns an error.
+// waitFor starts to report which leader was asked to resign, and returns immediately. The reports
+// stop when stepDown calls end. On a terminal, waitFor rewrites one line every second. If the
+// leader has not resigned after the length of its lease plus one second, waitFor prints advice,
+// once: by then, a live leader has read the request. If no process leads or the record cannot be
+// read, waitFor reports nothing, because StepDown then returns an error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

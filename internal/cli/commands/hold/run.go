@@ -41,9 +41,9 @@ import (
 // one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
-// defaultGrace is the default of --grace for long leases. For a short lease, the default is
-// half the limit of graceWithin, if that is shorter than defaultGrace. This half is a quarter
-// of the lease, or less if the record layout relies on clocks.
+// defaultGrace is the default of --grace. If the lease is short, the default is less: half of the
+// longest grace that graceWithin accepts. That is a quarter of the lease, or less if the record
+// layout relies on clocks.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -323,13 +323,13 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}, err
 }
 
-// graceWithin returns the grace: how long CMD may take to stop before it is killed. The
-// grace must be shorter than five ninths of the trusted time. In layouts that do not rely
-// on clocks, the trusted time is nine tenths of the lease, so this limit is half the lease.
+// graceWithin returns the grace: how long CMD may take to stop before it is killed. The grace
+// must be shorter than five ninths of the trusted time. In layouts that do not rely on clocks,
+// the trusted time is nine tenths of the lease, so this limit is half the lease.
 //
-// The limit leaves time for a renewal before CMD is stopped. A renewal begins at the latest
-// when two thirds of the trusted time are left. CMD is stopped when only the grace is left,
-// which is less than five ninths. So the renewal has at least a ninth of the trusted time.
+// The limit leaves time for a renewal before CMD is stopped. A renewal begins at the latest when
+// six ninths of the trusted time are left. CMD is stopped when only the grace is left, which is
+// less than five ninths. So the renewal may take at least one ninth of the trusted time.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -197,10 +197,9 @@ func answer(ctx context.Context, t *store.Table, key leasehold.Key, matches func
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// isLabelOf reports whether label identifies the completed work. Work with --once is
-// identified by the label that the user gave with --once. Work with --every is identified by
-// the start of its period, in either of two formats: "get" prints the one, and "get --json"
-// the other.
+// isLabelOf reports whether label identifies the completed work. Work with --once is identified
+// by the label that the user gave with --once. Work with --every is identified by the start of
+// its period, in the format that "get" prints or in the format that "get --json" prints.
 func isLabelOf(label string, work leasehold.Done) bool {
 	if work.Once != "" {
 		return label == work.Once

@@ -91,7 +91,7 @@ func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 	})
 }
 
-// runUI serves the page until ctx ends or the server fails.
+// runUI serves the page until ctx is cancelled or the server fails.
 func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server, at *serve.Page) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
@@ -154,8 +154,8 @@ func uiSecret(file string) (string, error) {
 	return secret, nil
 }
 
-// keptSecret reads the secret from an open file. file is the name of this file, for
-// messages. It refuses a file that other users may read.
+// keptSecret reads the secret from an open file. It returns an error if other users may read the
+// file. file is the name of the file, for messages.
 func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	info, unknown := in.Stat()

@@ -155,9 +155,9 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 	return cmd
 }
 
-// newTableText returns the subcommand of "leasehold table" with the given name. The
-// subcommand prints the result of the function text, which is a definition of the lock
-// table. language is the definition's language for the help, such as HCL.
+// newTableText returns the subcommand of "leasehold table" with the given name. The subcommand
+// prints a definition of the lock table, which the given function makes. language is the
+// definition's language for the help, such as HCL.
 func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",

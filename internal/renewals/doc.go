@@ -1,25 +1,27 @@
-// Package renewals schedules the renewals of a client: which lease is renewed when, and how
-// many leases are renewed at the same time. It knows neither DynamoDB nor locks: a lease is
-// a function that sends one attempt and returns its outcome. An attempt in flight occupies
-// one of a fixed number of slots.
+// Package renewals schedules the renewals of a client: which lease is renewed when, and how many
+// leases are renewed at the same time. It knows neither DynamoDB nor locks: a lease is a function
+// that sends one attempt and returns its outcome. An attempt in flight usually occupies one of a
+// fixed number of slots.
 //
 //	         due            a slot is free, and the pace allows it
 //	later ────────► ready ────────────────────────────────────► sending
 //	  ▲                                                            │
 //	  └─── next one: after a period, or after a pause if it failed ┘
 //
-// Each lease is trusted until a certain time. Among the leases that are due, the one whose trust
-// ends first is renewed first. A lease needs a goroutine only while its attempt is in flight.
+// The client trusts each lease until a certain time. Among the leases that are due, the one that the
+// client stops trusting first is renewed first. A lease needs a goroutine only while its attempt is
+// in flight.
 //
-// Attempts that hang must not block other attempts. So an attempt that has had no
-// answer for a quarter of its deadline loses its slot, but stays in flight. Leases whose
-// last attempt had no answer get at most half of the slots. In total, at most
-// four times as many attempts are in flight as there are slots.
+// Attempts that hang must not block other attempts. So an attempt that has had no answer for a
+// quarter of its deadline loses its slot, but stays in flight. Leases whose last attempt had no
+// answer get at most half of the slots. At most four times as many attempts are in flight as there
+// are slots. This number leaves out attempts that wait for another write of the same lock, which
+// have no slot either.
 //
 // If the table throttles, a pace limits the renewals per second to the number that the table
-// accepts. Even then, the lease whose trust ends first is renewed first. No lease is lost as long
-// as the table accepts at least one renewal of each lease before the trust in that lease ends.
+// accepts. No lease is lost as long as the table accepts at least one renewal of each lease before
+// the client stops trusting that lease.
 //
-// A lease whose last attempt was throttled may be in a hot partition, where DynamoDB throttles
-// every attempt. So while other leases are due, only every fifth attempt is for such a lease.
+// Leases whose last attempt was throttled may be in a hot partition, where DynamoDB throttles every
+// attempt. So while other leases are due, at most every fifth attempt is for one of these leases.
 package renewals

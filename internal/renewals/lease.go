@@ -29,7 +29,7 @@ type Lease struct {
 	hang      *time.Timer // timer that takes the slot from an attempt that hangs
 }
 
-// Times is the period of a lease's renewals, and the time for which each renewal is trusted.
+// Times is the period of a lease's renewals, and how long the client trusts a lease after each one.
 type Times struct{ Every, Trust time.Duration }
 
 // Outcome is the result of an attempt to renew a lease.

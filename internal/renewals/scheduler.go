@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. It calls
-// the functions chance and run of the caller while it holds its mutex, and the function send of
-// a lease only while it does not.
+// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. While it
+// holds its mutex, it may call the caller's functions chance and run, but never the function send of
+// a lease.
 type Scheduler struct {
 	most   int            // number of slots for attempts in flight
 	run    func(func())   // runs a function on a new goroutine
@@ -29,13 +29,13 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits how fast a Scheduler that has fallen behind its pace catches up. The Scheduler sends
-// at most as many attempts at once as the pace allows in a period of length burst.
+// burst limits how many attempts a Scheduler that has fallen behind its pace sends at the same time:
+// at most as many as the pace allows in this duration.
 const burst = 50 * time.Millisecond
 
-// late defines when an attempt is late: if it is sent more than period/late after it was due. Many
-// attempts may be late for the same reason, and are then sent together. To spread the next
-// renewals of their leases, each of these is due at a random time of the period.
+// late defines when an attempt is late: if it is sent more than period/late after it was due.
+// Attempts that are late for the same reason may be sent together. To spread their leases over the
+// period again, the next renewal of each of these leases is due at a random time of the period.
 const late = 50
 
 // othersFirst is the number of attempts for other leases before each attempt for a doubtful lease.
@@ -61,8 +61,8 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// Because displaced is true, the second renewal is due at a random time of the period,
-	// too. This spreads leases that were granted together over the period.
+	// Because displaced is true, the renewal after the first one is due at a random time of the
+	// period. This spreads leases that were granted together over the period.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	if soon == 0 {
 		soon = decide.FirstRenewal(t.Every, left, q.chance())
@@ -74,8 +74,8 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	return l
 }
 
-// lock locks q.mu and returns true. If l is nil or was removed, lock returns false and locks
-// nothing: methods such as Remove, Renewed and Lasts then do nothing.
+// lock locks q.mu and returns true. If l is nil or was removed, lock instead returns false and locks
+// nothing. The calling method, for example Remove or Renewed, then does nothing.
 func (q *Scheduler) lock(l *Lease) bool {
 	if l == nil {
 		return false
@@ -125,8 +125,8 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 }
 
 // change records that l is trusted for the duration "left" from now. Then it calls the function in
-// the parameter "change", which may set l.due, and puts l back into the queue of leases that are
-// not due yet, unless an attempt for l is in flight. If l was removed, change does nothing.
+// its last parameter, which may set l.due. Unless an attempt for l is in flight, l then returns to
+// the queue of leases that are not due yet. If l was removed, change does nothing.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return
@@ -143,9 +143,8 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 }
 
 // Waited reports whether the lease is due and waits for a slot or for the pace. If an attempt is in
-// flight, Waited reports whether the attempt had to wait for one of them. It returns false if the
-// Scheduler sent the attempt as soon as it found that the lease was due. Such an attempt may still
-// be late, because the process may have been paused.
+// flight, Waited reports whether this attempt had to wait for a slot or for the pace. An attempt
+// that did not have to wait is late only if the process was paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -184,8 +183,8 @@ func (q *Scheduler) sendDue(now time.Time) {
 	q.setTimer(now)
 }
 
-// choose returns the lease to renew next. It returns nil if no lease is due, or if the due leases
-// may not take a slot. It does not check the pace. The caller must hold q.mu.
+// choose returns the lease to renew next. It returns nil if no lease is due, or if no slot is free
+// for a lease that is due. It does not check the pace. The caller must hold q.mu.
 func (q *Scheduler) choose() *Lease {
 	inPlaces := q.taken[ordinary] + q.taken[unsure]
 	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {
@@ -273,9 +272,9 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer to the time when sendDue has work again: when the next lease becomes due
-// or, if a due lease waits only for the pace, when the pace allows the next attempt, whichever is
-// earlier. The caller must hold q.mu.
+// setTimer sets the timer to the time of the next call of sendDue. This is the time when the next
+// lease becomes due. If a due lease waits only for the pace, and the pace allows its attempt
+// earlier, it is the time when the pace allows the attempt. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

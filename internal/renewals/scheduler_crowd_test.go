@@ -114,11 +114,12 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// If a renewal was late, the next renewal of the same lease is sent at a random time of the next
-	// period. All other leases are renewed in the second part of this period. So the second part has
-	// the most renewals: after a stall with few slots, 70 in each window on average. By chance, a
-	// window has more than tc.most renewals once in some million runs. Without random times, a window
-	// would have 100 renewals or more, and over 300 after a stall with few slots.
+	// After a stall, the next renewal of each lease that was renewed late is sent at a random time
+	// of the next period. The other leases keep their times, which lie in the second part of the
+	// period. So the second part has the most renewals: after a stall with few slots, 70 in each
+	// window on average. A window has more than tc.most renewals only by chance, once in millions of
+	// runs. Without random times, a window would have 100 renewals or more, and over 300 after a
+	// stall with few slots.
 	type row struct {
 		places int
 		most   int

@@ -291,8 +291,8 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 }
 
 // Waited must return true while a renewal waits for a slot, and until this renewal has finished.
-// After that it must return false. Otherwise, if the process were then paused and lost its lock,
-// the loss would not be reported as a pause.
+// After that it must return false. If it still returned true, and the process were paused and lost
+// its lock, the loss would not be reported as a result of the pause.
 func TestRenewalCountsAsHavingWaitedForSlotUntilItEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s

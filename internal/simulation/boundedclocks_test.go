@@ -239,8 +239,8 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 // clocks are the three clocks of one process: mono, boot and wall. Mono and boot run at the rate of
 // the process. While the machine is suspended, boot runs on and mono almost stops. Mono must not
 // stop completely: the timers of the synctest bubble run on, and a client sets its timer again if
-// the timer fires too early by mono. If mono stood still, the client would do so forever. The wall
-// clock is set to random times.
+// the timer fires too early by mono. If mono stood still, the client would set its timer again
+// forever. The wall clock is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time

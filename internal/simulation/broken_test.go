@@ -42,8 +42,8 @@ var rare = []string{
 	"keys one by one, kept when one is refused",
 }
 
-// areFound runs each variant with up to the given number of seeds. The test fails if none of
-// these seeds shows a violation that the variant's field finds lists.
+// areFound runs seeds of each variant until one shows a violation that the variant must cause (see
+// the field finds). The test fails if none of the given number of seeds does.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	lab.SkipUnderRace(t, "looks for a broken rule, not for a race")
@@ -252,8 +252,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 }
 
 // oneByOne returns a function that acquires keys in the given order. While the function waits for a
-// key, it holds the earlier keys. If it cannot acquire a key, it returns an error. Before that, it
-// releases the keys that it holds, if releases is true.
+// key, it holds the earlier keys. If it cannot acquire a key, it returns an error. If releases is
+// true, it first releases the keys that it holds. Otherwise it keeps them.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

@@ -70,8 +70,9 @@ func onBehalf(ctx context.Context, who string) context.Context {
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	// Package renewals calls chance while it holds a mutex. The mutex already keeps its other
-	// goroutines from calling chance at the same time. And no goroutine may sleep under the mutex.
+	// Package renewals calls chance while it holds a mutex. So its goroutines never call chance at
+	// the same time, and need not sleep here. They must not sleep either: no goroutine may sleep
+	// while it holds a mutex.
 	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.staggerWakeups(why)
 	}
@@ -130,10 +131,10 @@ func namesGoroutine(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// asking contains the last requests of a goroutine and of the goroutines that it has started. One
-// of these requests may be sent at the same instant at which the goroutine draws a random number.
-// The scheduler then decides which of the two happens first. So the random number depends only on
-// requests at earlier instants (before).
+// asking contains the last requests of a goroutine and of the goroutines that it has started. One of
+// these requests may be sent at the same instant at which the goroutine draws a random number. The
+// scheduler then decides which of the two happens first. So the random number depends only on
+// requests at earlier instants (see the method before).
 type asking struct {
 	// latest is the last request, which was sent at the time at. If several requests were sent at
 	// that time, latest is the last of them in alphabetical order.

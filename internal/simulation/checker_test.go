@@ -37,9 +37,10 @@ type checker struct {
 	longest         time.Duration   // the longest lease of any client
 	trustsPastLease bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
 	broken          map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
-	// deleted contains the grants whose record was deleted by hand. While the record does not
-	// exist, DynamoDB rejects a commit under the grant. Later, a late copy of the grant's request
-	// may create the record again. Then a late copy of the rejected commit may be applied.
+	// deleted contains the grants whose record was deleted by hand. While the record does not exist,
+	// DynamoDB rejects a commit under the grant. Later, a late copy of the grant's request may
+	// create the record again. Then the table may apply a late copy of the rejected commit, which is
+	// no violation.
 	deleted       map[string]bool
 	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
@@ -68,8 +69,8 @@ type checker struct {
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue. The head
-// itself has sent no grant request. It counts the time for which it trusts the grant from a read
-// that it sent before the table applied the hand-over.
+// itself has sent no grant request. So the time for which it trusts the grant begins with a read,
+// which it sent before the table applied the hand-over.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
 	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
@@ -186,9 +187,9 @@ func (c *checker) believed(r *request) []*belief {
 		return nil
 	}
 	newest := map[string]*belief{}
-	// made is the grant that the request creates. It is no violation if the sender trusts made: for
-	// example, the request may repeat a hand-over, after a waiter of the same process has begun to
-	// trust the grant.
+	// made is the grant that the request creates. The sender may already trust this grant. For
+	// example, the request repeats a hand-over, and a waiter of the same process has begun to trust
+	// the grant after the first request.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
@@ -284,11 +285,11 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns the time until which a request, once applied, allows its sender to trust the
-// grant. The parameter trust is the duration of this trust by the sender's clock, counted from the
-// sending of the request. If the sender's clock is slow, the trust lasts longer by the clock of the
-// world. If it is fast, the trust does not last shorter, because timers run by the clock of the
-// world.
+// supports returns the time, by the world's clock, until which a request allows its sender to trust
+// the grant once the request is applied. After the sender has sent the request, it trusts the grant
+// for the duration trust by its own clock. If that clock is slow, the trust lasts longer by the
+// world's clock. If that clock is fast, the trust lasts no shorter, because timers run by the
+// world's clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

@@ -7,10 +7,9 @@
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation   more seeds
 //	LEASEHOLD_SEED=4711 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation      one seed; prints its history if it fails
 //
-// With LEASEHOLD_SHRINK=1 the test runs a failing seed again with fewer and fewer faults, until
-// the seed no longer fails if any one of the remaining faults is left out. The test prints these
-// faults and the history of the run. To run the seed with only these faults, list them in
-// LEASEHOLD_PLAN.
+// With LEASEHOLD_SHRINK=1 the test runs a failing seed again with fewer and fewer faults, until the
+// seed fails only with all of the remaining faults. The test prints these faults and the history of
+// the run. To run the seed with only these faults, list them in LEASEHOLD_PLAN.
 //
 // The following commands run all worlds, in rounds. Run them in this directory, because only
 // there does go test show the totals:
@@ -63,30 +62,32 @@
 //
 // # Why a seed can be replayed
 //
-// The order in which Go's scheduler runs goroutines does not affect any random number, and a
-// process runs one seed at a time, on one thread. What happens to a request depends only on
-// the seed, the goroutine that sent the request, the operation and the keys of the request,
-// and the number of equal requests before it. No two processes reach the table at the same
-// instant, and no two cancelled requests return at the same instant. No call of a worker begins
-// at the instant at which the worker's last call returned. TestSameSeedGivesSameHistory checks
-// that a seed always has the same history. In that test, goroutines yield to the scheduler at
-// random where they read the clock, draw a random number, send or receive.
+// The order in which Go's scheduler runs goroutines does not affect any random number, and a process
+// runs one seed at a time, on one thread. What happens to a request depends only on the seed, the
+// goroutine that sent the request, the operation and the keys of the request, and the number of
+// equal requests before it. No two processes reach the table at the same instant, and no two
+// cancelled requests return at the same instant. No call of a worker begins at the instant at which
+// the worker's last call returned. TestSameSeedGivesSameHistory checks that a seed always has the
+// same history. In that test, goroutines yield to Go's scheduler at random where they read the
+// clock, draw a random number, send or receive, so that the scheduler runs them in another order
+// each time.
 //
-// One event may wake several goroutines of a client. For example, a group releases several keys
-// for which goroutines wait in local queues. Without a delay, the scheduler would decide which
-// of these goroutines acquires a key first. So each goroutine first sleeps for a time that
-// depends on the seed and on its worker (process.staggerWakeups). It sleeps when it draws a
-// random number, which every call does before it checks its local queue. The scheduler of renewals
-// draws without sleeping, because it holds a mutex then.
+// One event may wake several goroutines of a client. For example, a group releases several keys for
+// which goroutines wait in local queues. Without a delay, the scheduler would decide which of these
+// goroutines acquires a key first. So each goroutine first sleeps for a time that depends on the
+// seed and on its worker (process.staggerWakeups). It sleeps when it draws a random number, which
+// every call does before it checks its local queue. Package renewals draws random numbers without
+// this sleep, because it holds a mutex then.
 //
 // # Adding a fault
 //
-// A fault that can happen in every world is a case in process.faultOf and in process.meets
-// (file network). A fault that happens only in some worlds is a field of troubles. The random
-// number fate.odd decides whether such a fault happens, so that the runs of other worlds do
-// not change. If a promise does not hold under a fault, the checker skips that promise in the
-// worlds with the fault, and checks all others. Each fault has a name (file faults). A fault
-// happens only if process.happens returns true, so that shrink can leave out the fault.
+// A fault that can happen in every world is a case in process.faultOf and in process.meets (file
+// network). A fault that happens only in some worlds is a field of troubles. The random number
+// fate.odd decides whether such a fault happens. This number is drawn in every world, so a new fault
+// does not change the runs of other worlds. If a promise does not hold under a fault, the checker
+// skips that promise in the worlds with the fault, and checks all others. Each fault has a name
+// (file faults). A fault happens only if process.happens returns true, so that shrink can leave out
+// the fault.
 //
 // # Adding a workload
 //

@@ -150,9 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether Lead returned err because AWS refused a request before the process led
-// for the first time. Lead may return no other error before its context is done. The function
-// gaveUp has already checked that the refusal may end the campaign.
+// isFirst reports whether Lead returned err because AWS refused a request before the process led for
+// the first time. Before its context is done, Lead must not return any other error. The function
+// gaveUp has already checked that this refusal may end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -172,7 +172,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case <-ctx.Done():
 			v.checkAsked(ctx, term)
 			if r.IntN(2) == 0 {
-				// Sometimes the function notices only after a while that its context has ended.
+				// Sometimes the function notices only after a while that its context is cancelled.
 				v.rest(r, 15_000)
 			}
 			return context.Cause(ctx)
@@ -226,8 +226,9 @@ func (v *voter) asks(ctx context.Context) {
 	}
 }
 
-// checkAsked checks that the record contains a request to step down from this term. It checks
-// nothing if the term has ended, because the record may then contain a request to a later leader.
+// checkAsked is called when the context of a leader is cancelled. If the cause is a request to step
+// down, the record must contain a request that names this term. After the term has ended, this is
+// not checked, because the record may then contain a request to a later leader.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return

@@ -266,8 +266,8 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns a name for the operation to which the request belongs. The caller must make
-// sure that the client has started this operation itself, and not in a call.
+// operation returns a name for the operation to which the request belongs. The client must have
+// started this operation by itself, as it starts a renewal: the request must not belong to a call.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

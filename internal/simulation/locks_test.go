@@ -148,8 +148,8 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// stale returns the longest time for which lastClient uses an earlier read of a session's row
-// instead of reading the row again. It is zero in worlds without shared leases.
+// stale returns the longest time for which lastClient may use an earlier read of a session's row
+// instead of reading the row again. In worlds without shared leases, it returns zero.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -157,9 +157,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time of the last write that changed the key's record or renewed a
-// session, or the parameter from if that time is later. These writes affect how long the key is held. Copies
-// of requests that the network delivered late count, too.
+// lastArrival returns the time of the last write that changed the key's record or renewed a session,
+// because these writes affect how long the key is held. Late copies of requests count, too. If there
+// was no such write after the time in the parameter from, lastArrival returns from.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,9 +176,9 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
-		// By now, the workers of live processes have released their locks and returned.
-		// Locks of dead processes, and locks that a process neither renews nor has
-		// released, become free when their lease ends.
+		// By now, the workers of live processes have released their locks and returned. Locks of
+		// dead processes, and locks that a process neither renews nor has released, become free when
+		// their lease expires.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")

@@ -105,8 +105,8 @@ func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	return res
 }
 
-// faultOf returns the fault that the request meets, unless the plan of the run excludes this fault.
-// The caller must call happens to find out whether it does.
+// faultOf returns the fault that is chosen for the request. The caller must then call happens,
+// because the plan of the run may exclude this fault.
 func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,8 +248,8 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current window of three seconds. The result of inTrouble changes
-// only between two windows.
+// window returns the number of the current window of three seconds. During a window, the result of
+// inTrouble does not change.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
@@ -283,7 +283,8 @@ func (c *process) copied(late time.Duration, deliver func() (*http.Response, err
 	}()
 }
 
-// withoutOld removes the items from a reply that says that conditions have failed.
+// withoutOld removes all items from an error reply. DynamoDB adds items to the error of a failed
+// condition.
 func withoutOld(res *http.Response) *http.Response {
 	if res.StatusCode == http.StatusOK {
 		return res

@@ -25,7 +25,7 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w in which two kinds of fields come from the world by: the functions
+// watchedAs returns a copy of w. Two kinds of its fields come from the second world: the functions
 // that change or receive what happens in a run, and the lists of allowed faults.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected

@@ -160,8 +160,8 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired reports a violation if a lock expired although AWS refused none of its last
-// renewals. onEvent calls it only in worlds whose only faults are such refusals.
+// expired reports a violation if a lock expired although AWS refused no request of the process in
+// the last 1.5 seconds. onEvent calls it only in worlds whose only faults are refusals.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // longest pause between two attempts of a renewal, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {

@@ -24,9 +24,9 @@ const (
 	recipeSeeds = 30  // default number of seeds of the simulation of each recipe, such as elections
 )
 
-// tests runs one seed at a time, on one thread, so that every run of a seed has the same
-// history. Under the race detector the tests may use more threads: the detector makes the
-// scheduler pick goroutines at random anyway.
+// tests runs one seed at a time, on one thread, so that every run of a seed has the same history.
+// Under the race detector the tests may use more threads: the detector makes the scheduler pick
+// goroutines at random, so one thread would not make histories the same.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -39,8 +39,8 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed. It chooses the world of the seed itself, except for the fields that
-// watchedAs takes from watched.
+// simulation runs one seed, in a world that it chooses by itself. Only the fields that watchedAs
+// copies come from the parameter watched.
 type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for the given number of seeds. The environment variable
@@ -215,8 +215,8 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		// A fault that lasts for a while is in the list once for each request that met it. Keep
-		// one.
+		// A fault that lasts for a while is in the list once for each request that met it. Keep one
+		// entry for each fault.
 		plan.injected = func(faults []injected) {
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {

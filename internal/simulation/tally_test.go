@@ -65,9 +65,9 @@ func (c *process) asks(ctx context.Context, what string) context.Context {
 	return of
 }
 
-// counts adds a request, and the fault that the request met, to the tally. It ignores a request
-// that failed in a crash in two cases: if the request belongs to no call in progress, and if its
-// call has already met a fault.
+// counts adds a request, and the fault that the request met, to the tally. If a crash made the
+// request fail, counts ignores the request in two cases: if it belongs to no call in progress, and
+// if its call has already met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()

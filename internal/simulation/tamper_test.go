@@ -72,8 +72,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking removes each condition check from a transaction if keep returns false for the key
-// of the check.
+// checking calls keep with the key of each condition check of a transaction. If keep returns false,
+// checking removes this check.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	if !asksFor(r, "TransactWriteItems") {
 		return body

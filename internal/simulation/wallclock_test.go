@@ -88,9 +88,9 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew bounds the difference between two results of rightWall if the layout has no expiry time
-// and the world's field wall is nil. In all other worlds, the field skew or wall determines the
-// difference.
+// mostSkew is greater than the difference between any two results of rightWall in the same world. It
+// does not apply to worlds with the field wall, or with layouts that have an expiry time: there, the
+// field wall or skew bounds the difference.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns a random difference between a wall clock and the true time. The difference is
@@ -173,8 +173,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	// A client repeats a failed release until the lease has expired. If the machine was suspended
-	// until then, any error is allowed.
+	// A client repeats a failed release only until the lease has expired. If the lease expired
+	// during this call, because the machine was suspended, any error is allowed.
 	case ended-began >= lock.Record().Lease:
 	default:
 		c.violated("0: Release failed: %v", err)

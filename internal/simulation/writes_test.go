@@ -175,8 +175,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds a line to the history of a key for each belief in a grant of the key that has ended
-// since the last call. The caller must hold c.mu.
+// doubted adds a line to the history of a key for each process that has stopped trusting a grant of
+// this key since the last call. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -245,9 +245,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the value of the named attribute in text, which is one of the update's expressions.
-// Text either assigns this value to the attribute, or compares the attribute with it. Each match of
-// pattern in text is one pair of an attribute and a value.
+// value finds the named attribute in one of the update's expressions, which is the parameter text.
+// It returns the value that the expression assigns to the attribute or compares with it. Each match
+// of pattern is one such assignment or comparison.
 func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

@@ -76,9 +76,9 @@ func (g *guard) knows(hostPort string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
-// isFromHere reports whether a request comes from a page of this server or from a URL that the
-// user typed. A request that changes something must come from a page of this server, and must
-// have a JSON body, which no HTML form can send.
+// isFromHere reports whether a request comes from a page of this server, from a URL that the user
+// typed, or from a link that opens the page. A request that changes something must come from a page
+// of this server, and must have a JSON body, which no HTML form can send.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// A link on another site may open the page, but that site cannot read the response.

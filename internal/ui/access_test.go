@@ -27,7 +27,7 @@ func door(remote bool) *guard {
 	return &guard{token: token, hosts: map[string]bool{"lock-server": true}, remote: remote, next: inside}
 }
 
-// knock sends a request to the guard and returns the response. The functions in how change the
+// knock sends a request to the guard and returns the response. The given functions change the
 // request before it is sent.
 func knock(g *guard, method, path string, how ...func(*http.Request)) *http.Response {
 	r := httptest.NewRequest(method, "http://"+here+path, strings.NewReader("{}"))

@@ -190,7 +190,8 @@ func (b *board) judge(id string, look liveness.Reading) {
 		}
 		delete(b.missing, id)
 	} else if !b.whole {
-		// The session's row may be in a part of the table that no read has reached yet.
+		// The session may still be live: its row may be in a part of the table that no read has
+		// reached yet.
 		return
 	} else {
 		session = b.rule.Next(b.missing[id], protocol.NoRow(protocol.DefaultLease), look)

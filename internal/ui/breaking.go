@@ -106,7 +106,7 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})
 		s.scan.mu.Unlock()
 	}
-	// The key is read now, so that every page shows the break without delay.
+	// Read the key now, so that every page shows the break without delay.
 	_ = s.scan.lookAt(ctx, key)
 	return s.broke(asked, r, err)
 }

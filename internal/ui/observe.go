@@ -142,8 +142,8 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 
 // died returns the time at which the lease of a dead holder expired, according to the reads.
 func (c *change) died(h Holder) time.Time {
-	// A lease that has not expired by now ended early: for example, because a client marked the
-	// session dead.
+	// The holder is dead although its lease has not expired yet: for example, a client has marked
+	// its session dead. So the lease ended early, and this read was the first to show that.
 	if h.Beat.Until.After(c.at) {
 		return c.at
 	}
@@ -164,9 +164,9 @@ func (c *change) byBreak(h Holder) bool {
 }
 
 // succession adds the events for the end of the previous grant and the beginning of the next grant.
-// If both happened between the same two reads, they may be one event: a takeover of an expired
-// lease, or a hand-over between grants with the same owner. If they are neither, the key was free
-// between the two grants, although no read showed that.
+// If two successive reads showed the two grants, the end and the beginning may be one event: a
+// takeover of an expired lease, or a hand-over between grants with the same owner. Otherwise the key
+// was free between the two grants, although no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -203,13 +203,14 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns for how long after a read the lease of h certainly lasts. A holder normally
-// renews four times per lease, so at every read at least three quarters of the lease are left.
+// healthyFor returns the time for which the lease of h still lasts after any read, if h renews on
+// time. Such a holder renews four times per lease, so at least three quarters of the lease are left.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. It returns true if h was already dead. If the two reads were far apart (healthyFor),
-// it returns false, because h may have renewed and released between them.
+// reads show. It returns true if h was already dead. If the last read of h and the first read of
+// next were far apart (see healthyFor), lapsed returns false, because h may have renewed and
+// released in between.
 //
 // In some layouts, versions and grant ids contain the time of their write by the holder's clock. If
 // both the version of h and the grant id of next contain such a time, and h has no session, lapsed

@@ -7,9 +7,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns b, the observed renewals (a Beat) of a lock's record, with the times and the state
-// of the lock's session. The holder renews the session instead of the lock. If the session has
-// ended, its Beat has no Since and no Lease, and the result keeps those of b.
+// under returns the Beat (the observed renewals) of a lock that has a session. The parameter b is
+// the Beat of the lock's record. The holder renews only the session, so the times and the state come
+// from the session's Beat. The Beat of an ended session has no Since and no Lease. In that case
+// these two come from b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

@@ -216,9 +216,9 @@ func (s *store) use(fn func(localdynamo.Tx) error, transact func(*bbolt.DB, func
 			_ = db.Close() // the error is ignored, because bbolt has already rolled the transaction back
 			panic(p)
 		}
-		// bbolt's own Close is not called: it may wait for the locks of the transaction that has
-		// panicked. So the memory mapping of the file stays. It would keep the file locked without
-		// this unlock.
+		// Do not call bbolt's own Close: it may wait for the locks of the transaction that has
+		// panicked. So the memory mapping of the file stays. The mapping would keep the file locked,
+		// so unlock the file here.
 		unlock(open)
 		_ = open.Close()
 		err = s.damaged(p)

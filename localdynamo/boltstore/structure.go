@@ -27,8 +27,8 @@ const (
 	freelistPage               = 0x10
 	headerSize, elementSize    = 16, 16
 	metaSize, bucketHeaderSize = 64, 16
-	// Value of a free list's count if the list has more pages than the count can hold. Then the
-	// list's first element is its length.
+	// Value of a free list's count if the list contains more pages than the count can express. Then
+	// the list's first element is its length.
 	manyFree = 0xffff
 )
 
@@ -71,8 +71,8 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 	}, true
 }
 
-// newestMeta returns the meta page that bbolt uses: the valid one with the greatest transaction
-// number. It returns false if neither page is valid. In that case bbolt itself reports the
+// newestMeta returns the meta page that bbolt uses: the valid meta page with the greatest
+// transaction number. It returns false if neither meta page is valid. bbolt itself then reports the
 // damage.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)

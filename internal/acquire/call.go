@@ -55,7 +55,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, func() {
 		for _, w := range call.parts {
 			w.local = newPlace(ctx, w.want, call.turns)
-			c.Local.Join(w.local)
+			c.Local.join(w.local)
 		}
 		call.first()
 	})
@@ -249,11 +249,11 @@ const handOvers = 16
 // goroutine hands the key to the call. With NoWait, it waits no longer than TryFor after the
 // beginning of the call.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
-	if c.Local.Take(want.Key) {
+	if c.Local.take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it
 	}
 	p := newPlace(ctx, want, nil)
-	c.Local.Join(p)
+	c.Local.join(p)
 	hasTurn := false
 	var ended error // reason why the caller stops waiting; still nil in the deferred function if Report panics
 	defer func() {
@@ -292,7 +292,7 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 // true, leavePlace waits until the turn is passed on or the key is released, but no longer than the
 // client's ReleaseGrace: the process may be frozen once the call has returned (see cleanUp).
 func (c *Acquirer) leavePlace(p *Place, waits bool) {
-	given, had := c.Local.Leave(p)
+	given, had := c.Local.leave(p)
 	if !had {
 		return
 	}

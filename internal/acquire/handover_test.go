@@ -147,7 +147,7 @@ func TestDelayOfNextWaiterDependsOnLongestGrant(t *testing.T) {
 func TestHandOverSkipsWaiterThatHasLeft(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	isNext(t, l, held, ws[0])
-	if _, had := l.Leave(ws[0]); had {
+	if _, had := l.leave(ws[0]); had {
 		t.Fatal("the first waiter already has a turn")
 	}
 	if l.HandOver(ws[0], &grant{}) || l.HandOver(ws[0], nil) {

@@ -72,7 +72,7 @@ func newLocalQueues(handOvers int, pollMin, pollMax time.Duration) *LocalQueues 
 	return &LocalQueues{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*localQueue{}}
 }
 
-// newPlace returns a call's entry for the local queue of a key. The method Join adds the entry to
+// newPlace returns a call's entry for the local queue of a key. The method join adds the entry to
 // the queue. The call receives its turn on the channel turns, whose buffer must have room for one
 // turn of each place that uses the channel. If turns is nil, the place gets a channel of its own.
 func newPlace(ctx context.Context, want *Want, turns chan turn) *Place {
@@ -86,9 +86,9 @@ func newPlace(ctx context.Context, want *Want, turns chan turn) *Place {
 // if the call waits for several keys, or could not use the grant of a hand-over.
 func (p *Place) acceptsHandOver() bool { return !p.Want.OneOfSeveral && p.Want.Once.None() }
 
-// Join adds p to the queue of its key. If no goroutine has the turn of that key, p gets the turn
+// join adds p to the queue of its key. If no goroutine has the turn of that key, p gets the turn
 // immediately.
-func (l *LocalQueues) Join(p *Place) {
+func (l *LocalQueues) join(p *Place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q, ok := l.byKey[p.Want.Key]
@@ -101,9 +101,9 @@ func (l *LocalQueues) Join(p *Place) {
 	l.tellHolder(q)
 }
 
-// Take gives the turn of a key to the calling goroutine, which needs no Place. It returns
+// take gives the turn of a key to the calling goroutine, which needs no Place. It returns
 // false if another goroutine has the turn.
-func (l *LocalQueues) Take(key protocol.Key) bool {
+func (l *LocalQueues) take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byKey[key] != nil {
@@ -113,10 +113,10 @@ func (l *LocalQueues) Take(key protocol.Key) bool {
 	return true
 }
 
-// Leave removes p from its queue. If a turn has already been sent on the channel of p, but has
-// not been received, Leave returns that turn and true. The caller must then pass the turn on.
+// leave removes p from its queue. If a turn has already been sent on the channel of p, but has
+// not been received, leave returns that turn and true. The caller must then pass the turn on.
 // If several places share the channel, the returned turn may be the turn of another place.
-func (l *LocalQueues) Leave(p *Place) (turn, bool) {
+func (l *LocalQueues) leave(p *Place) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.left = true
@@ -323,7 +323,7 @@ func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *P
 }
 
 // HandOver gives the turn and the key to a waiter that Successor has returned. granted is the
-// waiter's grant. If granted is nil, the waiter gets only the turn. If the waiter has called Leave
+// waiter's grant. If granted is nil, the waiter gets only the turn. If the waiter has called leave
 // in the meantime, HandOver does nothing and returns false. The previous holder's goroutine then
 // keeps the turn.
 func (l *LocalQueues) HandOver(to *Place, granted Holding) bool {

@@ -47,7 +47,7 @@ func enter(l *LocalQueues, key, caller string, options ...Want) *Place {
 	want := append(options, Want{})[0]
 	want.Key = at(key)
 	p := newPlace(context.WithValue(context.Background(), nameOf{}, caller), &want, nil)
-	l.Join(p)
+	l.join(p)
 	return p
 }
 
@@ -151,12 +151,12 @@ func TestLeaveReturnsTurnIfWaiterWasAlreadyGivenIt(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
-	if given, had := l.Leave(b); had {
+	if given, had := l.leave(b); had {
 		t.Errorf("b had a turn: %+v", given)
 	}
 	l.Pass(at("key"), nil)
 	waits(t, b)
-	if given, had := l.Leave(c); !had || given.of != c {
+	if given, had := l.leave(c); !had || given.of != c {
 		t.Errorf("c had no turn: %+v", given)
 	}
 	l.Pass(at("key"), nil)
@@ -170,14 +170,14 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	var ws []*Place
 	for _, key := range []string{"a", "b"} {
 		w := newPlace(t.Context(), &Want{Key: at(key), OneOfSeveral: true}, turns)
-		l.Join(w)
+		l.join(w)
 		ws = append(ws, w)
 	}
 	if given := <-turns; given.of != ws[0] {
 		t.Errorf("the first turn is for key %s", given.of.Want.Key)
 	}
 	l.Pass(at("b"), nil)
-	if given, had := l.Leave(ws[0]); !had || given.of != ws[1] {
+	if given, had := l.leave(ws[0]); !had || given.of != ws[1] {
 		t.Errorf("Leave returned %+v, want the other waiter's turn", given)
 	}
 }
@@ -199,7 +199,7 @@ func TestNonWaitingCallerLearnsHolderAsSoonAsHolderIsKnown(t *testing.T) {
 			tc.known(l)
 			isTold(t, before, tc.want)
 			isTold(t, waiting, "")
-			if _, had := l.Leave(before); had {
+			if _, had := l.leave(before); had {
 				t.Error("the waiter got both the holder and a turn")
 			}
 		})
@@ -261,11 +261,11 @@ func TestTakeReturnsFalseIfAnotherGoroutineHasTurnForKey(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
-	if l.Take(at("b")) {
+	if l.take(at("b")) {
 		t.Fatal("Take returned true while a goroutine has the turn")
 	}
 	l.Pass(at("b"), nil)
-	if !l.Take(at("b")) {
+	if !l.take(at("b")) {
 		t.Fatal("Take returned false, but no goroutine has the turn")
 	}
 	next := enter(l, "b", "next")
@@ -289,7 +289,7 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 				key := []string{"a", "b"}[chance.IntN(2)]
 				w := enter(l, key, "", Want{NoWait: chance.IntN(5) == 0, OneOfSeveral: chance.IntN(5) == 0})
 				if chance.IntN(5) == 0 {
-					if given, had := l.Leave(w); had {
+					if given, had := l.leave(w); had {
 						l.Pass(at(key), given.granted)
 					}
 					continue

@@ -65,13 +65,12 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends every lock in holds that depends on a row in shown. The keys of shown are rows that no
-// longer show their grants. Each value is the item that was read, or nil for a missing row. The loss
-// is final: a guard that has failed once can never pass again. loseBy returns one error for each
-// lock in holds, nil if the lock was not lost. This client itself may have ended a lost lock before,
-// for example by a release. The function in the parameter otherwise returns the error of that end,
-// or nil. The error of a lost lock wraps that error and err. All lost locks end before loseBy
-// reports the first loss.
+// loseBy ends, as lost, every lock in holds that depends on a row in shown. Each key of shown is a row
+// that no longer shows its grant. Each value is the item that was read, or nil if the row is missing.
+// A failed guard can never pass again, so the loss is final. loseBy returns one error for each lock
+// in holds: nil if the lock was not lost. The error of a lost lock wraps err. If this client itself
+// had ended the lock before, for example by a release, the error also wraps the reason, which
+// otherwise(lock) returns. loseBy reports the losses only after all lost locks have ended.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

@@ -114,8 +114,8 @@ func (l *Handle) drop() (last bool) {
 }
 
 // leavesMark reports whether the grant has another open handle that was acquired with Once or Every.
-// The release of the other handle may then store the done mark instead of the release of this
-// handle.
+// If so, the release of that handle may store the done mark, which the release of this handle could
+// not store.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -138,10 +138,10 @@ func (l *Handle) BeginWork() error {
 // EndWork records that a function passed to Do has returned.
 func (l *Handle) EndWork() { l.h.working.End() }
 
-// lockContext is the context of a lock. Its methods read the clock, so its state is right
-// even after a pause of the process, before any timer has fired. It wraps an ordinary cancel
-// context, which stores the cause. Contexts that package context derives from a lockContext
-// need no goroutine, because package context finds the wrapped context.
+// lockContext is the context of a lock. Its methods read the clock. So they notice an expired lease
+// even if the process was paused, and no timer has fired yet. A lockContext wraps an ordinary cancel
+// context, which stores the cause. Package context finds the wrapped context, so it needs no
+// goroutine for a context that is derived from a lockContext.
 type lockContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -171,8 +171,8 @@ func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.key == key })
 }
 
-// Above returns a lock that ctx belongs to, that AcquireAll acquired, and whose key sorts
-// after the given key. It returns nil if no such lock is still held.
+// Above returns a lock that ctx belongs to and that AcquireAll acquired. The key of this lock sorts
+// after the given key. Above returns nil if no such lock is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.want.InOrder && h.key.Compare(key) > 0 })
 }
@@ -189,14 +189,14 @@ func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 }
 
 // newLockContext returns a copy of ctx that belongs to the locks in held. The copy also ends
-// once the function over returns an error.
+// when one of its methods calls the function "over", and "over" returns an error.
 func newLockContext(ctx context.Context, held *boundLock, over func() error) *lockContext {
 	inner, cancel := context.WithCancelCause(ctx)
 	return &lockContext{Context: inner, cancel: cancel, over: over, held: held}
 }
 
-// readClock reads the clock, and ends the context if one of its locks has ended by then. It
-// does not wait for a timer, or for the goroutine that ended the lock to cancel this context.
+// readClock reads the clock, and ends the context if one of its locks has ended or expired. So
+// the context ends even before a timer, or the goroutine that ended the lock, cancels it.
 func (c *lockContext) readClock() {
 	if cause := c.over(); cause != nil {
 		c.cancel(cause)
@@ -213,7 +213,7 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value reads the clock too, because context.Cause calls Value first.
+// Value reads the clock, too, because context.Cause calls Value before it calls Err.
 func (c *lockContext) Value(key any) any {
 	if key == (boundLockKey{}) {
 		return c.held
@@ -257,9 +257,9 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// withoutReleaseOf returns a context that ends when ctx ends, unless the release of a lock in holds
-// has ended ctx. The caller of a release may pass a ctx that is bound to the released lock. The
-// release ends that ctx, but the requests of the release must still be sent.
+// withoutReleaseOf returns a context for the requests of a release of the locks in holds. The new
+// context ends when ctx ends, with one exception. If ctx is bound to a lock in holds, the release
+// ends ctx before it has sent its requests. This must not end the new context.
 func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
@@ -276,9 +276,9 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// If ctx comes from Bind for a lock in holds, the release of that lock ends ctx, but must not
-	// end the new context. Two other events end ctx and must still end the new context: the end of
-	// the context that was passed to Bind, and the deadline of ctx.
+	// Once the release has ended ctx, the new context no longer learns of two other events from ctx:
+	// the end of a context that was passed to Bind, and the deadline of ctx. Both must end the new
+	// context, so watch for them separately.
 	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
@@ -304,7 +304,7 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 }
 
 // EndedContext returns a context that has ended. A release with this context takes at most
-// ReleaseGrace.
+// ReleaseGrace, unless it stores the done mark.
 func EndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the record has a queue that is not suspended. If this queue is not
-// empty, the release must hand the key to the queue's head. While a queue is suspended, waiters of other
-// clients poll instead.
+// hasQueue reports whether the record has a queue that is not suspended. If this queue is not empty,
+// the release must hand the key to the queue's head. While a queue is suspended, waiters of other
+// clients do not join it, but poll.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
 // mostHeads is the largest number of waiters to which one release tries to hand the key. The waiter
@@ -25,8 +25,8 @@ const mostHeads = 3
 // ended the release. It returns false, for example, if the queue is empty: the key must then be
 // handed to a goroutine of this client, or released.
 //
-// A write without an answer may have begun the head's grant, and the head trusts this grant as soon
-// as it reads the record. So no later write of this client may replace the head's grant.
+// A write without an answer may have begun the head's grant. The head trusts its grant as soon as it
+// reads the record. So no later write of this client may replace the head's grant.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -43,8 +43,8 @@ func (f *freeing) handToHead() (ended bool) {
 
 // grantToHead sends the write that hands the key over to head, the first waiter in the record's
 // queue. It repeats the write until DynamoDB answers. It returns true if it has ended the release.
-// It returns false if the release must try another write: either the record still shows this
-// client's grant, but the queue has another head, or the record is damaged.
+// It returns false in two cases, in which the release must try another write: this client still
+// holds the key, but another waiter is now the head; or the record is damaged.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
@@ -115,8 +115,8 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// Read the state of the goroutine's lock only after the lock has ended, because the lock may
-		// have sent a renewal before.
+		// Read the state of the goroutine's lock only now that the lock has ended: until then, the
+		// lock may send renewals, which change this state.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn

@@ -71,8 +71,8 @@ func TestTryAcquireFailsDuringHandOverBetweenWaiters(t *testing.T) {
 }
 
 // A goroutine of the first process always waits for the key, so this process could hand the key to
-// its own goroutines forever. But the reply to each hand-over shows the record's queue. Once the
-// process sees the waiter of the other process there, it hands the key to that waiter.
+// its own goroutines forever. But the reply to each hand-over shows the record's queue. Once this
+// queue contains the waiter of the other process, the first process hands the key to that waiter.
 func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -94,9 +94,9 @@ func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
 				// The other client joins the record's queue while a goroutine of c holds the key.
-				// When this goroutine releases the key, c may not know of the other client yet, and
-				// hands the key to its own next goroutine. The release of the next goroutine hands
-				// the key to the other client.
+				// When this goroutine releases the key, c may not know of the other client yet. Then
+				// c hands the key to another goroutine of its own. When that goroutine releases the
+				// key, c hands the key to the other client.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {

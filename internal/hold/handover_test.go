@@ -57,11 +57,11 @@ type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds "job" and eight other locks. It also returns a function,
-// another, which acquires one more lock. After a call of another, the next hand-over of "job" logs a
-// warning that the client holds many locks. The log handler blocks this warning until the caller
-// closes the channel. While the warning is blocked, the hand-over has been applied, but the client
-// has not yet checked whether the goroutine still waits.
+// crowded returns a client that holds "job" and eight other locks, and a function that acquires one
+// more lock. Once the test has called this function, the client holds so many locks that its next
+// hand-over of "job" logs a warning. The log handler blocks until the test closes the given channel.
+// At that time the hand-over has been applied, but the client has not yet checked whether the
+// goroutine that receives the key still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -210,11 +210,11 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 	}
 }
 
-// A hand-over stores no done mark. In this test a release hands the key to a goroutine, which is
-// cancelled. The client then releases the goroutine's grant, and DynamoDB refuses that. Next, the
-// test changes the record, so that it shows neither a mark nor the grant. The second Release, with
-// MarkDone, must return an error, because the mark is not stored. This error must not report a loss,
-// because the first release had already ended the lock's own grant.
+// A hand-over stores no done mark. In this test, the first Release hands the key to a waiting
+// goroutine, whose context the test cancels at that moment. So the client releases the goroutine's
+// grant, but DynamoDB refuses this request. The test then changes the record, so that it shows
+// neither a mark nor the grant. A second Release, with MarkDone, must return an error, because the
+// mark is not stored. The error must not be ErrLost, because the first Release had ended the grant.
 func TestReleaseWithMarkDoneFailsIfHandOverStoredNoDoneMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },
@@ -234,9 +234,9 @@ func TestReleaseWithMarkDoneFailsIfHandOverStoredNoDoneMark(t *testing.T) {
 	})
 }
 
-// leavesUnderHandOver returns a fault that refuses all releases. It applies the fault in the
-// parameter hand to the first hand-over. While that hand-over is in flight, the returned fault
-// calls leave, which cancels the waiting goroutine.
+// leavesUnderHandOver returns a fault that refuses all releases. At the first hand-over, the
+// returned fault calls leave, which cancels the waiting goroutine. Then it applies the fault "hand"
+// to the hand-over.
 func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 		leave()

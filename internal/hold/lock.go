@@ -149,9 +149,9 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// reportLosses logs the losses of locks that have ended, and emits their events. Before
-// that, it lets waiting goroutines acquire the keys, and calls the expiry warnings, because
-// the log and OnEvent may be slow.
+// reportLosses logs the losses of locks that have ended, and emits their events. The log and
+// OnEvent may be slow. So reportLosses first lets waiting goroutines acquire the keys, and
+// calls the expiry warnings.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		h.passTurn()
@@ -166,9 +166,9 @@ func reportLosses(lost []*Lock) {
 	}
 }
 
-// held returns how long the lock was trusted. It returns that time only once, so that users
-// can add up the times in events. It returns 0 if an earlier event has reported the time,
-// for example the event of the loss before a release.
+// held returns how long the lock was trusted, for the field Held of an event. If an earlier event
+// of the lock has contained this time, held returns 0, so that the sum over all events is right.
+// For example, a lock may emit one event when it is lost, and another when it is then released.
 func (h *Lock) held() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

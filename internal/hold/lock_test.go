@@ -161,8 +161,9 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-// mayLeave starts a goroutine that calls Acquire for the key "job", and waits for that key. The
-// function leave cancels the goroutine's context. The channel left receives the error of Acquire.
+// mayLeave starts a goroutine that calls Acquire for the held key "job". It returns when the
+// goroutine waits for the key. The function "leave" cancels the goroutine's context. The channel
+// "left" receives the error of Acquire.
 func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) (leave func(), left <-chan error) {
 	ctx, leave := context.WithCancel(w.T.Context())
 	ended := make(chan error, 1)

@@ -18,8 +18,8 @@ import (
 // errorOf returns the error of a release or hand-over with the result r. It returns nil if the write
 // has freed the key, or if another write of this client has freed it or may have freed it.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
-	// The argument true means that DynamoDB has accepted this client before: it has answered the
-	// request for the grant.
+	// The argument true means that DynamoDB has answered this client before: it has applied the
+	// grant. So a denial may be temporary, and does not count as refused.
 	f.r.refused = r.Failure().After(true).Cause == decide.Refused
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -36,9 +36,9 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 // lock was lost. item is a record that does not show the grant. sent contains the attempts that may
 // have freed the key.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// If the first write was sent within the lease, and some write had no reply, the key became free
-	// after this client had given up the lock: either a write was applied, or the lease has expired
-	// since. So the lock was not lost.
+	// If some write had no reply, that write may have freed the key, or the lease has expired since.
+	// If the first write was sent within the lease, both happened after this client had given the
+	// lock up. So the lock was not lost.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -68,8 +68,8 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 
 // unmarked is called if the record in item shows neither the grant nor this lock's done mark. If a
 // write of this client has freed the key without the mark, or may have done so, unmarked returns the
-// error of the release. Otherwise the lock was lost, and unmarked returns nil. For example, if all
-// writes were answered, none of them was applied, so the lock was certainly lost.
+// error of the release. Otherwise the lock was lost, and unmarked returns nil. For example, the lock
+// was certainly lost if DynamoDB has answered, and so rejected, all writes of this client.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

@@ -69,9 +69,9 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						// Cancel the context of the release. A release that stores no mark would
-						// then give up after ReleaseGrace, before the end of the outage. This
-						// release must continue.
+						// Cancel the context of the release. A release without a done mark would
+						// then give up after ReleaseGrace, before the end of the outage. But this
+						// release must continue, because it stores the done mark.
 						cancel()
 					})
 					lab.WantErr(t, "do", err, nil)

@@ -74,11 +74,11 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in the locks of all releases that have not begun yet, and frees their keys.
-// The call may take as long as ReleaseGrace even if ctx is already done. A release that stores the
-// done mark may take longer, until the lease has expired or Close gives up, because its caller must
-// learn whether another client will repeat the work. No other client can begin the work before the
-// lease has expired. The errors are in the order of rs.
+// release begins the releases in rs that have not begun yet, which ends the trust in their locks.
+// Then it frees the keys of all releases. It returns their errors in the order of rs. The call may
+// take as long as ReleaseGrace even if ctx is already done. If a release stores the done mark, the
+// call may take until the lease has expired, or Close gives up: the caller must learn whether the
+// mark is stored. Without the mark, another client may repeat the work once the lease has expired.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -96,7 +96,7 @@ func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	return errs
 }
 
-// GiveBack frees locks whose callers have left, within ReleaseGrace.
+// GiveBack releases locks whose callers no longer wait for them. It takes at most ReleaseGrace.
 func (c *Holds) GiveBack(held []acquire.Holding) {
 	rs := each(held, func(h acquire.Holding) *release { return h.(*Lock).newRelease() })
 	_ = c.release(EndedContext(), rs) // errors of these releases are reported as events
@@ -114,7 +114,7 @@ type release struct {
 	admitted atomic.Bool // the next request already has a slot
 
 	// The method open sets these fields, when the release begins:
-	limit context.Context    // context of the call; the release sends no retry after limit has ended
+	limit context.Context    // context of the call; the release sends no retry once this context is done
 	ctx   context.Context    // context that the requests receive
 	cut   context.CancelFunc // cancels ctx, and with it a request in flight; called only to cut the release short
 	done  chan struct{}
@@ -152,8 +152,8 @@ func (r *release) begin(limit context.Context, cause error) bool {
 	return r.beginUnseen(limit, cause)
 }
 
-// beginUnseen is like begin, but does not read the clock first, and so does not end a lease that has
-// expired.
+// beginUnseen is like begin, but does not read the clock first. So it begins the release even if the
+// lease has expired, unless the expiry was noticed before.
 func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	r.open(limit)
 	if r.h.endWith(cause, r) {
@@ -163,20 +163,20 @@ func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	return false
 }
 
-// open sets the fields with which the release sends requests, and with which other calls
-// wait for it.
+// open sets the contexts of the release's requests, and makes the channel done, on which other
+// calls wait for the release.
 func (r *release) open(limit context.Context) {
 	r.limit, r.done = limit, make(chan struct{})
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// isBegun reports whether this release has begun. If the lock had ended before, the method
-// begin does not begin the release, but the method repeat may do so later.
+// isBegun reports whether this release has begun. If the lock had already ended, the method
+// begin did not begin the release. The method repeat may still begin it later.
 func (r *release) isBegun() bool { return r.done != nil }
 
-// finish frees the key of a release that has begun, or drops its handle if the grant is
-// shared. If the lock had ended before the release, finish calls repeat, as the key may
-// still be held.
+// finish frees the lock's key or, if other handles share the grant, drops the release's handle. If
+// the lock had ended before this release, finish calls repeat, because the record may still show
+// the grant.
 func (r *release) finish(limit context.Context) error {
 	if !r.isBegun() {
 		return r.repeat(limit)
@@ -197,9 +197,9 @@ func (r *release) send() {
 	})
 }
 
-// drop removes the handle that the release ends, and then ends the release. If the grant has no
-// other handle, drop first frees the key by a second release in the background. The first release,
-// r, then ends when the second one ends.
+// drop removes r.handle, if the release has one, from the handles of the grant. If other handles
+// remain, drop ends the release. If r.handle was the last one, drop starts a second release in the
+// background, which frees the key. The release r then ends when the second release ends.
 func (r *release) drop() {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -284,9 +284,9 @@ func (r *release) repeat(limit context.Context) error {
 	}
 }
 
-// currentRelease returns the release that is in progress, or that has freed the key. If there is
-// neither, it begins and returns the release in the parameter next. It cuts a release in progress
-// short if a timer has begun that release, or if the release's context limit is done.
+// currentRelease returns the lock's release that is in progress, or that has freed the key. If there
+// is no such release, it begins the release "next", and returns it. If a timer has begun the release
+// in progress, or if that release's context limit is done, currentRelease cuts it short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

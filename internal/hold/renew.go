@@ -18,7 +18,7 @@ import (
 )
 
 // Renew renews the lock now. It repeats the renewal until DynamoDB answers it, until ctx
-// ends, or until the lock is no longer trusted.
+// is done, or until the lock is no longer trusted.
 func (l *Handle) Renew(ctx context.Context, ch lease.Changes) error {
 	h := l.h
 	if ctx.Err() != nil {
@@ -71,10 +71,10 @@ func (h *Lock) Renewed(r lease.Report) {
 	h.row.Renewed(r)
 }
 
-// OnAsked registers fn. A reply to a renewal may show that another client asks the holder to step
-// down. Then fn and all other registered functions are called once. No function may block. The
-// record continues to show that the holder was asked, so a function that is registered later is
-// called at the next renewal.
+// OnAsked registers fn. When the reply to a renewal shows that another client has asked the holder
+// to step down, every registered function is called, each only once. No function may block. The
+// replies to later renewals show the request, too. So a function that is registered later is called
+// after the next renewal.
 func (h *Lock) OnAsked(fn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,9 +86,9 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
 
-// showsGrant returns a function for Operation.Shows. That function returns the attempt in
-// sent that made the record's grant, if the lease that the attempt began can still be
-// trusted.
+// showsGrant returns a function for Operation.Shows. The function returns the attempt that wrote
+// the record's version. It returns false if no attempt in sent wrote this version, if the record is
+// released, or if the lease of the attempt can no longer be trusted.
 func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
 	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 		record, err := r.Decode(item)
@@ -133,8 +133,8 @@ type failing struct {
 	locks    map[*row]error // rows whose last renewal failed, each with its error
 	attempts int            // number of failures since the last log line
 	logged   time.Time      // time when the last log line was written
-	// True from a log line about failing renewals until the log line that renewals succeed
-	// again. False while locks is empty.
+	// True from a log line about failing renewals until all renewals succeed again, which is logged,
+	// too. It also becomes false if the last lock in locks ends.
 	inEpisode bool
 }
 
@@ -142,7 +142,8 @@ type failing struct {
 // summaries.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
-	// A lease that has ended is not added, because forget has removed it or is about to.
+	// Do not add a row whose lease has ended: forget may have been called already, so that no
+	// call would remove the row again.
 	if !r.lease.IsOver() {
 		f.locks[r] = err
 	}

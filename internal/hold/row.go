@@ -51,8 +51,8 @@ func (r *row) named(versions []string) protocol.Hold {
 
 // narrow does nothing unless there are more versions than a condition can name. In that case it
 // reads the record to find out which attempts can no longer be applied. It removes these attempts
-// from tried, and their versions from *versions. It repeats failed reads until the context limit is
-// done, or the time in the parameter until has passed. It returns the number of reads that it sent.
+// from tried, and their versions from *versions. It repeats failed reads until the context "limit"
+// is done, or the time "until" has passed. It returns the number of reads that it sent.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {
@@ -88,11 +88,11 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts that free the row, or resume its grant. It first calls narrow, as a condition
-// can name only a limited number of versions. The result reads is the number of requests that narrow
-// has sent. If the parameter once is true, send sends only one attempt. Otherwise it sends attempts
-// until one is answered, the context limit is done, or the time in until has passed. It sends the
-// first attempt even after that time.
+// send sends attempts that free the row, or resume its grant. It first calls narrow, because a
+// condition can name only a limited number of versions. The result "reads" is the number of requests
+// that narrow has sent. If "once" is true, send sends only one attempt. Otherwise it sends attempts
+// until one is answered, the context "limit" is done, or the time "until" has passed. It sends the
+// first attempt even if "until" has passed.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
@@ -119,9 +119,9 @@ func (r *row) send(
 	return tried.Run(ctx, limit, r.c.Requests, op), reads
 }
 
-// errOfNoUse is the error of a release that is no longer repeated, because it had no answer for as
-// long as a lease. A lock's own lease has expired by then, which has freed the key. A session's
-// lease may still be renewed, but another release of the lock then follows later.
+// errOfNoUse is the error of a release that had no answer for as long as a lease, and is not
+// repeated any further. If the lock has its own lease, that lease has expired by then, so the key is
+// free. If the lock is under a session, the key may still be held, and is released again later.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 func (r *row) get() types.TransactGetItem {
@@ -134,8 +134,8 @@ func (r *row) guard() types.TransactWriteItem {
 
 // isIn reports whether item is the row. The item may consist of its key only. isIn treats two
 // spellings of one number, such as 1 and 1.0, as different keys, and so may fail to recognize the
-// row. This mistake is safe: the transaction then has two operations on one item, and DynamoDB
-// refuses it.
+// row. Then the transaction contains two operations on one item. This is safe, because DynamoDB
+// refuses such a transaction.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	schema := r.c.Proto.Schema()
 	return sameTable(aws.ToString(table), r.c.Table) &&

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockLease is the lease in the record of a lock under a session, for libraries that do not support
-// sessions. touchEvery is the time between renewals of that record. The lease is long, so that the
-// renewals cost little. (A lease that never expires would overflow in the Java client.) The record
-// is renewed before lockLease expires, so that those libraries wait and do not take the key. The
-// trust of this client in its lock does not depend on lockLease: a renewal of the record does not
-// extend the trust, and a failed renewal does not end it. The renewal only shows whether the record
+// Lock libraries that do not support sessions read the lease in a lock's own record. If the lock is
+// under a session, this lease is lockLease, and the record is renewed every touchEvery, so that
+// those libraries wait and do not take the key over. lockLease is long, so that the renewals cost
+// little. (A lease that never expires would overflow in the Java client.) The trust of this client
+// in its lock does not depend on lockLease: a renewal of the record does not extend the trust, and a
+// renewal that fails does not end it. Only a rejected renewal does, because it shows that the record
 // was broken or deleted.
 const (
 	lockLease  = time.Hour
@@ -121,8 +121,8 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 
 // join is called once the client holds h under the session. If the session has ended in the
 // meantime, join ends the lock as lost. A break notice for h may have arrived between the grant and
-// this call. The method hear then did not find h among the held locks, and ignored the notice. So if
-// any notice has arrived since the grant, join checks the record of h.
+// this call. If so, the method hear did not find h among the held locks, and ignored the notice. So
+// if any notice has arrived since the grant, join checks the record of h.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.attempt.Sent.Mono {
@@ -134,16 +134,16 @@ func (s *session) join(h *Lock) {
 	}
 }
 
-// turnAtMost is the longest time for which a transaction delays the transactions of other locks, so
-// that a transaction that hangs does not block them. After that time the next transaction is sent.
-// If DynamoDB rejects it because of a conflict with the transaction that hangs, it is retried.
+// turnAtMost is the longest time for which one transaction delays the transactions of other locks.
+// After that time the next transaction is sent, even if the first one still hangs. If the two
+// conflict, DynamoDB rejects the next transaction, and this client retries it.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client checks the session's row, and
 // blocks other transactions until leave is called. At most one transaction waits for the mutex
-// naming; all others wait for the mutex queue. A renewal of the row waits only for naming. So at
-// most two transactions are sent before the renewal: the one in flight, and the one that waits for
-// naming. With a nil session, lockTransactions returns at once.
+// s.naming; all others wait for the mutex s.queue. A renewal of the row waits only for s.naming. So
+// at most two transactions are sent before the renewal: the one in flight, and the one that waits
+// for s.naming. With a nil session, lockTransactions returns at once.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}
@@ -178,10 +178,10 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session and all its locks because the row no longer shows the session. The
-// parameter seen is the loss that the row shows. loseAs returns the reason of the loss. If the
-// session's lease had expired before, the reason is the expiry, and not a break: another client has
-// marked the expired session dead to take a lock over.
+// loseAs ends the session and all its locks because the row no longer shows the session. The error
+// "seen" describes the loss according to the row. loseAs returns the reason of the loss. If the
+// session was lost before, that earlier reason is returned. For example, another client may have
+// marked the session dead because its lease had expired. Then the reason is the expiry, not a break.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {

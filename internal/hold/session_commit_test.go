@@ -98,9 +98,10 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
-	// The first request of the commit gets no reply, and the second fails because of the write's
-	// condition. The commit then sends the guards without the write. That third request uses up the
-	// idempotency token of the first request.
+	// The first request of the commit is delayed, and gets no reply. The second request fails because
+	// the condition of the caller's write is false. The third request contains only the guards, and
+	// the idempotency token of the first request. So when the first request arrives, DynamoDB does
+	// not apply it.
 	lab.Each(t, map[string]bool{"session current": false, "session dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {

@@ -40,8 +40,8 @@ func TestSlowOnEventDoesNotDelayEndOfContextsOfLostLocks(t *testing.T) {
 		}
 		c, wire := w.Client(cfg)
 		held := make([]*leasehold.Lock, locks)
-		// The channels are stored now: a later call of Done would read the clock, and end the
-		// context itself.
+		// Store the channels now. After the expiry, a call of Done would itself end the context, but
+		// this test checks that the client ends it.
 		ended := make([]<-chan struct{}, locks)
 		for i := range held {
 			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
@@ -125,8 +125,8 @@ func TestLockGrantedUnderEndedSessionIsReportedLost(t *testing.T) {
 		// the reply to the grant, which is delayed.
 		w.Delete(w.Sessions()[0])
 		warned := make(chan struct{}, 1)
-		// The test calls no method of this lock before the checks below, because the method would
-		// read the clock and end the lock itself.
+		// Until the checks below are done, the test calls no method of this lock. A method would itself
+		// end the lock, but the test checks that the client ends it.
 		lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		lab.Elapse(0)
 		told := 0

@@ -35,8 +35,8 @@ func TestOneRequestRenewsAllLocksOfSession(t *testing.T) {
 		}
 		lab.WantRange(t, "renewals in 60 s", len(sent), 11, 13)
 
-		// The holder dies. Another client acquires many of its locks, with one call for
-		// each.
+		// The holder dies. Then another client acquires many of the holder's locks, each by a
+		// separate call.
 		cfg := lab.SharedConfig()
 		cfg.PollMax = 5 * time.Second
 		heir, _ := w.Client(cfg)
@@ -236,8 +236,8 @@ func TestLockOfExpiredSessionIsTakenOver(t *testing.T) {
 		lab.OK(t, lock.Renew(t.Context()))
 		wire.SetFault(lab.On(lab.Call.RenewsSession, lab.Cut))
 		lab.Elapse(17 * time.Second)
-		// Renew writes only the lock's own record. The lock is trusted until the session's
-		// lease ends.
+		// Renew writes only the lock's own record. It does not prolong the session's lease, on
+		// which the trust in the lock depends.
 		lab.OK(t, lock.Renew(t.Context()))
 		lab.Elapse(2 * time.Second)
 		lab.WantErr(t, "lock of the expired session", lock.Err(), leasehold.ErrLost)

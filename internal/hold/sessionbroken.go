@@ -9,7 +9,7 @@ import (
 )
 
 // A holder rarely renews the record of a lock under a session, so it would learn late of a
-// break. The client that breaks the lock therefore puts a notice with the broken grant into
+// break. The client that breaks the lock therefore puts a notice with the grant's id into
 // the session's row. The reply to the session's next renewal shows the notice, and the
 // holder then checks the record. Each notice has an id of its own:
 //

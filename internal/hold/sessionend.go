@@ -77,7 +77,7 @@ func (s *session) close(ctx context.Context) error {
 // is true if this client itself has ended the session, as Close does. If the session was lost
 // instead, mark sends only one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
-	if !s.marking.Lock(limit) { // another call was marking the row until limit ended
+	if !s.marking.Lock(limit) { // limit was done while another call was still marking the row
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))
 	}
 	defer s.marking.Unlock()
@@ -124,10 +124,10 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// A row that is marked dead is kept for a long time, so an operator must have deleted the
-		// missing row. If some attempt had no reply, assume that this attempt had marked the row
-		// before. If the session was lost before, close returns that loss, whatever isMarked
-		// returns.
+		// The row is missing or damaged. A row that is marked dead is kept for a long time, so an
+		// operator must have deleted a missing row. If some attempt had no reply, assume that it
+		// marked the row before the deletion. If the session was lost before, the result does not
+		// matter: close returns that loss.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

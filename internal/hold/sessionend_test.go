@@ -117,7 +117,7 @@ func TestCloseReturnsErrLostOnlyIfOthersHaveEndedSession(t *testing.T) {
 	}
 	lab.Each(t, map[string]row{
 		"deleted before Close": {false, false, remove, leasehold.ErrLost},
-		// No error: the row existed when Close began to write, so the write of Close may
+		// Close returns no error: the row existed when Close sent its write, so this write may
 		// have ended the session.
 		"deleted after Close's write, no reply":      {true, true, remove, nil},
 		"marked dead before Close repeats its write": {false, true, func(w *lab.World) { w.MarkDead(w.Sessions()[0]) }, leasehold.ErrLost},
@@ -269,7 +269,7 @@ func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
 			late = r.Send
 			return lab.Cut(r)
 		})
-		// The client tries at once to undo the grant, and finds nothing to undo yet.
+		// The client tries at once to undo the grant, but the grant has not arrived yet.
 		lab.Elapse(time.Minute)
 		_, _ = late()
 		if w.Item("job") == nil || w.IsReleased("job") {

@@ -30,9 +30,9 @@ type transaction struct {
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
 
-// newTransaction prepares a commit. For CommitAndRelease, the parameter releases contains the
-// releases of the locks, sorted by key, and the parameter ends contains the items that replace
-// the locks' guards. For Commit, both are nil.
+// newTransaction prepares a commit. For CommitAndRelease, the slice releases contains the releases of
+// the locks, sorted by key. The slice ends contains the write that releases each lock or, if other
+// handles share the lock's grant, its guard. For Commit, both slices are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	guards := each(rowsOf(holds), (*row).guard)
@@ -101,8 +101,8 @@ func (t *transaction) lost(r fence.Result) error {
 	return core.Public(cmp.Or(t.losses...))
 }
 
-// ended returns the error with which the caller's handle of h has ended. The commit may then
-// begin no further request. ended returns nil while the commit may begin requests.
+// ended returns nil while the commit may begin requests under h. Once the caller's handle of h
+// has ended, the commit may begin no further request, and ended returns the error of that end.
 func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:

@@ -61,12 +61,12 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 	return out
 }
 
-// Watch is like Observe, but reports by the callbacks "planned" and "settled". Watch calls "planned"
-// once, after the first successful read, if some holders are still undecided then. Watch calls
-// "settled" once for each record, when the state of the record's holder is known. When o.Limit has
-// passed, or if the observation cannot continue, the states of the undecided holders are Unknown.
-// Their Observations contain the error that stopped the observation or, after o.Limit, the error of
-// the last read if that read failed.
+// Watch is like Observe, but reports by the callbacks "planned" and "settled". If some holders are
+// still undecided after the first successful read, Watch calls "planned" once. Watch calls "settled"
+// once for each record, when the state of its holder is known. When the observation cannot continue,
+// or o.Limit has passed, Watch reports all undecided holders as Unknown. Each of their Observations
+// contains the error that stopped the observation. After o.Limit, it contains the error of the last
+// read, or nil if that read succeeded.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

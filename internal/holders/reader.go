@@ -105,8 +105,8 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether k is the key of a session's row. The Reader omits such a row if it lists
-// only a part of the table.
+// hides reports whether k is the key of a session's row. A listing with a Partition or a Prefix
+// may leave these rows out, so the Reader then reads them by key.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }

@@ -214,8 +214,8 @@ func (w *watch) later(due []*subject) {
 	}
 }
 
-// end reports the state of all undecided subjects as unknown. The reported error is the parameter
-// why or, if the time limit was reached, the error of the last read.
+// end reports the state of all undecided subjects as unknown, with the error "why". If the time
+// limit was reached, it reports the error of the last read instead, or nil if that read succeeded.
 func (w *watch) end(why error, settled func(int, Observation)) {
 	if errors.Is(why, errObservedEnough) {
 		why = w.failed

@@ -6,7 +6,7 @@
 // sends no requests: other packages resolve the attempts and undo their effects. The package
 // reads no clock: the caller passes the time to each function that needs it.
 //
-// A query for one attempt takes the same time however many other attempts there are.
+// Has, Any and Settle take the same time however many attempts are remembered.
 package indoubt
 
 import (
@@ -66,8 +66,8 @@ func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	}
 }
 
-// Of returns the versions of the attempts that are remembered for k, oldest first. It looks at the
-// attempts of all groups.
+// Of returns the versions of the attempts that are remembered for k, oldest first. It is slow if
+// many attempts are remembered, because it searches the attempts for all keys.
 func (a *Attempts[K]) Of(k K, now time.Duration) (versions []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -73,9 +73,9 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		Edit:   func(*machine.Machine) {},
 	}
 	if e.on.Virtual {
-		// After a record is deleted, the next token comes from the client's clock, and must be
-		// higher than the token in the deleted record. So virtual time must pass between two grants:
-		// each request takes a little of it.
+		// After a record is deleted, the client computes the next token from its clock. This token
+		// must be higher than the token in the deleted record. So each request takes a little
+		// virtual time, and two grants never happen at the same time.
 		w.latency = 100 * time.Microsecond
 		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}

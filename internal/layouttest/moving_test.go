@@ -22,13 +22,13 @@ import (
 
 // These tests follow the procedures of docs/migrating, which move a fleet of processes to another
 // layout in stages. While a stage is rolled out, processes of the previous stage are still running.
-// The locks must prevent a process of each stage from working at the same time.
+// At that time, too, the locks must let only one process of both stages work at a time.
 
 // stage is one stage of a move to another layout: the configurations of the locks that a process
 // holds while it works. The process acquires the locks in the order of the configurations.
 type stage []leasehold.Config
 
-// section is work that only one process may do at a time.
+// section is a critical section: work that only one process may do at a time.
 type section struct {
 	inside, done atomic.Int32 // number of processes inside now, and number of times that the work was done
 	overlaps     atomic.Int32 // number of entries while another process was inside
@@ -238,8 +238,8 @@ func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 
 // When a native client with a shared lease closes, it only marks its session as dead. Clients with
 // layout awslabs ignore sessions, so they treat the keys of the session as held. Therefore a fleet
-// must not use shared leases until all its processes use layout native. The same applies to done
-// marks: see the next test.
+// must not use shared leases until all its processes use layout native. For another reason, it must
+// not use done marks until then: see the next test.
 func TestClosedSessionBlocksAWSLabsClientForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

@@ -102,11 +102,11 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 	})
 }
 
-// This test shows why TTL must be off while any record has an expiry time. First, a native client
-// breaks the lock of a dynamolock client: the break adds an expiry time to the record. Then the
-// dynamolock client acquires the key again. It does not know the expiry time, and keeps it. So TTL
-// deletes the record while the key is held. The Java client keeps the expiry time, too, if it
-// acquires the key by an update in place.
+// This test shows why TTL must be off while clients of the library dynamolock use the table. First, a
+// native client breaks the lock of a dynamolock client: the break adds an expiry time to the record.
+// Then the dynamolock client acquires the key again. It does not know the expiry time, and leaves it
+// in the record. So TTL deletes the record while the key is held. The Java client leaves the expiry
+// time in the record, too, if it acquires the key by an update in place.
 func TestTTLDeletesHeldDynamolockRecordAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -219,8 +219,8 @@ func oddIsBroken(e *env) {
 }
 
 // nameless returns the record of a grant with an empty owner, as a peer (a client of another lock
-// library) may write it. If nameless returns false, the caller must skip its check. This is so in
-// layouts with an expiry time: dynamo-dlm stores no owner, and dyndb-mutex never renews a grant.
+// library) may write it. It returns false in the two layouts with an expiry time, and the caller must
+// then skip its check: dynamo-dlm stores no owner, and clients of dyndb-mutex never renew a grant.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()

@@ -120,8 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key, and its holder is not told. This imitates an operator who edits the table by
-// hand, or a client that releases the lock of another client by mistake.
+// free frees the key without the holder's knowledge. This imitates an operator who edits the table
+// by hand, or a client that releases the lock of another client by mistake.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

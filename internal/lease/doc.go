@@ -1,4 +1,4 @@
-// Package lease decides how long a holder may trust its grant: while it does, no other client can
+// Package lease decides how long a holder may trust its grant: until then, no other client can
 // acquire the key. The package sends renewals, which prolong the trust. It reads the clocks to find
 // out whether the trust has ended, and then notifies the holder.
 //
@@ -56,7 +56,7 @@
 //
 // An attempt waits for its answer for at most a quarter of the remaining trust, which
 // leaves time for further attempts. Package renewals decides when the next attempt is sent:
-// after the period or, if attempts fail, after a part of the remaining trust.
+// after Timing.Every or, if attempts fail, after a part of the remaining trust.
 //
 // The condition of a release has to accept every version that the record may show. So the package
 // adds the version of each attempt to [Lease.Versions] before it sends the attempt. The version
@@ -67,8 +67,8 @@
 //
 // If Leases.ThroughOutage is set, a lease is trusted beyond trustedUntil while DynamoDB answers
 // that it is unavailable (throttling, or a server error). Each of these answers prolongs the trust
-// until one lease after the answer. A renewal without an answer does not prolong the trust, because
-// the network may have failed for this process only.
+// until one lease after the answer. The first renewal without an answer ends this prolongation,
+// because the network may have failed for this process only.
 //
 // # Parents
 //

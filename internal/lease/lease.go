@@ -117,7 +117,7 @@ type Lease struct {
 	// was not handed over, or if a renewal has been applied since the hand-over.
 	handed   time.Duration
 	lastErr  error           // error of the last renewal; nil if it was applied
-	outage   *decide.Instant // with ThroughOutage, time of the last reply if that reply said that DynamoDB is unavailable; nil otherwise
+	outage   *decide.Instant // with ThroughOutage, time of the last renewal's reply if it said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
 	renewal  *renewals.Lease // this lease in the Scheduler; nil before Start, or if the lease was manual at Start
 	warnings []*Warning
@@ -233,10 +233,10 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted although it has expired, because DynamoDB
-// was unavailable according to the last answer. The option ThroughOutage assumes that no other
-// client can acquire the key then, because DynamoDB is unavailable to all clients. throughOutage
-// returns false from one lease after that answer. The caller must hold l.mu.
+// throughOutage reports whether the lease stays trusted although it has expired. If the last renewal
+// was answered with the error that DynamoDB is unavailable, the lease stays trusted until one lease
+// after this answer. The option ThroughOutage assumes that DynamoDB is then unavailable to all
+// clients, so that no other client can acquire the key. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }

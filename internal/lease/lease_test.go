@@ -462,9 +462,10 @@ func TestBlockedRenewalDoesNotDelayRenewalOfOtherLease(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			// The first lease is due after 3.75 s. Its attempt must wait for the renewal or the
-			// transaction that takes begins, and must give up the scheduler's only slot. The other
-			// lease is due 100 ms later, and must get that slot immediately.
+			// The function "takes" begins a renewal or a transaction, which blocks the first lease.
+			// The first lease is due after 3.75 s. Its attempt must wait, and must give up the
+			// scheduler's only slot. The other lease is due 100 ms later, and must get that slot
+			// immediately.
 			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {

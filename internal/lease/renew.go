@@ -33,8 +33,8 @@ type Changes struct {
 // has ended (for example because a renewal was rejected), if DynamoDB refuses a renewal, or if ctx
 // is done. If the lease has ended, Renew returns the error that ended the lease. Otherwise it
 // returns the *attempts.Failure of its last attempt or, if it sent no attempt, the cause of ctx.
-// Background renewals may be sent between the attempts of Renew. unknown reports whether an attempt
-// had no answer.
+// Background renewals may be sent between the attempts of Renew. The result "unknown" is true if an
+// attempt of Renew had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -322,7 +322,8 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 // version of one of these attempts, the outcomes of this attempt and of all earlier attempts are
 // known. Otherwise settleByReading drops the oldest attempts, because a condition can name only a
 // limited number of versions. If DynamoDB applies a dropped attempt later, it rejects the next
-// renewal, and the lease is lost. Even then, no other client can hold the key at the same time.
+// renewal, whose condition does not name the version of that attempt. So the lease is lost. Even
+// then, no other client can hold the key at the same time.
 // settleByReading returns the number of requests that it sent.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()

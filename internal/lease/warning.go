@@ -14,7 +14,7 @@ type Warning struct {
 	Call func()
 
 	timer *time.Timer
-	given bool // Call was called, and the remaining trust has not been greater than Left since
+	given bool // Call was called, and no renewal has raised the remaining trust above Left since
 }
 
 // Warn adds the warning w to the lease. Once the remaining trust is at most w.Left, w.Call
@@ -34,8 +34,8 @@ func (l *Lease) Unwarn(w *Warning) {
 	l.warnings = slices.DeleteFunc(l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss is called when the lease is lost. It gives every warning that was not given since
-// the remaining trust was last greater than Left.
+// WarnOfLoss is called when the lease is lost. It calls the function of every warning whose
+// function was not called already when the remaining trust fell to Left.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,8 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give calls w.Call on a goroutine of its own, unless the warning is already given. The caller
-// must hold the mu of the lease.
+// give calls w.Call on a goroutine of its own, unless w.given is set. The caller must hold the
+// mu of the lease.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true

@@ -25,7 +25,7 @@
 //	a clock exceeds its bound  a live holder may be treated as dead
 //	an item cannot be decoded  an error: the item's holder is never found dead
 //	two clients mark a row     DynamoDB applies one write; the reply to the other write shows the mark
-//	a session's row is gone    the observer waits for one lease: the session's client may trust its locks
+//	a session's row is gone    the observer waits for one lease: the session's client may still trust its locks
 //
 // Only the type Rule decides when a holder is dead. Observer applies the Rule for waiters, which
 // then take the key over by a conditional write. Packages holders and ui only observe holders: they

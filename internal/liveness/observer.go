@@ -42,10 +42,10 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 }
 
 // GrantOf returns a string by which observers distinguish the grants of a key. For a grant by
-// leasehold, it is the grant id. Grants by other libraries have no id. For them, GrantOf returns a
-// value that renewals do not change: in layouts with an expiry time the version, because the
-// libraries of these layouts never renew a grant, and in all other layouts the owner, which may be
-// empty.
+// leasehold, it is the grant id. A grant by another library has no id, so GrantOf returns another
+// value that renewals do not change. In layouts with an expiry time, this is the version: the
+// libraries of these layouts never renew a grant. In all other layouts, it is the owner, which may
+// be empty.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -124,8 +124,8 @@ func New(env *core.Env) *Observer {
 	return &Observer{Env: env, Records: observed.New(env.Memory), sessions: map[string]*Session{}}
 }
 
-// Observe records that a reply has shown item as the record of key at now. item is nil if
-// there is no record. Observe returns the record, or nil if the key is free.
+// Observe records that a reply has shown item as the record of key at the time now. item is nil
+// if there is no record. Observe returns the record, or nil if the key is free.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
 	if item != nil {
 		r, err := o.Decode(key, item)
@@ -142,8 +142,8 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 
 // DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. v is
 // the version of r, which was first observed at v.Since. now and wall are readings of the clocks
-// when a reply showed r. The caller must read wall before now. If time passes between the two
-// readings, the result is then too late, which only delays a takeover, and never too early.
+// when a reply showed r. The caller must read wall before now. Then, if time passes between the two
+// readings, the result is a little too late, which only delays a takeover. It is never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }

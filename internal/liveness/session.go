@@ -28,10 +28,10 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// An Observer with at least fewSessions sessions may drop the sessions that no caller of SessionOf
-// has asked for within the time keepSession (or 2*PollMax, if that is longer). A waiter, or an
-// observer of an election, asks for its session at least once every PollMax. If a caller asks for a
-// dropped session, the Observer reads the session's row again.
+// An Observer with at least fewSessions sessions may drop unused sessions: those for which SessionOf
+// was not called within keepSession (or 2*PollMax, if that is longer). Waiters, and observers of an
+// election, call SessionOf at least once every PollMax. If SessionOf is called for a dropped
+// session, the Observer observes that session anew.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -115,8 +115,8 @@ func (s *Session) observe(item protocol.Item) error {
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
 		// The session was not renewed, so keep deadAt. A newly computed time could be too late: to
-		// make room for other keys, Records may have forgotten the time when this version was first
-		// read. It would then count the lease from this reading.
+		// make room for other keys, Records may have forgotten when this version was first read. Then
+		// DeadAt would count the lease from the current reading.
 		return nil
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)

@@ -56,8 +56,9 @@ func closed(dir fs.FileInfo) bool {
 }
 
 // mayLead reports whether a symbolic link in dir may be followed. In a closed directory, every
-// link may be followed. In any other directory, root or the caller must own the link, and it must
-// have only one name: another user could plant it by a hard link to a symbolic link of root.
+// link may be followed. In any other directory, root or the caller must own the link. The link must
+// also have only one name: if it has two, another user may have made a hard link in dir to a
+// symbolic link that root has made elsewhere.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }

@@ -12,8 +12,8 @@
 //     second name (hard link), which could be in a directory of another user;
 //   - a subdirectory in the path may belong to any user if the caller is not root, because
 //     users other than root choose paths that they trust. If the caller is root, the
-//     subdirectory must belong to root or to the owner of the directory, unless only the
-//     directory's group, and not every user, may write to the directory.
+//     subdirectory must belong to root or to the owner of the directory. Any owner is allowed
+//     if the members of the directory's group may write to the directory, and other users may not.
 //
 // So root may write to a user's home directory, as with sudo, and to a group's directory, but in
 // /tmp only to root's own files. The owner of a directory can always replace the files in it:
@@ -62,7 +62,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
 // The function "again" opens a file, or resolves its path. If another process replaces the file at
-// that moment, the function tries again. It tries at most tries times, with a pause in between.
+// that moment, the function makes another attempt after a pause. It makes at most 50 attempts.
 const (
 	tries = 50
 	pause = time.Millisecond

@@ -206,8 +206,8 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// DynamoDB throttles every request of the call until the call's context ends. A throttled request
-// is not applied, so the outcome of the call is known.
+// DynamoDB throttles every request of the call until the call's context expires. A throttled
+// request is not applied, so the outcome of the call is known.
 func TestThrottledCallDoesNotReturnErrUnknownOutcome(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error

@@ -24,8 +24,8 @@ func leased(lease time.Duration) leasehold.Config {
 }
 
 // handed makes a holder hand the key to a waiter that has been in the queue for a while. It returns
-// the waiter's lock. It also returns the time of the waiter's last read before the read that showed
-// the hand-over.
+// the waiter's lock. It also returns the time of the waiter's last read that did not show the
+// hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l := inOrderBehind(t, w, holds, 1, waits)
@@ -69,9 +69,9 @@ func TestLeaseOfHandedOverKeyDependsOnReleasersLease(t *testing.T) {
 	})
 }
 
-// The holder may hand the key to a waiter at the head of the queue that has died. The key is then
-// blocked until the lease of the hand-over expires. If the releaser's own lease is one second, the
-// lease of the hand-over is at most one second.
+// The waiter at the head of the queue may have died when the holder hands the key to it. The key is
+// then blocked until the lease of the hand-over expires. If the releaser's own lease is one second,
+// the lease of the hand-over is at most one second.
 func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
@@ -103,9 +103,10 @@ func TestQueueHeadCountsLeaseFromLastReadBeforeHandOver(t *testing.T) {
 
 func TestQueueHeadReplacesHandOverIfLittleOfItsLeaseIsLeft(t *testing.T) {
 	skewed := lab.Config()
-	// The head replaces a hand-over if the remaining trust is below a limit. The usual limit is one
-	// second. With this MaxSkew, only 800 ms of trust remain after a hand-over. With the
-	// configuration "short", the limit is lower: half of the 900 ms for which a grant is trusted.
+	// The head replaces a hand-over if it could trust the key only for less than a minimum time.
+	// The minimum is usually one second. With this MaxSkew, the head could trust the key for only
+	// 800 ms. With the configuration "short", the minimum is lower: half of the 900 ms for which a
+	// grant is trusted.
 	skewed.MaxSkew = 8200 * time.Millisecond
 	short := leased(time.Second)
 	type row struct {
@@ -131,8 +132,8 @@ func TestQueueHeadReplacesHandOverIfLittleOfItsLeaseIsLeft(t *testing.T) {
 	})
 }
 
-// A waiter can trust a hand-over only briefly if the holder's lease or its own lease is short. So
-// the waiter must read the record often, to notice the hand-over in time.
+// A waiter can trust a hand-over only briefly if the holder's lease or the waiter's own lease is
+// short. So the waiter must read the record often, to notice the hand-over in time.
 func TestWaiterReadsRecordFourTimesPerLeaseIfLeaseIsShort(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
 	lab.Each(t, map[string]row{
@@ -182,8 +183,9 @@ func TestHandedOverLockIsRenewedAfterOneTenthOfLease(t *testing.T) {
 	})
 }
 
-// The lease of a hand-over is half as long as the lease of a grant. So the new holder sends its
-// first renewal early: if DynamoDB throttles that renewal, there is still time for retries.
+// In this test, the lease of the hand-over is half as long as the lease of a grant. So the new
+// holder sends its first renewal early: if DynamoDB throttles that renewal, there is still time for
+// retries.
 func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -246,8 +248,8 @@ func TestFailedDetachAfterHandOverLeavesLockHeld(t *testing.T) {
 
 // suspended makes three clients wait in the queue, and makes the first of them die. The holder
 // hands the key to this dead client, so another waiter takes the key over. The takeover suspends
-// the queue: until the suspension ends, clients poll instead of joining. The result next is the
-// lock of the waiter that took over.
+// the queue: until the suspension ends, clients poll instead of joining. The result "next" is the
+// lock of the waiter that took the key over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -363,8 +365,8 @@ func TestQueueSuspensionOfMoreThanSixLeasesIsIgnored(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, a client that has not read the record since may still join the
-// queue. The holder's release must not hand the key to that client.
+// A client that has not read the record since the queue was suspended may still join the queue. The
+// holder's release must not hand the key to that client.
 func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -377,9 +379,9 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// A client that has handed the key to another client joins the queue with its next call,
-		// before it sends a grant. Here the client has released the key without a hand-over, so its
-		// next call must not join.
+		// If a client has handed the key to another client, its next call joins the queue before it
+		// sends a grant. Here the client has released the key without a hand-over, so its next call
+		// must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)

@@ -97,7 +97,8 @@ func TestListSkipsSessionRows(t *testing.T) {
 	})
 }
 
-// polls is the longest time from a change until Watch reports it: two intervals between polls.
+// polls is the longest time from a change until Watch reports it: twice the interval between two
+// polls.
 const polls = 2 * 500 * time.Millisecond
 
 // sightings collects the results of one call of Watch.

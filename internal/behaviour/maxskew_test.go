@@ -28,8 +28,9 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 }
 
 // withDeadHolder runs the given test twice. In each run, a client acquires "job", immediately
-// renews the lock, and dies. In one run, the record of "job" contains the end of the lease. In the
-// other run, the lease is shared, and the row of the client's session contains its end.
+// renews the lock, and dies. In one run, the record of "job" contains the time at which the lease
+// ends. In the other run, the lease is shared, and the row of the client's session contains this
+// time.
 func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
 	t.Helper()
 	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
@@ -219,8 +220,9 @@ func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 }
 
 // The former holder builds the request for the hand-over, but DynamoDB applies it 2.9 s later. In
-// between, the head of the queue reads the record. It counts its trust in the hand-over from this
-// read. So the head may trust the key for longer than the former holder expects.
+// between, the head of the queue reads the record, which does not show the hand-over yet. The head
+// later trusts the hand-over for the length of its lease, counted from this read. So the head may
+// trust the key for longer than the former holder expects.
 func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -258,9 +260,10 @@ func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 	})
 }
 
-// A hand-over has a short lease. The head of the queue trusts the key for this lease, less the
-// largest possible difference between its own clock and the former holder's clock. If too little
-// time would remain, the head replaces the hand-over with a grant of its own.
+// A hand-over has a short lease. When the head of the queue is handed the key, it trusts the key
+// for this lease, less the largest possible difference between its own clock and the former
+// holder's clock. If this time is too short, the head replaces the hand-over with a grant of its
+// own.
 func TestHandedOverLockIsTrustedForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -303,15 +306,16 @@ func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 	})
 }
 
-// Without MaxSkew, clients do not use the wall-clock times in the records: neither the end of trust
-// nor the time of a takeover depends on them. Only people and TTL use these times.
+// Without MaxSkew, clients do not use the wall-clock times in the records: neither the time when a
+// holder stops trusting its lock nor the time of a takeover depends on them. Only people and TTL
+// use these times.
 func TestWallClockJumpsDoNotChangeTimesOfLossAndTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
-		// The function course makes one client hold a key and another client wait for that key.
-		// After a minute it cuts the holder off from the network. Every 700 ms it moves the wall
-		// clocks of both clients by the results of step. It returns how long the holder trusted its
-		// lock, and after what time the waiter took the key over.
+		// The function "course" makes one client hold a key and another client wait for that key.
+		// After a minute, "course" cuts the holder off from the network. Every 700 ms it moves the
+		// wall clocks of both clients by the results of the function "step". It returns how long
+		// the holder trusted its lock, and after what time the waiter took the key over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

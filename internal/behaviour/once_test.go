@@ -360,9 +360,10 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-// A client does not read the done mark when it hands the key to its own next goroutine. So it never
-// hands the key to a goroutine that waits with the option Once. That goroutine sends a grant
-// instead, and the reply shows the mark.
+// A client does not read the done mark when it hands the key to its own next goroutine. If this
+// goroutine waits with the option Once, its work may be done already. So the client never hands the
+// key to a goroutine with this option. The goroutine sends a grant instead, and the reply shows the
+// mark.
 func TestHandOverSkipsGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))

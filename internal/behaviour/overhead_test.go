@@ -27,10 +27,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside compares a leasehold client with the SDK alone. The method lock acquires and releases a
-// key, which takes two writes. The method twoWrites sends two equal writes with the SDK alone. Both
-// methods use the SDK's HTTP client over loopback, and a server that repeats recorded replies. So
-// the difference in cost is the cost of leasehold.
+// beside compares a leasehold client with the SDK alone. The method "lock" acquires and releases a
+// key, which takes two writes. The method "twoWrites" sends the same two writes with the SDK alone.
+// Both methods use the SDK's HTTP client over loopback, and a server that repeats recorded replies.
+// So the difference in cost is the cost of leasehold.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold
@@ -165,8 +165,8 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkLockComparedToTwoPlainWrites alternates between the methods lock and twoWrites, so that
-// other load on the machine affects both in the same way.
+// BenchmarkLockComparedToTwoPlainWrites alternates between the methods "lock" and "twoWrites", so
+// that other load on the machine affects both in the same way.
 func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)

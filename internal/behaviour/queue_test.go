@@ -118,13 +118,14 @@ func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
 }
 
-// inOrderBehind is like inOrder, but the holder has its own configuration: the parameter holds.
+// inOrderBehind is like inOrder, but the parameter "holds" is the configuration of the holder.
 func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// behind is like inOrderBehind, but the holder acquires the key with the options held.
+// behind is like inOrderBehind, but the holder acquires the key with the options in the parameter
+// "held".
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)
@@ -454,9 +455,9 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head of the queue may begin its work as soon as it reads that the key was handed to it. If
-// the former holder gets no reply to its hand-over, it does not know whether the head has begun. So
-// the former holder must not undo the hand-over.
+// The head of the queue may begin its work as soon as it reads that the key was handed to it. A
+// former holder that gets no reply to its hand-over does not know whether the head has begun. So it
+// must not undo the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

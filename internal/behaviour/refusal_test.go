@@ -52,7 +52,7 @@ func blockJob(w *lab.World, c *leasehold.Client) func() {
 }
 
 // granted fails the test unless a waiting call has been granted its key. The call sends its error,
-// or nil, to the channel ended.
+// or nil, to the channel "ended".
 func granted(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -164,8 +164,8 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 		}
 	}
 	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
-	// This subtest covers only "denied". After every other refusal the client retries: once
-	// DynamoDB has accepted a request of the client, refused credentials count as temporary.
+	// This subtest covers only "denied". All other refusals concern the credentials. The client
+	// retries after them, because DynamoDB has accepted these credentials before.
 	t.Run("first of the call", func(t *testing.T) {
 		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})
@@ -214,8 +214,8 @@ func TestWatchContinuesAfterAWSRejectsRequests(t *testing.T) {
 	})
 }
 
-// endedCalls are calls that return because their context has ended. The key "held" is held
-// by another client. If silent is true, no request gets a reply.
+// endedCalls are calls that return because their context is done. The key "held" is held by another
+// client. If silent is true, no request gets a reply.
 var endedCalls = map[string]struct {
 	silent bool
 	call   func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error

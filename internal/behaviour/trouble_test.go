@@ -173,8 +173,8 @@ func TestLogsOfLocksAndRecordsOmitTheirData(t *testing.T) {
 						t.Errorf("a %s as %s, without %q: %s", what, name, part, &said)
 					}
 				}
-				// These texts are the data as text, as base64 and as bytes, and the beginning of a
-				// memory address.
+				// The log must not contain the data as text, as base64 or as bytes. It must not
+				// contain a memory address either.
 				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} {
 					if strings.Contains(said.String(), part) {
 						t.Errorf("a %s as %s, with %q: %s", what, name, part, &said)

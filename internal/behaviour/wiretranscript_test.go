@@ -43,8 +43,8 @@ var mishaps = []mishap{
 }
 
 // The file testdata/wire.txt contains the requests that each operation sends, once without a fault
-// and once with each fault of mishaps. The test fails if any of these requests has changed. After
-// an intended change, rewrite the file with this command, and read the diff:
+// and once with each fault in the variable "mishaps". The test fails if any of these requests has
+// changed. After an intended change, rewrite the file with this command, and read the diff:
 //
 //	go test -run '^TestRequestsMatchRecordedTranscript$' ./internal/behaviour -rewrite
 func TestRequestsMatchRecordedTranscript(t *testing.T) {

@@ -47,8 +47,8 @@ func (b *Break) Run(ctx context.Context) error {
 
 // free sends attempts to break the grant until one is applied, the record no longer meets the
 // conditions of the break, or AWS refuses the request. It also stops when ctx is cancelled. If free
-// returns an error, maybe is true if the grant may be broken nevertheless. For each sequence of
-// attempts, free calls latest.Begin.
+// returns an error, but the grant may be broken nevertheless, the result "maybe" is true. For each
+// sequence of attempts, free calls latest.Begin.
 func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, err error) {
 	grant, key, at := b.Grant, b.Grant.Key, b.Wall()
 	for {
@@ -88,9 +88,9 @@ func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, 
 	}
 }
 
-// shows returns the attempt that freed the key, according to item. In some layouts the record of a
-// free key has no version, or is deleted, so item cannot show which attempt freed the key. In these
-// layouts shows assumes that an attempt of this break did, if an earlier attempt has had no answer.
+// shows returns the attempt that freed the key, according to item. In some layouts, the record of a
+// free key has no version, or is deleted, so item does not show which attempt freed the key. If an
+// earlier attempt of this break has had no answer, shows assumes that this break has freed the key.
 func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -108,7 +108,8 @@ func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Ver
 
 // found decodes the item that DynamoDB returned when it rejected a break. If the grant was only
 // renewed, found returns the record. If the record no longer shows the grant, found returns an
-// error and gone is true. If found cannot decode the item, it returns an error and gone is false.
+// error, and "gone" is true. If found cannot decode the item, it returns an error, and "gone" is
+// false.
 func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, b.Errors.Missing(grant.Key)
@@ -117,9 +118,9 @@ func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.R
 		return now, false, err
 	}
 	// A renewal changes neither the grant id nor the owner. Grants of other libraries have no id,
-	// so found compares only their owners. Without an owner, found treats the grants as different.
-	// In layouts with an expiry time, it does so for every grant without an id: other libraries do
-	// not renew there, so a changed version means another grant.
+	// so found compares their owners. It treats two grants without ids as different if they have no
+	// owner, or if the layout has an expiry time. With such a layout, other libraries do not renew,
+	// so a changed version means another grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && b.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, b.Errors.Changed(now)
@@ -139,7 +140,7 @@ func (b *Break) untold(err error) error {
 
 // tell notifies the session of the grant that the grant was broken, or may have been broken. It
 // does nothing if the grant has no session. It sends at least one request, and repeats a failed
-// request until the context limit is cancelled.
+// request until limit is cancelled.
 func (b *Break) tell(limit context.Context) error {
 	proto, r := b.Native, b.Grant
 	if proto == nil || r.Session == "" {

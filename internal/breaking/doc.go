@@ -10,19 +10,19 @@
 // A break ends one grant. Its write is conditional on the version that was read. If a renewal
 // has changed the version, a new sequence of attempts begins with the changed version.
 //
-// If the locks of a client share a lease, the client renews the row of its session instead of
-// the locks' own records. So the break also puts a notice into this row. The reply to the next
-// renewal of the row shows the notice, and the holder reads the record (package hold,
-// sessionbroken.go).
+// If the locks of a client share a lease, the client renews the row of its session instead of the
+// locks' own records, and would notice the break late. So the break also puts a notice into this
+// row. The reply to the next renewal of the row shows the notice, and the client then reads the
+// record (package hold, sessionbroken.go).
 //
 // What each failure does:
 //
-//	the break has no answer     repeated until the caller's context ends: then the outcome is unknown
+//	the break has no answer     repeated until the caller's context is done: then the outcome is unknown
 //	the break is refused        an error: nothing was freed
 //	a reply was lost, and the   the outcome is unknown: the attempt without a reply may have
-//	record shows another grant  freed the key before the other grant
-//	the outcome is unknown      the session is still notified: its holder checks the record, and
-//	                            loses nothing if the grant is current
+//	record shows another grant  freed the key before that grant began
+//	the outcome is unknown      the session is still notified: its client reads the record, and keeps
+//	                            the lock if the record still shows the grant
 //	the notice fails            the grant is broken, and the holder learns of the break when it
 //	                            renews the record; commits of the holder fail immediately
 //

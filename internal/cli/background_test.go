@@ -21,9 +21,9 @@ import (
 // written to the FIFO "go".
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program and sends its stderr to a file named said in dir. It uses no pipe:
-// a process that outlives the program would keep the pipe open, and the test would wait for
-// that process as well.
+// startSaying starts a program and sends its stderr to the file "said" in dir. It uses no pipe: a
+// process that outlives the program would keep the pipe open, and the test would wait for that
+// process as well.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
@@ -34,9 +34,9 @@ func startSaying(t *testing.T, dir string, env []string, program string, args ..
 	return p
 }
 
-// startLeaving starts leasehold run on the key "k" in a new table, with the script in the
-// constant leaves as CMD. It returns once CMD has ended. The result left is the id of the
-// process that CMD has left running.
+// startLeaving starts leasehold run on the key "k" in a new table, with the script in the constant
+// "leaves" as CMD. It returns once CMD has ended. The result "left" is the id of the process that
+// CMD has left running.
 func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *process, left int) {
 	t.Helper()
 	dir, env = tableEnv(t)

@@ -98,9 +98,9 @@ func TestTableRewriteConvertsOnlyRecordsOfFreeKeys(t *testing.T) {
 	putItem(t, db, map[string]types.AttributeValue{
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
-	// read returns all records. The string readable lists the keys of those records that
-	// the library dynamolock can read. The native layout writes a lease without a unit,
-	// such as 20000, and dynamolock cannot read such a lease.
+	// read returns all records. The string "readable" lists the keys of those records that the
+	// library dynamolock can read. The native layout writes a lease without a unit, such as 20000,
+	// and dynamolock cannot read such a lease.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {

@@ -28,8 +28,8 @@ func storeFile(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// busyFile makes a local store and locks the store file, as another process would. The
-// function unlock ends this lock.
+// busyFile makes a local store and locks the store file, as another process would. The result
+// "unlock" is a function that unlocks the file.
 func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	t.Helper()
 	dir, file = storeFile(t)

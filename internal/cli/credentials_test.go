@@ -35,7 +35,7 @@ func signedBy(r *http.Request, key string) bool {
 }
 
 // After the grant, the server refuses the old access key. CMD replaces the credentials file with a
-// file that contains a new access key. It then runs until a renewal with the new key has been
+// file that contains a new access key. CMD then runs until a renewal with the new key has been
 // applied.
 func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
 }
 
 // throughProxy returns the environment of a command that reaches the server through an HTTP proxy.
-// The endpoint URL names no loopback address, because a command needs no credentials for such an
+// The endpoint URL names no loopback address, because leasehold needs no credentials for a loopback
 // address.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",

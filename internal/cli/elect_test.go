@@ -141,8 +141,8 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 }
 
 // The first leader is asked to step down. Its CMD then needs longer to end than the grace period
-// (-g). leasehold must wait for CMD and must not kill it, so that CMD can finish its work before
-// the next leader begins.
+// (-g). leasehold must wait for CMD and must not kill CMD. CMD can then finish its work before the
+// next leader begins.
 func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

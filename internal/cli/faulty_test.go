@@ -107,7 +107,7 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// faultIf returns a fault that applies f to each request for which the function condition returns
+// faultIf returns a fault that applies f to each request for which the function "condition" returns
 // true. The engine answers all other requests.
 func faultIf(condition func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -167,7 +167,8 @@ type liar struct {
 }
 
 // says sets the replies of the server: first the engine answers the given number of requests, and
-// then the function lie answers all later requests. If lie is nil, the engine answers all requests.
+// then the function "lie" answers all later requests. If "lie" is nil, the engine answers all
+// requests.
 func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -214,10 +214,10 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.execute(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// execute runs a command line in this process, except that it starts a new process for leasehold
-// run. In this process, leasehold run would kill the child processes of other tests, because it
-// would take them for processes that CMD has left running. If h.alone is true, no other test runs,
-// and leasehold run needs no new process.
+// execute runs a command line in this process, but starts a new process for leasehold run.
+// leasehold run kills processes that CMD has left running. In the process of the tests, it would
+// mistake the child processes of other tests for such processes, and kill them. If h.alone is true,
+// no other test runs, and leasehold run needs no new process.
 func (h *hostileTables) execute(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

@@ -37,10 +37,11 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns two groups of rows with hostile text, for the table of the layout. It omits
-// rows that the server rejects. Each row has command lines. In the first group, they come from the
-// function looksAt. In the second group, they come from the parameter changes, and only free fields
-// contain hostile text. There the holder does not appear dead, so no command waits.
+// spoiltFor returns rows with hostile text for the table of the layout, and for each row the
+// command lines that read it. It omits rows that the server rejects. In the first group of rows,
+// any field may contain hostile text, and the command lines are those of looksAt. In the second
+// group, only free fields contain hostile text, so no holder appears dead and no command waits. The
+// function "changes" returns the command lines of the second group.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {

@@ -29,8 +29,8 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check compares the value v with the schema want, and returns the differences. path is
-// the position of v in the output. Unlike a JSON Schema validator, check also reports
+// check compares the value v with the schema "want", and returns the differences. The parameter
+// "path" is the position of v in the output. Unlike a JSON Schema validator, check also reports
 // fields that are not in the schema.
 func (s published) check(path string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {

@@ -245,9 +245,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// The script command "table NAME" selects another table in the same store. A command accepts
-	// LEASEHOLD_TABLE together with LEASEHOLD_FILE only if leasehold run has set both for CMD. To
-	// look like CMD, "table" also sets LEASEHOLD_HELD for a local store.
+	// The script command "table NAME" selects another table in the same store. leasehold accepts
+	// LEASEHOLD_TABLE together with LEASEHOLD_FILE only inside the CMD of leasehold run, where
+	// LEASEHOLD_HELD is set. So "table" sets LEASEHOLD_HELD, too, if the store is local.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
@@ -278,8 +278,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls the function happened repeatedly until that function returns true. If
-// this takes longer than patience, the test fails. In the failure message, event
+// eventually calls the function "happened" repeatedly until the function returns true. It fails the
+// test if this takes longer than the constant "patience". In the failure message, the text "event"
 // describes what the test has waited for.
 func eventually(t *testing.T, event string, happened func() bool) {
 	t.Helper()

@@ -75,9 +75,10 @@ func messagesOf(t *testing.T) map[string]string {
 // is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether docs/operating.md may omit the message. There are two reasons to
-// omit a message. It begins with the name of a flag, and so contains its own advice. Or it is only
-// a part of a message: it has fewer than five words, or partOfAnother matches it.
+// explainsItself reports whether docs/operating.md may omit the message. The page may omit a
+// message that begins with the name of a flag, because the message contains its own advice. The
+// page may also omit a text that is only a part of a message: a text of fewer than five words, or a
+// text that partOfAnother matches.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

@@ -52,7 +52,7 @@ func probed(t *testing.T, url string) (code int, text string) {
 }
 
 // answers fails the test unless a request to url gets the given status code and a body that
-// contains the text want.
+// contains the text "want".
 func answers(t *testing.T, url string, code int, want string) {
 	t.Helper()
 	if got, text := probed(t, url); got != code || !strings.Contains(text, want) {
@@ -71,9 +71,9 @@ func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	// The probe /live fails while CMD runs and less than two seconds of trust are left: a renewal
-	// is then overdue. With this grace (-g), leasehold stops CMD half a second before trust ends.
-	// So the test has one and a half seconds to see that the probe fails.
+	// If leasehold trusts its lock for less than two more seconds, a renewal is overdue, and the
+	// probe /live fails while CMD runs. With -g 0.5s, leasehold stops CMD half a second before it
+	// stops trusting the lock. So the test has one and a half seconds to see that the probe fails.
 	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "6s", "-g", "0.5s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)

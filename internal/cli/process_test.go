@@ -162,8 +162,8 @@ func fileNumber(t *testing.T, path string) int {
 	return lab.Must(strconv.Atoi(strings.TrimSpace(string(lab.Must(os.ReadFile(path))(t)))))(t)
 }
 
-// atWork starts leasehold with the script in the constant works as CMD. It returns the
-// process ids of CMD and of CMD's child.
+// atWork starts leasehold with the script in the constant "works" as CMD. It returns the process
+// ids of CMD and of CMD's child.
 func atWork(t *testing.T, dir string, env []string, args ...string) (p *process, cmd, child int) {
 	t.Helper()
 	p = start(t, dir, env, append(args, "--", "sh", "-c", works)...)
@@ -402,9 +402,9 @@ func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// The server has answered requests until the time hung. leasehold sent the last answered
-	// request between sought and hung, and trusts the lock for 3.6 s from then. It sends CMD the
-	// stop signal 1 s (-g) before this trust ends.
+	// The server answered requests until the time "hung". leasehold sent the last answered request
+	// between the times "sought" and "hung". It trusted the lock until 3.6 s after it sent that
+	// request, and sent CMD the stop signal 1 s (-g) earlier.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {

@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is a process on its own pseudo-terminal. The field text collects all text that the
+// screen is a process on its own pseudo-terminal. The field "text" collects all text that the
 // process writes to the terminal.
 type screen struct {
 	*process

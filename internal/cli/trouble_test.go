@@ -55,9 +55,9 @@ func succeeds(t *testing.T, env []string, args ...string) (stdout string) {
 	return stdout
 }
 
-// refuses runs the command. It fails the test unless the command exits with the given code
-// and writes the text want to standard error. It returns what the command has written to
-// standard error.
+// refuses runs the command. It fails the test unless the command exits with the given code and
+// writes the text "want" to standard error. It returns what the command has written to standard
+// error.
 func refuses(t *testing.T, env []string, code int, want string, args ...string) (stderr string) {
 	t.Helper()
 	stdout, stderr, got := said(t, env, args...)
@@ -210,9 +210,8 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// The command prints why requests fail if the last useful reply is three seconds old or older. It
-// checks this every second, so it prints the message after three to four seconds, or later on a
-// busy machine.
+// If requests have failed for three seconds, the command prints why they fail. It checks this every
+// second, so it prints the message after three to four seconds, or later on a busy machine.
 func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -263,9 +262,9 @@ func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 	}
 }
 
-// The server throttles renewals, so leasehold sends CMD the stop signal shortly before trust in the
-// lock ends. CMD ends while leasehold still trusts the lock. The error message must nevertheless
-// say why the lock was not renewed.
+// The server throttles renewals, so leasehold sends CMD the stop signal shortly before leasehold
+// stops trusting the lock. CMD exits while leasehold still trusts the lock. The error message must
+// nevertheless say why the lock was not renewed.
 func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	t.Parallel()
 	// Use the program without the race detector. With the race detector, the watchdog would

@@ -152,7 +152,7 @@ func (c Case) elsewhere() Case {
 	return c
 }
 
-// refused wraps a request that the server must refuse. The method send returns an error if the
+// refused wraps a request that the server must refuse. The method "send" returns an error if the
 // server accepts the request.
 type refused struct{ Request }
 

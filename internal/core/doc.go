@@ -6,8 +6,8 @@
 //
 //	core.Env → lease.Leases → acquire.Keys → hold.Holds → liveness.Observer → acquire.Acquirer
 //
-// These types call the root package through the Env. Its function Report receives events, and
-// its [Errors] make the errors whose types are public. The function that finds out why an
-// operation failed makes the error with a method of Errors. All functions above it on the call
-// stack return that error unchanged.
+// These types call the root package through two fields of the Env. The function Report receives
+// events. The field [Errors] makes the errors whose types are public. The function that finds out
+// why an operation failed makes the error with a method of Errors. Its callers return this error
+// unchanged.
 package core

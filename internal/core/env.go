@@ -46,8 +46,9 @@ type Errors interface {
 	// Lost returns the error for a lost lock. The error matches ErrLost.
 	Lost(l Loss) error
 
-	// Held returns the error of a call that did not acquire the key because holder holds it. The
-	// parameter "why" is the reason why the call stopped waiting, or nil if it did not wait.
+	// Held returns the error of a call that did not acquire the key because the key is held. The
+	// parameter "holder" is the record of the key. The parameter "why" is the reason why the call
+	// stopped waiting, or nil if it did not wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
 	// Done returns the error of a call whose work a client has already marked as done. The
@@ -57,7 +58,7 @@ type Errors interface {
 	// Missing returns the error of a call that needs a record of key, if the table has none.
 	Missing(key protocol.Key) error
 
-	// Changed returns the error for a call that expected a particular grant. The parameter now is
+	// Changed returns the error for a call that expected a particular grant. The parameter "now" is
 	// the record, which shows another grant or a free key.
 	Changed(now protocol.Record) error
 
@@ -131,10 +132,10 @@ func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.
 }
 
 // Expires returns the time from which DynamoDB's TTL may delete a record that is released now. It
-// returns the zero time if TTL must never delete the record. That is so if mark is true: the record
-// may contain a done mark, and without the mark a client would do the work again. It is also so if
-// Retention is negative, or if Retention is zero and data is true, which means that the record
-// contains data of the caller.
+// returns the zero time if TTL must never delete the record. TTL must not delete a record that may
+// contain a done mark ("mark" is true), because without the mark a client would do the work again.
+// If Retention is zero, TTL must not delete a record that contains data of the caller ("data" is
+// true). If Retention is negative, TTL must delete no record.
 func (e *Env) Expires(data, mark bool) time.Time {
 	if mark || e.Retention < 0 || data && e.Retention == 0 {
 		return time.Time{}

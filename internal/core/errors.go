@@ -22,7 +22,7 @@ var (
 	ErrDetached error = &retold{"leasehold: lock detached", []error{ErrReleased}}
 )
 
-// retold is an error with a text of its own, which matches what any of the errors in is matches.
+// retold is an error with a text of its own that wraps the errors in the field "is".
 type retold struct {
 	text string
 	is   []error
@@ -87,8 +87,8 @@ const (
 )
 
 // Seen records in l that the client has read record r, which no longer shows the lost grant. The
-// parameter ours contains grant ids: the id of the lost grant, and the ids of grants that the
-// lock's own hand-overs may have made. If r is held, or names a released grant that is not in ours,
+// parameter "ours" contains the id of the lost grant, and the ids of grants that the lock's own
+// hand-overs may have made. If r shows a held key, or the release of a grant that is not in "ours",
 // another grant has replaced the lost one. Seen then sets the reason for the loss to Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
@@ -98,7 +98,7 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 }
 
 // SeenGone reports whether the client learned of the loss by reading a record that no longer showed
-// the grant. It returns false for any other reason, for example if the lease expired.
+// the grant. It returns false for any other loss, for example if the lease expired.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf returns the error of a call that the client refuses before it sends a request. op
@@ -114,9 +114,9 @@ func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
-// Outlive runs write on another goroutine and returns its error. If the context limit is cancelled
-// while the outcome of the write is unknown, Outlive immediately returns the error of
-// UnknownOutcome. The function write then continues. See attempts.Outlive for details.
+// Outlive runs write on another goroutine and returns its error. If limit is cancelled while the
+// outcome of the write is unknown, Outlive immediately returns the error of UnknownOutcome. The
+// function write then continues. See attempts.Outlive for details.
 func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
 	var err error
 	if _, unknown := attempts.Outlive(limit, e.Detach, sent, func() { err = write() }); unknown != nil {

@@ -100,8 +100,7 @@ func (r *Running) BeginClose() bool {
 // EndClose cancels the context Closed.
 func (r *Running) EndClose() { r.end(ErrClosed) }
 
-// WaitIdle waits until all counted calls and goroutines have ended, or until the context limit is
-// cancelled.
+// WaitIdle waits until all counted calls and goroutines have ended, or until limit is cancelled.
 func (r *Running) WaitIdle(limit context.Context) { r.calls.Wait(limit) }
 
 // Calls counts calls that have not returned. The zero Calls is ready for use. It is safe for
@@ -137,8 +136,7 @@ func (c *Calls) AreOver() bool {
 	return c.n == 0
 }
 
-// Wait waits until all counted calls have returned. It returns false if the context limit is
-// cancelled first.
+// Wait waits until all counted calls have returned. It returns false if limit is cancelled first.
 func (c *Calls) Wait(limit context.Context) bool {
 	c.mu.Lock()
 	if c.n > 0 && c.idle == nil {
@@ -157,8 +155,8 @@ func (c *Calls) Wait(limit context.Context) bool {
 	}
 }
 
-// Call calls fn, unless ctx has ended or the client is closed. Close cancels the context that
-// fn receives, and waits until fn returns. op and key name the call in errors.
+// Call calls fn, unless ctx is done or the client is closed. Close cancels the context that fn
+// receives, and waits until fn returns. op and key name the call in errors.
 func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return e.Errorf(op, key, "%w", attempts.Cause(ctx))
@@ -172,9 +170,9 @@ func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(con
 	return fn(ctx)
 }
 
-// AtLeastGrace returns a context with the values of ctx that is not cancelled when ctx is. Instead
-// it is cancelled after the context "end" has been cancelled, but not before ReleaseGrace has
-// passed since the call of AtLeastGrace.
+// AtLeastGrace returns a context that has the values of ctx, but not its cancellation. The context
+// is cancelled once the context "end" has been cancelled and ReleaseGrace has passed since the call
+// of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()

@@ -1,4 +1,4 @@
-// Package ctxmutex provides a mutex whose Lock also returns when a context ends.
+// Package ctxmutex provides a mutex whose Lock also returns when a context is done.
 package ctxmutex
 
 import "context"
@@ -10,9 +10,9 @@ type Mutex chan struct{}
 // New returns an unlocked Mutex.
 func New() Mutex { return make(Mutex, 1) }
 
-// Lock waits until it has locked m, and returns true. If ctx ends first, Lock returns
-// false, and the caller does not hold m. If ctx has ended before the call, Lock returns
-// false even if m is unlocked.
+// Lock waits until it has locked m, and returns true. If ctx is done first, Lock returns false, and
+// the caller does not hold m. If ctx is done before the call, Lock returns false even if m is
+// unlocked.
 func (m Mutex) Lock(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false

@@ -54,9 +54,10 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if a search has found fewer things than the parameter least. n is the number
-// of things found, and the parameter what names them in the error message. Without this check, a
-// test whose search finds nothing would succeed, although it has examined nothing.
+// found fails the test if n, the number of things that a search has found, is less than the
+// parameter "least". The error message calls the things by the name in the parameter "what".
+// Without this check, a test whose search finds nothing would succeed, although it has examined
+// nothing.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {

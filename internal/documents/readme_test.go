@@ -144,8 +144,8 @@ var sources = []string{
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted lists the blocks of Go code that a page does not quote from any of the files in
-// sources. The field why is the reason for the exception.
+// unquoted lists the blocks of Go code that a page does not quote from any of the files in sources.
+// The field "why" is the reason for the exception.
 var unquoted = []struct {
 	path, has string // "has" is text of the block that no other block of the page contains
 	why       string

@@ -1,8 +1,8 @@
 // Package durations adds, subtracts and multiplies durations without overflow: a result that does
 // not fit becomes the longest or shortest duration. A user may choose a lease of any length. With
-// plain arithmetic, the end of a lease close to the longest time.Duration would overflow, and lie
-// in the past. Leasehold uses this package to add a duration to the reading of a clock, and to
-// multiply a duration that a user has chosen.
+// plain arithmetic, the computed end of a very long lease would overflow, and lie in the past.
+// Leasehold uses this package to add a duration to the reading of a clock, and to multiply a
+// duration that a user has chosen.
 //
 // Package durations imports only the standard library, so that the watchdog process, which must
 // start fast, can use it.

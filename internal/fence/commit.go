@@ -64,9 +64,10 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit, a transaction of writes followed by ends. guards contains one guard for
-// each lock. ends contains one item for each lock, in the same order: the lock's guard or, if the
-// commit is to release the lock, its release. Package records builds the guards.
+// New prepares a commit. The slice "writes" contains the caller's writes, and "guards" contains one
+// guard for each lock. The transaction consists of the writes and of the slice "ends". For each
+// lock, in the order of guards, this slice contains the release of the lock if the commit is to
+// release it, and otherwise the lock's guard.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -127,8 +128,8 @@ func (c *Commit) run(ctx context.Context) Result {
 	}
 }
 
-// send sends a request once, and waits for its answer even if the caller of the commit no
-// longer waits. The result sent is false if begin does not allow the request.
+// send sends a request once, and waits for its answer even if the caller of the commit no longer
+// waits. The result "sent" is false if the method begin does not allow the request.
 func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
 	defer c.locks.LockSession(ctx)()
 	inFlight := c.begin(ctx)
@@ -198,8 +199,8 @@ type request struct {
 	body   []byte // serialized body of the first attempt
 }
 
-// send sends the request once, for the commit c. It calls the function read when the SDK has
-// read the caller's values.
+// send sends the request once, for the commit c. It calls the function "read" when the SDK has read
+// the caller's values.
 func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.CommitReply, error) {
 	reply, err := c.env.Requests.Commit(ctx, r.in, r.guards, r.inTheSameBytes(read), c.checkWhenSigned)
 	if errors.Is(err, errTokenOld) {
@@ -239,11 +240,12 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// tokenUse is the time after the start of a commit in which its requests may be signed. All of them
-// have the same token. DynamoDB accepts a request only within five minutes of its signature, so all
-// accepted requests of a commit arrive within ten minutes of its start. DynamoDB keeps a token for
-// ten minutes after the completion of the first request that used it (API reference,
-// TransactWriteItems). It therefore still has the token when the other requests arrive.
+// tokenUse is the time after the start of a commit in which its requests may be signed. All
+// requests of a commit have the same token. DynamoDB accepts a request only if it was signed less
+// than five minutes ago. So all accepted requests arrive within ten minutes of the start. DynamoDB
+// keeps a token for ten minutes after the completion of the first request that used it (API
+// reference, TransactWriteItems). DynamoDB therefore still has the token when the other requests
+// arrive.
 const tokenUse = 5 * time.Minute
 
 // errTokenOld is the error of a request that was signed but not sent, because its token was
@@ -254,8 +256,9 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
 // checkWhenSigned makes the SDK check the token's age right after it has signed each request. The
-// process may have been paused between the decision to send the request and the signature. DynamoDB
-// would accept the request even then, because it checks only the age of the signature.
+// process may have been paused after it decided to send the request and before it signed the
+// request. DynamoDB would accept the request even then, because it checks only how long ago the
+// request was signed.
 func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if c.isTokenOld() {

@@ -217,8 +217,8 @@ func TestCommitIsNotRetriedIfIdempotencyTokenHasExpired(t *testing.T) {
 	})
 }
 
-// slowKeys is a credential provider. It waits for the duration in pause before it returns the next
-// credentials, as if the process had been paused.
+// slowKeys is a credential provider. It waits for the duration in the field "pause" before it
+// returns the next credentials, as if the process had been paused.
 type slowKeys struct {
 	pause atomic.Int64
 }
@@ -238,8 +238,8 @@ func TestCommitRequestSignedTooLateIsNotSent(t *testing.T) {
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
-			// The next request is paused for 11 minutes, after the check of the token's age and
-			// before the request is signed.
+			// The next request is delayed by 11 minutes. The delay begins after the token's age is
+			// first checked, and ends before the request is signed.
 			keys.pause.Store(int64(11 * time.Minute))
 			return nil, lab.ErrReset
 		}))
@@ -274,9 +274,9 @@ func TestCommitSucceedsIfClientWrapperDropsSDKOptions(t *testing.T) {
 		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
 		lock := w.Acquire(c, "job")
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
-		// Without these options, the commit cannot know when the SDK has finished reading the
-		// caller's values. So Commit does not return at the caller's timeout, but waits for the
-		// reply.
+		// Without the SDK options, the commit does not learn when the SDK has finished reading the
+		// caller's values. So Commit waits for the reply, even if the caller's context expires
+		// first.
 		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))), nil)
 		w.WantLog("1", "2")
 		w.Release(lock)

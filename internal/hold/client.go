@@ -61,7 +61,7 @@ func (s *session) Locks() []*Lock {
 	return slices.DeleteFunc(s.c.Locks(), func(h *Lock) bool { return h.session != s })
 }
 
-// Holds reports whether this client holds the key by a grant whose id is the parameter grant.
+// Holds reports whether this client holds the key under the grant with the given id.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Holds) drop(h *Lock) {
 }
 
 // repeats records whether a timer and Close repeat the failed release of h, a lock without a
-// session. If the parameter repeats is true, the method adds h to c.unfreed; otherwise it removes h.
+// session. If they do, the method adds h to c.unfreed; otherwise it removes h.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

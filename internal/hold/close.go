@@ -69,16 +69,16 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function passed to Do runs under that lock. If the functions under
-// all locks of a session return within half of ReleaseGrace, one write ends the session and frees
-// these locks together. Otherwise each of these locks is freed by a write of its own. So a function
-// that does not return delays only the release of its own lock.
+// freeAll frees each lock once no function passed to Do runs under that lock. If the functions
+// under all locks of a session return within half of ReleaseGrace, one write ends the session and
+// frees these locks together. Otherwise each of these locks is freed by a write of its own. So a
+// function that does not return prevents only the release of its own lock.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
-		// The end of the lock's context tells a function passed to Do to stop. The lease is
-		// renewed until the function has returned.
+		// Cancel the lock's contexts, to make functions passed to Do return. The lease is renewed
+		// until they have returned.
 		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock
@@ -120,8 +120,9 @@ func (cl *closer) freeOne(h *Lock) {
 	})
 }
 
-// free frees a lock. The parameter ok is true if the first request of the release has a slot. If ok
-// is false, no time is left: free then ends the lock, and sends nothing.
+// free frees a lock. The parameter ok is true if the first request of the release has a slot. It is
+// false if Close ran out of time before a slot was available. In that case free ends the lock, and
+// sends nothing.
 func (cl *closer) free(h *Lock, ok bool) error {
 	if !ok {
 		h.end(core.ErrClosed)
@@ -148,8 +149,9 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Show an error of a known outcome if there is one, as its text names the cause. Most other
-	// errors are of requests that were still in flight when Close ran out of time.
+	// Show the error of a release whose outcome is known, if there is one: its text names the
+	// cause. The other releases mostly failed because Close ran out of time before DynamoDB
+	// answered.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

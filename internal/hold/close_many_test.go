@@ -178,10 +178,9 @@ func TestCloseWithEndedContextReturnsAfterReleaseGrace(t *testing.T) {
 	})
 }
 
-// When Close ends the contexts of two functions passed to Do, the functions release their locks
-// themselves. So Close has nothing to send for these locks. It takes the only slot for a request,
-// and then finds that the first lock is already released. It must give the slot back, because it
-// needs the slot again for the second lock.
+// When Close cancels the contexts of two functions passed to Do, the functions release their locks
+// themselves. Close takes the only slot for a request, and then finds that it need not release the
+// first lock. Close must give the slot back, because it needs the slot again for the second lock.
 func TestCloseReturnsSoonAfterFunctionsReleaseTheirLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config(), lab.Renewals(1))

@@ -50,7 +50,7 @@ func (g *Group) commit(t *transaction) error {
 
 // CommitAndRelease commits like Commit, and also frees the keys. If the writes are applied, the
 // same transaction frees the keys. Otherwise separate releases free the keys afterwards. The
-// parameter wrong is the error of invalid options, or nil. If wrong is not nil, CommitAndRelease
+// parameter "wrong" is the error of invalid options, or nil. If it is not nil, CommitAndRelease
 // commits nothing, and only frees the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
@@ -103,8 +103,9 @@ func (e afterCommitError) Is(target error) bool {
 
 func (e afterCommitError) As(target any) bool { return errors.As(e.error, target) }
 
-// commitAndRelease ends the handles of the group, and the trust in each lock that no other handle
-// shares. Then it sends one transaction, which contains the writes and the releases of these locks.
+// commitAndRelease ends the handles of the group. If a lock has no other handle, commitAndRelease
+// also ends the trust in the lock. Then it sends one transaction, which contains the writes and the
+// releases of these locks.
 func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
 	c := g.c
 	ctx, stop := withoutReleaseOf(ctx, holdsOf(rs)...)
@@ -180,11 +181,11 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 }
 
 // commitWithReleases sends writes and releases in one transaction, and stores this transaction in
-// *now. For a grant that other handles share, the transaction contains the grant's guard in place of
-// a release. If the transaction was committed, commitWithReleases ends all the releases. Otherwise
-// it ends only the releases of locks that were lost. If the outcome is unknown, the transaction may
-// have freed the other keys. So commitWithReleases records the attempt in the freeing of each of the
-// other locks.
+// *now. If other handles share a grant, the transaction contains the grant's guard in place of a
+// release. If the transaction was committed, commitWithReleases ends the releases. Otherwise it
+// ends only the releases of locks that were lost. If the outcome is unknown, the transaction may
+// have freed the keys of the other locks. commitWithReleases then records the attempt in the
+// freeing of each of these locks.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -45,7 +45,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.commits.CommitAndRelease(ctx, noted(value), opts...)
 }
 
-// grouped maps the name of a subtest to a value for newSharedGrant's parameter grouped.
+// grouped maps the name of a subtest to a value for newSharedGrant's parameter "grouped".
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
 func TestCommitAndReleaseReturnsNilIfCommitIsApplied(t *testing.T) {
@@ -201,7 +201,8 @@ func TestCommitIsNotRepeatedIfLockIsLost(t *testing.T) {
 }
 
 // appliedUnheard makes the simulated network deliver the next commit to DynamoDB, which applies it.
-// The network then calls the function in the parameter between, and drops the reply to the commit.
+// The network then calls the function in the parameter "between", and drops the reply to the
+// commit.
 func appliedUnheard(wire *lab.Wire, between func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

@@ -48,8 +48,8 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		lab.WantErr(t, "commit whose reply is lost", lock.CommitAndRelease(t.Context(), noted("1"), opts...), nil)
-		// The next commit is repeated until the caller's context ends. None of its requests
-		// gets a reply.
+		// The next commit is repeated until the caller's context expires. None of its requests gets
+		// a reply.
 		lock = w.Acquire(c, "job")
 		wire.SetFault(lab.Script(lab.Unheard, lab.Unheard, lab.Unheard))
 		lab.WantErr(t, "commit without a reply", lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...), leasehold.ErrUnknownOutcome)

@@ -68,7 +68,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "handed over": true}, func(t *testing.T, w *lab.World, waiting bool) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.ArriveAfter(2 * time.Second)))
-		// The context of this call ends while its commit is in flight.
+		// The context of this call expires while its commit is in flight.
 		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 		next := make(chan *leasehold.Lock, 1)
 		if waiting {

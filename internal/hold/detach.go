@@ -27,10 +27,10 @@ type Detached struct {
 }
 
 // Detach ends the handle of a lock without releasing the key. No other handle may share the lock,
-// and the lock must not be under a session. Usually Detach sends nothing. But while the grant still
-// has the shorter lease of a hand-over by another client, Detach renews the grant first. The next
-// process then has a full lease in which to resume the grant. If that renewal fails, the handle does
-// not end.
+// and the lock must not be under a session. Usually Detach sends nothing. But if another client has
+// handed the key over, and the grant still has the shorter lease of the hand-over, Detach renews
+// the grant first. The next process then has a full lease in which to resume the grant. If the
+// renewal fails, the handle does not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
@@ -55,9 +55,10 @@ func (l *Handle) Detach() (Detached, error) {
 	}, nil
 }
 
-// Resume resumes a grant that this process or another has detached. It renews the grant, with the
-// lease and the changes of want, and repeats the renewal until DynamoDB answers. If ctx ends first,
-// the caller may call Resume again: the client remembers its attempts.
+// Resume resumes a grant that this process or another has detached. It renews the grant with the
+// lease and the changes that want contains, and repeats the renewal until DynamoDB answers. If ctx
+// is done first, the caller may call Resume again: the client remembers the attempts of earlier
+// calls.
 func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want) (h *Lock, err error) {
 	err = c.Call(ctx, "resume", want.Key, func(ctx context.Context) (err error) {
 		h, err = c.resumeUntil(ctx, d, want)
@@ -67,8 +68,8 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want) (h *
 }
 
 // resumeUntil resumes a detached grant by a renewal. If ctx is done before the renewal is answered,
-// resumeUntil returns, and the renewal continues in the background. If it succeeds there, the grant
-// is detached again.
+// resumeUntil returns, and the renewal continues in the background. If the renewal succeeds later,
+// the grant is detached again.
 func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want) (*Lock, error) {
 	end, ok := c.beginResume(ctx, d.ID)
 	if !ok { // ctx has ended while an earlier Resume of the grant still waited for its answer
@@ -101,10 +102,10 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want)
 	return h, nil
 }
 
-// detachAgain detaches a grant that was resumed after the caller of Resume had left, or while the
-// client was closing. A later Resume on this client can resume the grant. detachAgain does not
-// release the key, because the process that first detached the grant may still work under the grant
-// until the lease expires.
+// detachAgain detaches a grant that was resumed after the caller of Resume had stopped waiting, or
+// while the client was closing. A later Resume on this client can resume the grant. detachAgain
+// does not release the key, because the process that first detached the grant may still work under
+// the grant until the lease expires.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
@@ -112,8 +113,9 @@ func (c *Holds) detachAgain(d Detached, h *Lock) {
 }
 
 // beginResume waits until no other Resume of the grant is in progress, and blocks later calls until
-// end is called. It returns false if ctx is done first. Two calls must not run at the same time: the
-// condition of each could accept the version that the other has written, and both would succeed.
+// the result "end" is called. It returns false if ctx is done first. Two calls must not run at the
+// same time: the condition of one call could accept the version that the other call has written,
+// and both would succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

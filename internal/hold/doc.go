@@ -12,14 +12,14 @@
 //	              │                                            ▲      │
 //	              │                                            └──────┘ no answer, or refused:
 //	              │                                                     repeated until the lease
-//	              │                                                     has ended
+//	              │                                                     has expired
 //	              └── Release, and a goroutine of this client waits, or
-//	                  another client in the record's queue ────────────► handed over
+//	                  another client waits in the record's queue ──────► handed over
 //
-// Before this client sends a write that frees the key, it ends the trust in the [Lock]. This
-// also ends the contexts of the lock, and [Holds.Locks] no longer returns the lock. No later
-// reply can restore the trust. If a lock was lost before its release began, the release still
-// frees the key if the record shows the grant, but the lock stays lost.
+// Before this client sends a write that frees the key, it ends the trust in the [Lock]. This also
+// cancels the contexts of the lock, and [Holds.Locks] no longer returns the lock. No later reply
+// can restore the trust. If a lock was lost before its release began, the release still frees the
+// key if the record shows the grant, but the lock stays lost.
 //
 // # What each request does, and what its failure means
 //
@@ -40,26 +40,26 @@
 //	                 help: if DynamoDB accepted a renewal, it would also accept this release
 //	hand-over        one write ends this grant and begins the next, for a goroutine of this
 //	                 client. A hand-over of unknown outcome is treated like a release. If that
-//	                 goroutine has left in the meantime, its grant is handed on or released
+//	                 goroutine has stopped waiting by then, its grant is handed on or released
 //	hand-over to     one write ends this grant and begins a grant for another client, the head of
 //	the head         the record's queue (handover.go). No later attempt may replace the new grant.
 //	                 Rejected: the key is handed to the new head, if there is one
 //	commit with      a transaction of writes and releases. Unless the transaction is known
 //	releases         to have been applied, each release is then sent as a write of its own
 //	resume           a renewal of a grant that some process has detached. Only one resume of
-//	                 a grant runs at a time: if two ran, the condition of each could accept the
+//	                 a grant runs at a time: if two ran, the condition of one could accept the
 //	                 version that the other has written, and both would succeed
 //	mark a session   frees all locks under the session. No answer: repeated until the lease has
 //	dead             expired
 //
-// A request continues after its caller has left (attempts.Outlive), because its outcome must
-// be known before the next write. Close waits for such requests.
+// A request continues after its caller has stopped waiting (attempts.Outlive), because its outcome
+// must be known before the next write. Close waits for such requests.
 //
 // # Alone or under a session
 //
-// A lock without a session is renewed by writes of its own record. A lock under a session has
-// a long lease in its record, for libraries that do not know sessions. Its [lease.Lease] has
-// the session's lease as parent, and is trusted only while the parent is trusted. The methods
+// A lock without a session is renewed by writes of its own record. A lock under a session has a
+// long lease in its record, for libraries that do not know sessions. The lock's own [lease.Lease]
+// has the session's lease as parent, and is trusted only while the parent is trusted. The methods
 // Root, Orphaned and Outlived of the lease handle this. The other differences are in one file each:
 //
 //   - guard.go and session.go: a commit also checks the session's row, so commits take turns
@@ -77,7 +77,7 @@
 //	handover.go        a release that grants the key to a goroutine or to the record's queue
 //	commit.go          Commit, and CommitAndRelease
 //	transaction.go     the transaction of a commit, and the guards of its locks
-//	guard.go           what a rejected guard says about its lock
+//	guard.go           what a rejected guard shows about its lock
 //	session.go         the lease that all locks of a client share
 //	sessionindoubt.go  abandoned grant attempts under a session
 //	renew.go           Renew, and what a renewal learns from the record
@@ -85,8 +85,8 @@
 //	release.go         one call that releases a lock
 //	group.go           the locks of one call
 //	sessionbroken.go   the notices of breaks in the row of a session
-//	lostrelease.go     what became of a release whose reply was lost
-//	handle.go          the handles of one grant, and the contexts that end with it
+//	lostrelease.go     whether a release whose reply was lost was applied
+//	handle.go          the handles of one grant, and the contexts that are cancelled when it ends
 //	lock.go            Lock: one grant of one key, from beginning to end
 //	client.go          Holds: all locks of a client
 //	row.go             the record of a lock or of a session, as its holder sees it

@@ -25,9 +25,9 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
-// freeing frees the key of one lock. All releases of the lock share one freeing, and one release
-// uses it at a time: each release must know what earlier releases have sent, and which of these
-// writes may still be applied.
+// freeing frees the key of one lock. All releases of the lock share one freeing, because each
+// release must know what earlier releases have sent, and which of these writes may still be
+// applied. Only one release uses the freeing at a time.
 type freeing struct {
 	h             *Lock
 	hold          protocol.Hold   // the grant to free: the lock's own grant or, if left is handedOn, the grant that was handed to a goroutine; contains no versions of attempts in tried
@@ -61,10 +61,10 @@ const (
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
-// freeing returns the lock's freeing, which this release uses from now on. It clears sentInLease if
-// no earlier write can have freed the key and the trust in the lock has expired, for example during
-// an outage or a long commit. Another client may then take the key over. So a record without the
-// grant would not prove that a write of this client has freed the key.
+// freeing returns the lock's freeing, which this release uses from now on. The trust in the lock
+// may have expired before any write that could free the key, for example during an outage or a long
+// commit. Another client may then take the key over, so a record without the grant would not prove
+// that a write of this client has freed the key. In this case, freeing clears sentInLease.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -185,9 +185,10 @@ func (f *freeing) end(err error) {
 }
 
 // repeat starts a timer that repeats a failed release, if the record may still show the grant. It
-// reports whether it has started a timer. Without the repetition, other clients would wait until the
-// lease expires. A session's lease would not even expire, because this client renews it. Only this
-// client itself may take the key over at once, because it no longer treats the grant as held.
+// reports whether it has started a timer. Without the repetition, other clients would wait until
+// the lease expires. A session's lease would not even expire, because this client renews it. This
+// client itself need not wait: it no longer treats the grant as held, and may acquire the key at
+// once.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -221,8 +222,8 @@ func (f *freeing) repeat(err error) bool {
 }
 
 // isOfUse reports whether repeating a failed release could free the key before the lease expires.
-// Without a session, it returns false if sentInLease is false: the lock was then lost, or its lease
-// had expired, before the first write.
+// It also returns false if a lock without a session was lost, or its lease had expired, before the
+// first write (sentInLease is false).
 func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()
@@ -231,8 +232,8 @@ func (f *freeing) isOfUse() bool {
 }
 
 // report logs the error of a failed release, and emits the release's event with the number of
-// requests since the last event. It does nothing if a timer has repeated the release of a lock
-// without a session, and the repetition has failed and will be repeated again.
+// requests since the last event. It does nothing if this release of a lock without a session was
+// begun by a timer, has failed, and will be repeated by another timer.
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

@@ -24,14 +24,14 @@ func NewGroup(ctx context.Context, handles []*Handle) Group {
 // Group returns a group of this handle alone.
 func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, ctx: l.ctx} }
 
-// Context returns a context that ends as soon as one of the locks ends.
+// Context returns a context that is cancelled as soon as one of the locks ends.
 func (g *Group) Context() context.Context { return g.ctx }
 
 // Err returns the error with which the first lock of the group has ended, or nil while all
 // locks are trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
-// Bind returns a copy of ctx that also ends as soon as one of the locks ends.
+// Bind returns a copy of ctx that is also cancelled as soon as one of the locks ends.
 func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return bind(ctx, g.handles...)
 }
@@ -50,10 +50,10 @@ func (g *Group) inOrder() []*Lock {
 // has just changed the record. A renewal waits for a commit in progress, but at most for a quarter
 // of the time for which the lock is still trusted.
 
-// takeTurns sorts the locks in holds, and locks the mutex committing of each lock in the sorted
-// order. All callers use this order, which prevents deadlocks. If the context limit is done before
-// all mutexes are locked, the result late is the lock whose mutex was not available. Otherwise late
-// is nil. The caller must call leave in both cases.
+// takeTurns sorts the locks in holds, and locks the mutex "committing" of each lock in the sorted
+// order. All callers use this order, which prevents deadlocks. If limit is done before all mutexes
+// are locked, the result "late" is the lock whose mutex was not available. Otherwise it is nil. The
+// caller must call the result "leave" in both cases.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	taken := 0

@@ -26,8 +26,9 @@ type waiting struct {
 	told   []int     // queue positions in the events that the wait reported, guarded by wait.mu
 }
 
-// newWaiting returns a wait that has not begun. Its clock shows now or, if now is zero, the
-// real time. own is the id of an earlier grant of the same process, or empty.
+// newWaiting returns a wait that has not begun. Its clock shows the time "now" or, if "now" is
+// zero, the real time. The parameter "own" is the id of an earlier grant of the same process, or
+// empty.
 func newWaiting(now time.Time, own string) *waiting {
 	w := &waiting{now: now}
 	w.next(own)
@@ -45,9 +46,9 @@ func (w *waiting) next(own string) {
 	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
 }
 
-// see passes a waiting event to w.wait: r is the record of the held key, and place the position in
-// the queue. all is nil unless the wait is for one of several keys. see returns how many events w
-// has reported so far.
+// see passes a waiting event to w.wait. In this event, r is the record of the held key, and "place"
+// is the position in the queue. The parameter "all" is nil unless w waits for one of several keys.
+// see returns how many events w has reported so far.
 func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
 	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls tell while it holds w.mu

@@ -93,8 +93,8 @@ func TestGateProcessReturnsErrorIfCMDCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// orderTaker replaces the pipe to a watchdog. It is a function. Write calls it when the supervisor
-// writes the order that names CMD's process group.
+// orderTaker replaces the pipe to a watchdog. It is a function that Write calls when the supervisor
+// writes the order with the id of CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {
@@ -129,7 +129,7 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 
 // A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may exit
 // because of the signal before leasehold receives it. When CMD has exited, leasehold calls the
-// method end, which must still notice the signal.
+// method "end", which must still notice the signal.
 func TestPendingSignalCheckDetectsSignalSentJustBefore(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

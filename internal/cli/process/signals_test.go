@@ -27,8 +27,8 @@ func TestSignalReceivedDuringGrantIsPutBackForCMD(t *testing.T) {
 }
 
 // A service manager may send a signal to CMD and to leasehold at the same time. After CMD has
-// exited, the method end looks for this signal in the channel C. It must leave the signal in C,
-// where the next wait for KEY reads it.
+// exited, the method "end" looks for this signal in the channel C. The method must leave the signal
+// in C, where the next wait for KEY reads it.
 func TestPendingSignalCheckLeavesTerminationSignalInChannel(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
@@ -86,9 +86,8 @@ func TestProcessListIsReadDespiteFrequentOrphanExits(t *testing.T) {
 	})
 }
 
-// several is a Lock that represents the locks on two keys, a and b. until is the earlier
-// of the two times at which trust in these locks ends. lost is the error of a lost lock,
-// or nil.
+// several is a Lock that represents the locks on two keys, a and b. Both locks are trusted until
+// the time in the field "until". The field "lost" is the error of a lost lock, or nil.
 type several struct {
 	until time.Time
 	lost  error

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// recordedWatchdog is a watchdog that uses the clock of a synctest bubble. It sends no
-// signals. Instead it appends each signal, with its time, to the field did.
+// recordedWatchdog is a watchdog that uses the clock of a synctest bubble. It sends no signals.
+// Instead it appends each signal, with its time, to the field "did".
 type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string
@@ -41,8 +41,8 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	return k
 }
 
-// order sends an order to the watchdog. For OrderTrust, the parameter at is the time at
-// which trust in the lock ends, counted from the start of the watchdog.
+// order sends an order to the watchdog. If the order is OrderTrust, it says that the lock is
+// trusted until the time "at" after the start of the watchdog.
 func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == OrderTrust {

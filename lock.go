@@ -30,9 +30,8 @@ func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that is cancelled when the lock is lost, released or detached, or
 // its client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Err and Done of
-// this context, and of a context from Bind, read the clock, so they show a loss immediately
-// after a pause of the process. Contexts derived from these two are cancelled later, by a
-// timer.
+// this context, and of a context from Bind, read the clock, so after a pause of the process they
+// show a loss immediately. Contexts derived from these two are cancelled later, by a timer.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
 // Err returns nil while the lock is trusted, then the cause of Lock.Context.
@@ -81,15 +80,15 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // has passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
 //
 // Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A failed
-// release is only logged and reported as an event: a caller that got its error might call Do
-// again, and repeat the work. Once and Every differ: if fn returned nil, Do releases with MarkDone and returns the
-// release's error, because without the mark the work is repeated.
+// release is only logged and reported as an event: if Do returned its error, a caller might
+// repeat the work. With Once or Every, if fn returned nil, Do releases with MarkDone and also
+// returns the release's error, because without the mark a later call repeats the work.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// newLock returns a Lock for a request that has no grant yet. Each of its expiry warnings
-// calls a function of the user with the Lock.
+// newLock returns a Lock for a request that has no grant yet. The functions that the user gave
+// to WithExpiryWarning will be called with this Lock.
 func newLock(c *Client, r *request) *Lock {
 	l := &Lock{c: c}
 	l.h.Of, l.h.Once = l, !r.Once.None()
@@ -213,11 +212,11 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 // Guards is like Group.Guards, but for this lock alone.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
-// Guards returns checks that succeed only while all grants are current, for a transaction of
-// your own: a ConditionCheck for each lock, in the order of Locks, and under Config.SharedLease
-// a last one for the shared lease. Use all checks: only together do they fail as soon as any
-// grant has ended. They stay valid across renewals. A transaction may contain an item only
-// once, so use one Group, with one last check, for locks that share a lease.
+// Guards returns checks for a transaction of your own: a ConditionCheck for each lock, in the
+// order of Locks, and under Config.SharedLease a last one for the shared lease. All of them
+// together succeed only while all grants are current, so use all. They stay valid across
+// renewals. A transaction may contain an item only once, so put locks that share a lease in one
+// Group: its Guards check the shared lease only once.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.
@@ -226,10 +225,10 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 // GuardError is like Group.GuardError, but for this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError takes err, the error of a transaction that contained all of Guards from index
-// first on. If a guard failed, it cancels the context of the guard's lock (for the shared
-// lease's guard, all contexts), and returns a *LostError of the first lost lock, wrapping err.
-// Otherwise it returns err.
+// GuardError takes err, the error of a transaction that contained all of Guards, beginning at
+// index first. If a lock's guard failed, it cancels the lock's context (for the shared lease's
+// guard, all contexts), and returns a *LostError of the first lost lock, wrapping err. Otherwise
+// it returns err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that succeeds

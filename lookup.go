@@ -173,7 +173,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // The holder learns of the break at the next renewal of its lock or shared lease. Until then its
 // unfenced work may overlap with the next holder's, but its Commits fail immediately. Its
 // LostError and Record.Broken say which client broke the grant, when and why. A layout whose
-// free keys have no record cannot store this, and refuses a Reason: *UnsupportedError.
+// free keys have no record cannot store a Reason, and refuses it: *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
@@ -222,8 +222,8 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	})
 }
 
-// forget removes one mark. It does not compare versions: it has succeeded as soon as the
-// record lacks the mark, whichever attempt removed the mark.
+// forget removes one mark. It has succeeded as soon as the record lacks the mark, whichever of
+// its attempts removed the mark. So it does not look for the version of an attempt.
 func (c *Client) forget(ctx context.Context, key Key, mark protocol.Done, tried *attempts.Sequence[attempts.Version]) error {
 	r := tried.Run(context.WithoutCancel(ctx), ctx, c.env.Requests, attempts.Operation[attempts.Version]{
 		Key: key,

@@ -81,7 +81,7 @@ func NoWaitEvenIfDead() AcquireOption {
 }
 
 // Reentrant shares the grant if ctx belongs to a lock of the same key, instead of returning
-// ErrDeadlock. The Lock returned is another handle on the grant; the last one releases the
+// ErrDeadlock. The Lock returned is another handle on the grant; the last handle releases the
 // grant. Nothing is sent, so a lease, release policy, data or attributes that differ from the
 // grant's are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
@@ -91,10 +91,10 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on its own goroutine, when the time until Lock.TrustedUntil is
-// less than left, as when renewals fail. It calls fn again only after a successful renewal. It
-// also calls fn if the lock is lost earlier, but not if the lock is released. The option may be
-// repeated.
+// WithExpiryWarning calls fn, on its own goroutine, when less than the given time is left until
+// Lock.TrustedUntil, as when renewals fail. It calls fn again only after a successful renewal.
+// It also calls fn if the lock is lost earlier, but not if the lock is released. The option may
+// be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -169,9 +169,9 @@ type BreakOptions struct {
 	IfUnrenewed bool   // break only if the holder has not renewed since the record was read; for a holder that was found dead
 }
 
-// Once acquires the key unless the key's last done work has this label. If it has, the error is
-// a *DoneError, even if another client holds the key. A label, of at most 256 bytes, is a
-// commit, a date or the hash of a file.
+// Once acquires the key, unless the key's record marks work with this label as done. Then the
+// error is a *DoneError, even if another client holds the key. A label, of at most 256 bytes, is
+// a commit, a date or the hash of a file.
 //
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
 // Release with MarkDone. The record keeps the mark until other work is done. If the

@@ -8,8 +8,8 @@ import (
 // maxCached is the maximum number of results that a cache keeps.
 const maxCached = 1000
 
-// cache keeps the results of parse. So an expression that a program sends in a loop is parsed
-// only once. A cache does not keep errors. It is safe for concurrent use.
+// cache keeps the results of parse, so that an expression is parsed only once if a program sends
+// it in a loop. A cache does not keep errors. It is safe for concurrent use.
 type cache[T any] struct {
 	parse func(string) (T, error)
 
@@ -38,9 +38,9 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// So many different expressions come only from a program that puts values into the text of
-		// its expressions. The program rarely repeats an expression, so the cache does not help it,
-		// and all entries may be dropped.
+		// Only a program that puts values into the text of its expressions sends maxCached
+		// different expressions. Such a program rarely repeats an expression, so dropping all
+		// results costs it little.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

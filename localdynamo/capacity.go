@@ -21,8 +21,8 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits returns the write units that a write consumes: one for each 1 KB, rounded up. The
-// size that counts is the item's size before or after the write, whichever is larger.
+// writeUnits returns the write units that a write consumes: one for each 1 KB, rounded up, of
+// the item's size before or after the write, whichever is larger.
 func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }

@@ -15,9 +15,9 @@ type condition struct {
 	scope *scope
 }
 
-// condition parses and checks a condition expression. It returns nil if the request has no such
-// expression. The argument parameter is for error messages: it names the member of the request that
-// contains the expression.
+// condition parses and checks the condition expression in a member of the request. It returns
+// nil if the request lacks this member. The argument parameter is the member's name, for error
+// messages.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -144,9 +144,9 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the first error of a condition that does not depend on the item: for
-// example, a placeholder without a value or name, or an operand whose type the operator or function
-// does not accept.
+// checkCondition returns the first error in a condition that can be found without the item. For
+// example, a placeholder has no value or name, or an operator or function does not accept the
+// type of an operand.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:

@@ -77,8 +77,8 @@ var errClosed = errors.New("localdynamo: the engine is closed")
 
 // Client returns an SDK client whose requests the engine answers. The client has the Region
 // "local" and placeholder credentials. It opens no socket, and starts no goroutine that
-// outlives a call, so it works in testing/synctest. By default it retries as every client of
-// the SDK does. optFns can change that.
+// outlives a call, so it works in testing/synctest. It retries failed requests like every SDK
+// client, unless optFns sets other retries.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:             "local",
@@ -132,9 +132,9 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 // because a browser lets a page of any site send requests to loopback.
 //
 // Set the timeouts of the http.Server: they limit how long ServeHTTP waits for a body. Bodies of
-// more than 64 KB may together take 64 MB of memory. While all of the 64 MB are in use, another
-// body of more than 64 KB waits for up to 30 seconds. Smaller bodies do not wait. If a body is
-// too large, the client receives the error before the connection is closed.
+// more than 64 KB may together take 64 MB of memory. If such a body does not fit, its request
+// waits for up to 30 seconds, and is then refused. Requests with smaller bodies do not wait. If a
+// body is too large, the client receives the error before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
@@ -306,8 +306,8 @@ var (
 	}
 )
 
-// contextStore is a Store that can return a copy of itself for one context. If a transaction of
-// the copy has not started yet when the context is cancelled, it returns an error.
+// contextStore is a Store that can return a copy of itself for one context. When the context is
+// cancelled, the copy's transactions that have not started yet return an error.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }

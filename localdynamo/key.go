@@ -61,14 +61,13 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends the encoding of a text. Within a text, a zero byte is encoded as a zero byte
-// and 0xff, so every continuation of a text is greater than endOfText. As a consequence, a text
-// sorts before every longer text that begins with the same bytes.
+// endOfText ends the encoding of a text. It makes a text sort before every longer text that
+// begins with the same bytes. Where the shorter text ends, the encoding of the longer text
+// continues with a byte greater than 0 or, if the next byte is 0, with the bytes 0 and 0xff.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits. For a
-// negative number it inverts the exponent and the digits, so that the number with the greater
-// magnitude sorts first.
+// negative number it inverts the exponent and the digits, so that -2 sorts before -1.
 func appendSortableNumber(b []byte, number string) []byte {
 	negative, digits, exponent := numberParts(number)
 	if digits == "" {

@@ -16,9 +16,9 @@ const (
 	minExponent = -130 // minimum exponent e of a number that is written as d.ddd x 10^e
 )
 
-// arithmetic is the context for additions and subtractions. It computes the sum of any two
-// DynamoDB numbers exactly. If the sum has too many digits for DynamoDB, the function canonical
-// refuses the sum later.
+// arithmetic is the context for additions and subtractions. Its precision is high enough for the
+// exact sum of any two DynamoDB numbers. The function canonical refuses the sum if it has more
+// digits than DynamoDB allows.
 var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
 
 const (

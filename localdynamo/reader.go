@@ -11,20 +11,20 @@ import (
 // maxSkipped is the maximum nesting depth of a JSON value that the method skip accepts.
 const maxSkipped = 512
 
-// maxValues is the maximum number of JSON members and elements in a request. The number is
-// limited, because each may take ten times as many bytes in memory as in the request. A single
-// item never reaches the limit. It may have 400 KB, and its smallest possible values, NULLs in a
-// list, take 2 bytes each. Such a list counts as about 400,000: each NULL is an element,
-// {"NULL":true}, that has one member.
+// maxValues is the maximum number of JSON members and elements in a request. There is a limit
+// because a member or element may take ten times as many bytes in memory as in the request. A
+// single item never reaches the limit: it may have 400 KB, so it contains at most about 200,000
+// of the smallest values, NULLs of 2 bytes in a list. Each NULL counts twice, because
+// {"NULL":true} is an element and has a member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are
 // substrings of the body. After a syntax error, reader panics with an *apiError, which readJSON
 // recovers.
 //
-// A value may be well-formed but not allowed, such as a number with 39 digits or an empty set.
-// The reader then stores the error in the field refused and continues. The caller can then add
-// the value's place in the request to the error.
+// After a value that is well-formed but not allowed, such as a number with 39 digits or an empty
+// set, the reader does not panic. It stores the error in its field refused and continues, so that
+// the caller can add the value's place in the request to the error.
 type reader struct {
 	source  string
 	at      int
@@ -32,8 +32,8 @@ type reader struct {
 	refused *apiError // error of the first value that is well-formed but not allowed
 }
 
-// readJSON calls fn to decode body. It returns an error unless body is one JSON document in
-// UTF-8.
+// readJSON calls fn to decode body. It returns an error if body is not one JSON document in
+// UTF-8, or if it contains a value that is not allowed.
 func readJSON(body string, fn func(*reader)) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

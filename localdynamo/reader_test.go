@@ -100,8 +100,8 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 	}
 }
 
-// The limit applies to all memory that is allocated while a body is decoded, even to memory that
-// is freed before the decoding ends.
+// The test limits the sum of all memory that is allocated while a body is decoded, even of
+// memory that is freed before the decoding ends.
 func TestMemoryForDecodingIsLimitedByBodySize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
@@ -183,8 +183,8 @@ func seededEngine(t testing.TB) *Engine {
 	return e
 }
 
-// send sends a request to the engine without the SDK. Before that, it calls the functions in
-// change, which can modify the request.
+// send makes a request without the SDK, calls the given functions, which can modify the request,
+// and sends the request to the engine.
 func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	return serve(e, operation, strings.NewReader(body), change...)
 }
@@ -254,9 +254,10 @@ func storedBy(t testing.TB, e *Engine) map[string]string {
 }
 
 // FuzzFailedRequestChangesNothing sends random bodies to every operation. Each reply must have
-// the form that the DynamoDB API requires. A reply that is an error must name the problem, and
-// the request must have changed nothing. Every stored item must be readable, and must be
-// accepted if it is written back.
+// the form that the DynamoDB API requires. If a reply is an error, it must name the problem, and
+// its request must have changed nothing. After a request that has changed a table, the test reads
+// each stored item and writes it back. The engine must accept these requests, and the items must
+// stay the same.
 func FuzzFailedRequestChangesNothing(f *testing.F) {
 	for n, operation := range operations {
 		if len(bodySeeds[operation]) == 0 {

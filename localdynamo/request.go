@@ -68,13 +68,13 @@ func readRequest(body string) (*request, error) {
 }
 
 // maxParts is the maximum number of actions, and of tables, that the reader keeps from one
-// request. It drops the rest, because each takes hundreds of bytes of memory. DynamoDB allows at
-// most 100. So if the reader has dropped some, the remaining 101 are still refused later.
+// request. The reader drops all others, because each takes hundreds of bytes of memory. Even so,
+// the engine later refuses such a request: the reader keeps 101, and DynamoDB allows only 100.
 const maxParts = 101
 
-// part decodes a top-level member of the body. Only at the top level can a member be
-// TransactItems or RequestItems, which contain other requests. The method member decodes the
-// members of these inner requests, and knows neither TransactItems nor RequestItems.
+// part decodes a top-level member of the body. Two of these members, TransactItems and
+// RequestItems, contain other requests. The method member decodes the members of those inner
+// requests, and all other members of the body.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":

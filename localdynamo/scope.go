@@ -114,9 +114,9 @@ func (s *scope) checkUsed() error {
 }
 
 // checkGiven returns an error if a map of placeholders in the request is empty, or if the
-// request has a map of placeholders but no expression. The parameter any is true if the request
-// has an expression. The parameter expressions lists, for the error message, the members that
-// can contain an expression.
+// request has a map of placeholders but no expression. The parameter any says whether the
+// request has an expression. The parameter expressions is for the error message: it lists the
+// members that can contain an expression.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:

@@ -32,8 +32,8 @@ func (t *table) setTag(tag tag) {
 
 const arnPrefix = "arn:aws:dynamodb:local:000000000000:table/"
 
-// describe returns the TableDescription of the table. It contains the given numbers of items
-// and of bytes.
+// describe returns the TableDescription of a table that has the given number of items, with the
+// given size in bytes.
 func (t *table) describe(items, size int) map[string]any {
 	definitions := []attributeDefinition{}
 	for _, key := range t.keyAttributes() {
@@ -131,8 +131,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with a copy of a table's description, in a transaction that may write.
-// fn must save its changes of the copy in the Store. changeTable returns the copy.
+// changeTable calls fn with a copy of a table's description, in a transaction that may write. fn
+// can change the copy, and must then store it. changeTable returns the copy.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {

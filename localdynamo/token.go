@@ -12,9 +12,9 @@ const (
 	tokenLife = 10 * time.Minute // how long the engine remembers a token
 )
 
-// checkToken returns an error if a token is empty or too long. An empty token must not be
-// treated like a missing one. A client that sends a token relies on it when it retries the
-// request: without a token, each retry would execute the writes again.
+// checkToken returns an error if the request has a token that is empty or too long. An empty
+// token must not be treated like a missing token. Its client relies on the token to retry the
+// request safely, but without a token each retry executes the writes again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -25,9 +25,9 @@ func checkToken(token option[string]) error {
 	return nil
 }
 
-// fingerprint returns the same bytes for two requests with the same writes. Attributes are
-// sorted, so their order in the body does not matter. The order of placeholders matters, as in
-// DynamoDB.
+// fingerprint returns the same bytes for two requests with the same writes. The attributes of
+// items may be in another order. If the placeholders are in another order, the bytes differ,
+// because DynamoDB also treats these requests as different.
 func fingerprint(req *request) []byte {
 	sum := sha256.New()
 	for i := range req.actions {
@@ -49,11 +49,10 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember records that the request with this token is executed now, and returns false. If the
-// same request with this token was executed within the last ten minutes, remember returns true
-// instead. If a different request with this token was executed in that time, it returns an
-// error. The parameter print is the fingerprint of the request. If the token is empty, remember
-// records nothing and returns false.
+// remember reports whether the same request was executed with the same token within the last ten
+// minutes. If not, it records the token and the parameter print, the fingerprint of the request.
+// It returns an error if a different request was executed with the token in the last ten
+// minutes. Without a token ("") it records nothing and returns false.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

@@ -34,8 +34,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether the item counts as deleted by TTL at the given time. The engine treats
-// the item as deleted from then on, even if the Store still contains it.
+// swept reports whether the item counts as deleted by TTL at the time now. The engine treats
+// such an item as deleted, even if the Store still contains it.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -101,10 +101,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes the item with the given Store key if the item counts as deleted by TTL at
-// the given time. The caller has found an expiry entry of this key, but that does not prove that
-// the current item has expired. The entry may remain from an older item that had expired when
-// the current item replaced it: load returned nil for the older item, so moveExpiry did not
-// delete the entry.
+// the given time. The caller has found an expiry entry of this key, but the entry may belong to
+// an older item that had the same key. If a write replaces an item that counts as deleted, load
+// returns nil for the old item, so moveExpiry does not delete the entry of the old item.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -37,7 +37,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the first error of the update that does not depend on the content of the item.
+// check returns the first error of the update that can be found without the item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -134,9 +134,9 @@ func (u *update) apply(before item) (item, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An action that sets a list element beyond the end of the list appends the element. If
-	// several actions append elements, DynamoDB appends them in the order of their indexes. So
-	// the changes are sorted by index.
+	// If an action sets a list element beyond the end of the list, DynamoDB appends the element.
+	// It appends the elements of several actions in the order of their indexes. So the changes
+	// are sorted by index.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
 	})
@@ -147,10 +147,10 @@ func (u *update) apply(before item) (item, error) {
 		}
 	}
 	// The indexes in paths refer to the lists before the update. So the loop above has not
-	// shortened any list, but has replaced each removed element with a hole (a value of
-	// kindNone). The loop below closes the holes. Closing a hole lowers the indexes of the list
-	// elements after it, and these indexes occur in the paths to holes inside those elements. So
-	// the deepest holes are closed first.
+	// shortened any list. It has put a hole (a value of kindNone) in the place of each removed
+	// element. The loop below removes the holes. The removal of a hole moves the later elements
+	// of its list, and so invalidates the paths that lead through these elements. So the holes
+	// with the longest paths are removed first.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {
@@ -275,8 +275,8 @@ func deleted(old, operand value) (value, error) {
 	return value{kind: old.kind, list: left}, nil
 }
 
-// assign returns v with the replacement as its value at path. It returns an error unless every
-// step of path except the last exists in v.
+// assign returns a copy of v that has the replacement at path. It returns an error if v has no
+// map or list that can contain the last step of path.
 func assign(v value, path expr.Path, replacement value) (value, error) {
 	step := path[0]
 	switch {
@@ -312,7 +312,8 @@ func assign(v value, path expr.Path, replacement value) (value, error) {
 	return v, errUpdatePath
 }
 
-// closeHoles removes all holes from the list that contains the element at path.
+// closeHoles removes all holes from the list that contains the element at path. It changes
+// nothing if path leads to an attribute of a map.
 func closeHoles(v value, path expr.Path) value {
 	step := path[0]
 	switch {

@@ -167,9 +167,9 @@ var storedSeeds = []string{
 	`{"deep":` + strings.Repeat(`{"L":[`, maxNesting-1) + `{"S":"x"}` + strings.Repeat(`]}`, maxNesting-1) + `}`,
 }
 
-// FuzzStoredItemIsReadBackUnchanged also reads damaged and truncated items. Reading a damaged
-// item returns an error, or an item that can be stored again. Reading a truncated item returns
-// an error.
+// FuzzStoredItemIsReadBackUnchanged also reads damaged and truncated items. For a damaged item,
+// readItem must return an error, or an item that can be stored again. For a truncated item, it
+// must return an error.
 func FuzzStoredItemIsReadBackUnchanged(f *testing.F) {
 	for _, seed := range storedSeeds {
 		f.Add([]byte(seed))
@@ -211,8 +211,8 @@ func reads(t *testing.T, b []byte, want item) {
 	}
 }
 
-// A damaged file may contain a value with millions of nested lists. Reading it must return an
-// error instead of recursing into every list.
+// A damaged file may contain a value with millions of nested lists. For this value, readItem must
+// return an error instead of recursing into every list.
 func TestReadItemRejectsTooDeeplyNestedItem(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {
@@ -256,7 +256,7 @@ func anyNumber() *rapid.Generator[string] {
 	)
 }
 
-// parsed returns the canonical text of a number, which the engine stores.
+// parsed parses a number, and returns the canonical text that the engine stores for it.
 func parsed(t *rapid.T, s string) string {
 	n, err := parseNumber(s)
 	ok(t, err)

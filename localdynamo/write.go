@@ -134,8 +134,8 @@ func (t *table) store(tx Tx, key []byte, before, after item) error {
 	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
-// writeOne executes an operation that consists of one write. It calls the function attributes
-// to select the attributes of the reply.
+// writeOne executes an operation that consists of one write. The given function selects the
+// attributes of the reply.
 func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
 	var done change
 	err := e.change(ctx, func(tx Tx) error {
@@ -239,9 +239,8 @@ func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 	return e.writeOne(ctx, req, w, old)
 }
 
-// returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only the
-// old item. It returns a function that selects the attributes of the reply from the effect of
-// the write.
+// returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only the old
+// item. The function that it returns selects the attributes of the reply.
 func (req *request) returnsAllOld() (func(change) item, error) {
 	switch req.returns {
 	case "", "NONE":

@@ -85,8 +85,8 @@ func (e *Env) DB() *dynamodb.Client { return e.db }
 //
 // The Layout of the first client becomes the layout of the table. Hold, Steal, and later clients
 // without a Layout use it. If a later client has a different Layout, the test fails. The
-// client's monotonic clock and boot clock follow time.Now, which is virtual in a bubble. So even
-// if the test is slow in real time, no lease expires earlier.
+// client's monotonic clock and boot clock follow time.Now, which is virtual in a bubble. So a
+// test that runs slowly in real time does not make leases expire.
 func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	e.t.Helper()
 	cfg.Layout = e.useLayout(cfg.Layout)
@@ -151,7 +151,7 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	return p
 }
 
-// setClock makes the clocks of m follow time.Now, plus the nanoseconds in p.ahead.
+// setClock makes the clocks of m follow time.Now, but p.ahead nanoseconds ahead of it.
 func (p *process) setClock(m *machine.Machine) {
 	now := machine.BootedAt(p.env.began)
 	m.Now = func() decide.Instant {
@@ -189,8 +189,8 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The clients of Hold and Steal are closed last. If they were closed first, waiters of
-	// the code under test could acquire the locks of Hold and Steal.
+	// The clients of Hold and Steal are closed last. If their locks were released first, waiters
+	// of the code under test could acquire them.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
 	_ = e.engine.Close() // the error is ignored, because closing an in-memory engine cannot fail

@@ -112,9 +112,9 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 }
 
 func TestEnvCleanupMakesWaiterReturnErrClosed(t *testing.T) {
-	// This test uses real time. If the Env closed the clients of Hold before the client of the
-	// waiters, a waiter that polls in between would acquire its key. In a bubble no waiter would
-	// poll then, because virtual time stands still during the closing.
+	// The Env must close the client of the waiters before the clients of Hold: otherwise a waiter
+	// that polls after a client of Hold is closed acquires the key of this client. This test uses
+	// real time, because in a bubble no waiter would poll while the Env closes the clients.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})

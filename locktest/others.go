@@ -32,11 +32,11 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 // Steal creates another process, which takes over key. It simulates the worst case for the code
 // under test: the lease has expired, and the holder has not noticed. The takeover is an ordinary
 // write, and increases the fencing token. The old holder trusts its lock until its next renewal,
-// but its writes through Commit or Guards are rejected from now on.
+// but DynamoDB rejects its later writes through Commit or Guards.
 //
 // If the holder renews, or hands the key over, before the takeover is written, Steal tries
-// again. If the key is free, Steal acquires it as Hold does. Steal works even while all
-// processes are disconnected. In that case its own process is disconnected afterwards.
+// again. If the key is free, Steal acquires it as Hold does. If all processes are disconnected,
+// Steal works nevertheless, and disconnects the new process afterwards.
 func (e *Env) Steal(key string) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("thief")
@@ -55,18 +55,17 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal attempts a takeover up to maxTakeovers times, because a holder that renews without a
-// pause can prevent takeovers. After that, Steal breaks the grant instead. A break fails only if
-// the grant is no longer current: a renewal does not prevent it. Steal fails after maxSteals
-// attempts, takeovers and breaks together.
+// A holder that renews without a pause can prevent takeovers. So after maxTakeovers attempts,
+// Steal breaks the grant instead. A renewal does not prevent a break: it fails only if the grant
+// has ended. Steal fails after maxSteals attempts, takeovers and breaks together.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
 )
 
-// steal makes one attempt to take over the key. If byForce is true, steal breaks the grant
-// instead. It returns ErrHeld, ErrChanged or ErrNotFound if another process changed the record
-// first.
+// steal makes one attempt to acquire the key. It takes a held key over or, if byForce is true or
+// p cannot outwait the holder, breaks the grant first. It returns ErrHeld, ErrChanged or
+// ErrNotFound if another process changed the record in the meantime.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 	var held *leasehold.HeldError
@@ -77,24 +76,24 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// To p, the thief, a holder is dead if its record has not changed for one lease. The call
-	// above has read the record, and the next line sets the clock of p forward by one lease. So
-	// unless the record changes before the next read, p takes over as any client would.
+	// For p, the thief, a holder is dead if its record has not changed for one lease. The call
+	// above has read the record. The next line sets the clock of p forward by one lease. So the
+	// last call takes the key over, unless the record has changed in between.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can take over from the holder in r by setting its own clock
-// forward by one lease. It returns false if the records contain an expiry time, if several locks
+// canOutwait reports whether p can take over from the holder in r by setting the clock of p
+// forward by one lease. It returns false if the layout stores an expiry time, if several locks
 // share the lease, or if the lease is longestJump or more. In these cases steal breaks the
 // grant.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump limits the time by which steal sets a clock forward in one attempt. There may be
-// maxTakeovers attempts. The sum of their jumps, and times calculated from the sum, must not
-// overflow a Duration.
+// longestJump limits the time by which steal sets a clock forward in one attempt. Even the sum
+// over maxTakeovers attempts, and the times calculated from this sum, must not overflow a
+// Duration.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r, and then acquires the key.

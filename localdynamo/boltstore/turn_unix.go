@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// inTurn locks the file and calls open with it. Waiting processes do not poll: the kernel
-// queues the callers of flock(2) and grants them the lock in order.
+// inTurn locks the file, and then calls open with the locked file. A process does not poll for
+// the lock: the kernel queues the callers of flock(2), and grants them the lock in order.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	f, err := s.lock(ctx)
 	if err != nil {
@@ -79,9 +79,9 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
 }
 
-// place is a position in the kernel's queue for the lock of the file. A process cannot cancel
-// its wait in flock(2). So a request that gives up waiting leaves its position to the next
-// request, which then need not start at the end of the queue.
+// place is a position in the kernel's queue for the lock of the file. A call of flock(2) cannot
+// be cancelled, so it keeps its position even if the request that made it gives up. The next
+// request of the store then takes over the position, and need not start at the end of the queue.
 type place struct {
 	file    *os.File
 	granted chan struct{} // closed when flock returns: the kernel has granted the lock, or flock has failed
@@ -114,9 +114,9 @@ func (p *place) join() bool {
 	return p.wanted
 }
 
-// leave ends a transaction's wait. If flock has not returned, leave keeps the position and
-// returns true. If flock has returned, leave returns false, and releases the lock if flock has
-// acquired it.
+// leave ends a transaction's wait, and reports whether another transaction can still wait at
+// this position. This is true until flock returns. If flock has acquired the lock in the
+// meantime, leave releases the lock.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,9 +139,9 @@ func flock(f *os.File, how int) error {
 // unlock releases the lock on the file.
 func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
-// look checks the structure of the locked file. It skips the check if the file was checked
-// before, and only root and the user of this process may write to it. The caller must hold the
-// lock, because another process may change an unlocked file.
+// look checks the structure of the locked file. After one successful check, later calls skip the
+// check if only root and the user of this process may write to the file. The caller must hold
+// the lock, because another process may change an unlocked file.
 func (s *file) look(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -67,9 +67,9 @@ func TestViewReturnsErrBusyIfFileStaysLocked(t *testing.T) {
 	lab.WantErr(t, "Open", lab.ErrorOf(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))), boltstore.ErrBusy)
 }
 
-// When a request stops waiting for the file lock, its goroutine stays blocked in flock(2).
-// The next request that waits uses the same goroutine. So there is only one such goroutine,
-// however many requests stop waiting.
+// When a request stops waiting for the file lock, its goroutine stays blocked in flock(2). The
+// next request waits for this goroutine instead of starting another. So only one goroutine is
+// blocked, however many requests stop waiting.
 func TestTimedOutRequestsLeaveOnlyOneGoroutineWaiting(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)

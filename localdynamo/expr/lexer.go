@@ -26,7 +26,7 @@ func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isWord(c byte) bool   { return isLetter(c) || isDigit(c) || c == '_' }
 func isSpace(c byte) bool  { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// lex skips white space from the offset at, and returns the token that follows in source.
+// lex returns the first token in source at or after the given offset. It skips white space.
 func lex(source string, at int) token {
 	for at < len(source) && isSpace(source[at]) {
 		at++

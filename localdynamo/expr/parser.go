@@ -6,9 +6,9 @@ import (
 )
 
 // parser parses one expression. If the expression is invalid, a method of parser panics with an
-// *Error. The function run recovers the panic, so the methods need no error check after every
-// token. The methods are recursive. MaxSize limits the length of an expression, and so the depth
-// of the recursion.
+// *Error, and the function run recovers the panic. So the methods need no error check after
+// every token. The methods are recursive. The depth of the recursion is limited, because MaxSize
+// limits the length of an expression.
 type parser struct {
 	source      string
 	prev, token token

@@ -65,8 +65,9 @@ func (p Path) Equal(other Path) bool {
 	return true
 }
 
-// CheckOverlap returns an error if one path contains another, or if two paths use the same
-// attribute as a map and as a list. The paths must not contain placeholders.
+// CheckOverlap returns an error if two paths are equal, if one path leads to a part of another
+// path's value, or if two paths use the same value as a map and as a list. The paths must not
+// contain placeholders.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

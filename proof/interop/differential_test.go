@@ -13,8 +13,8 @@ import (
 )
 
 // TestLocaldynamoAnswersLikeDynoxide sends the same random requests to localdynamo and to
-// dynoxide. It compares every reply and the final contents of the tables. A failure prints
-// the command that repeats it.
+// dynoxide. It compares every reply and the final contents of the tables. If it fails, it prints
+// a command that sends the same requests again.
 //
 // The requests avoid the cases in which dynoxide is known to differ from AWS. Comments in
 // requests_test.go name these cases. The test does not compare error texts, because

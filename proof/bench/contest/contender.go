@@ -116,10 +116,10 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings that suit a scenario. The argument share is the average time from one
-// poll to the next, whichever waiter polls. So each waiter pauses for share multiplied by the
-// number of clients. If the waiters polled more often, the polls alone would keep two processors
-// busy.
+// tuned returns settings that suit a scenario. The argument share is the average time from the
+// poll of one waiter to the next poll of any waiter. So each waiter pauses between its polls for
+// share multiplied by the number of clients. Without these pauses, the polls alone would keep two
+// processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -131,9 +131,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal returns a function that changes the settings of tuned for a library that does
-// not renew leases. The lease must be longer than the longest time for which a client holds the
-// key. The argument share is 0 if the library's pauses between polls cannot be configured.
+// withoutRenewal returns a function like tuned, for a library that does not renew leases. So the
+// given lease must be longer than the longest time for which a client holds the key. The argument
+// share is 0 if the library's pauses between polls cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

@@ -29,9 +29,9 @@ type section struct {
 // contend returns the scenario in which clients contend for one key. One part of the scenario is
 // a closed loop: each client acquires the key again as soon as it has released it. Another part
 // is an open loop: critical sections are due at a fixed average rate, however long the waits
-// are. With 16 clients, a third part is a closed loop with critical sections of random length.
-// In a closed loop with sections of equal length, a library could happen to poll just when the
-// sections end.
+// are. With 16 clients, a third part is a closed loop with critical sections of random length:
+// if all sections had the same length, the polls of a library could always coincide with the
+// ends of the sections.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
@@ -181,8 +181,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 }
 
 // comeWhenDue runs client i in an open loop: the client requests the key when a critical section
-// is due, or as soon as its previous section has ended. If the client is not granted the key
-// before the time in the parameter end, the section is recorded as not granted.
+// is due or, if its previous section is not over by then, when that section ends. If the client
+// is not granted the key before the time in the parameter end, the section is recorded as not
+// granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -206,9 +207,9 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 // releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// If the time limit of the wait passes before the library has received any reply, each
-	// library returns a different error. So any failure after this time limit is treated as
-	// "not granted in time".
+	// If the time limit of the wait passes before DynamoDB has sent any reply, each library
+	// returns a different error. So any failure after the time limit is treated as "not granted
+	// in time".
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -234,9 +235,9 @@ type played struct {
 	busy       float64
 }
 
-// contention runs a contention scenario for the duration window, and returns its measurements.
-// The function come must run the clients until the time that it gets in its argument end, and
-// must call note after each critical section.
+// contention runs a contention scenario for the given duration, and returns the measurements. The
+// parameter come is a function that runs the clients until the time in its argument end. It must
+// call note after each critical section.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -260,8 +261,8 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	return p, p.alone()
 }
 
-// alone returns an error if two clients held the key at the same time. It also removes the
-// grants that came after the end of the measurement, because they do not count.
+// alone returns an error if two clients held the key at the same time. It also clears the times
+// of grants after the end of the measurement, because these grants do not count.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -285,9 +286,9 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two numbers for each critical section. The number in lasted is the client's wait
-// in ms: from when the section was due until the key was granted or, without a grant, until the
-// end of the measurement. The number in overtaken counts the sections that were due later but
+// waits returns two slices. lasted contains the wait of each critical section in ms: from when
+// the section was due until the key was granted or, without a grant, until the end of the
+// measurement. overtaken contains, for each wait, the number of sections that were due later but
 // were granted the key earlier.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait

@@ -11,11 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold returns the scenario in which one client holds a key for several seconds. First, one
-// other client waits for the key. Then, in a second hold, 16 other clients wait for it. The
-// length of the holds differs from round to round. If all holds had the same length, this
-// length could be a multiple of a waiter's pause between polls. The waiter would then always
-// poll just before, or just after, the release.
+// longHold returns the scenario in which one client holds a key for several seconds, twice.
+// During the first hold one other client waits for the key, during the second 16. The length of
+// the holds differs from round to round. Otherwise it could be a multiple of a waiter's pause
+// between polls, and the waiter would poll just before, or just after, the release in each round.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

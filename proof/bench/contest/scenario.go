@@ -70,8 +70,8 @@ var (
 // hold is how long a contending client holds the key in one critical section.
 const hold = 10 * time.Millisecond
 
-// openRate is the number of critical sections per second that are due in an open loop, for
-// all clients together. It is a bit more than half of the possible maximum.
+// openRate is the number of critical sections per second that are due in an open loop, for all
+// clients together. The clients can execute almost twice as many.
 const openRate = 25
 
 // Scenarios returns all scenarios in the order in which the contest runs them and the

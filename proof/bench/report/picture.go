@@ -55,7 +55,7 @@ type source struct {
 }
 
 // contending returns one series for each contention scenario with a closed loop. The colours of
-// the series differ in brightness, so they remain different in a black-and-white print.
+// the series differ in brightness, so readers can tell them apart in a black-and-white print.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Summary returns the first table of performance.md. Each library has one column. It shows the
-// library with its default settings or, if these were not measured, with tuned settings. The
-// rows show the duration of a critical section, its cost and the longest wait. Each cell
-// contains the medians for several numbers of clients in closed loops.
+// Summary returns the first table of performance.md. Each library has one column, with the results
+// of its default settings or, if these were not measured, of its tuned settings. The rows show
+// the duration of a critical section, its cost and the longest wait. Each cell contains the
+// medians for several numbers of clients in closed loops.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string
@@ -51,9 +51,9 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns one cell of the summary: for each number of clients, a median over the runs.
-// The value of a run is the sum of the figures whose names are in the slice "of". medians
-// returns "" if nothing was measured.
+// medians returns one cell of the summary: for each number of clients, a median over the runs. It
+// first adds up, for each run, the figures whose names are given. It returns "" if nothing was
+// measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

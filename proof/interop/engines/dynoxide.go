@@ -37,8 +37,8 @@ func startDynoxide(dir, tables string) (*Server, error) {
 	if tables != "" {
 		args = append(args, "--db-path", filepath.Join(tables, "dynoxide.db"))
 	}
-	// With port 0, dynoxide chooses a free port but prints 0. So Server looks the port up
-	// in the kernel's list of sockets.
+	// With port 0, dynoxide chooses a free port but prints 0. So Server.waitUntilReady looks the
+	// port up in the kernel's list of sockets.
 	s, err := launch(command{
 		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
 		args: args,

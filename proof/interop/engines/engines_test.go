@@ -125,8 +125,8 @@ func TestDynamoDBServerEndsWhenParentIsKilled(t *testing.T) {
 	}
 }
 
-// hold is the program of the process that TestDynamoDBServerEndsWhenParentIsKilled kills. It
-// starts the named engine, and then waits.
+// hold is the main function of the process that TestDynamoDBServerEndsWhenParentIsKilled kills.
+// It starts the named engine, and then waits.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {

@@ -18,10 +18,10 @@ import (
 // A server that listens on every address runs in a network namespace whose only interface
 // is loopback. Two processes make the server reachable:
 //
-//	outside     opens a listener on 127.0.0.1, and starts this program again in a new
-//	            namespace, with the listener
-//	namespace   brings loopback up, starts the server, and copies each connection of the
-//	            listener to the server
+//	outside     opens a listener on 127.0.0.1, starts this program again in a new namespace,
+//	            and passes the listener to it
+//	namespace   brings loopback up, starts the server, and relays each connection that it
+//	            accepts on the listener to the server
 //
 // A socket belongs to the namespace in which it was opened. So the process in the namespace
 // accepts connections from outside on the inherited listener, and connects to the server

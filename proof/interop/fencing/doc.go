@@ -8,6 +8,6 @@
 //
 // The tests run on a real PostgreSQL, and on gofakes3, a server of the S3 API that stores
 // objects in memory. gofakes3 checks If-Match and If-None-Match atomically with the write.
-// It computes an ETag from the content alone. S3 does the same for an object that was put
-// in one piece and is not encrypted with a KMS key.
+// It computes an ETag from the content alone. S3 also computes the ETag from the content
+// alone if an object was put in one piece and is not encrypted with a KMS key.
 package fencing

@@ -46,10 +46,10 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 	server.has(t, current, "d")
 }
 
-// S3 computes an ETag from the content alone. If the content did not include the token, a
-// later holder could write content equal to the old content, and the ETag would stay the
-// same. Then S3 would accept a write of the stale holder on condition that the ETag is the
-// old one.
+// In each case the stale holder reads the object, then the later holder writes it, and then the
+// stale holder writes it on condition that it has not changed since the read. S3 compares ETags,
+// and computes them from the content alone. So the content must include the token: otherwise
+// equal pages of the two holders would have the same ETag.
 func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
@@ -146,7 +146,7 @@ func refused(t *testing.T, err error) {
 }
 
 // between is an HTTP transport that calls the function next once, immediately before it sends
-// the first write. The caller has then already read the object.
+// the first write. At that time SaveIndex has already read the object.
 type between struct {
 	next func()
 	once sync.Once
@@ -183,9 +183,9 @@ func TestPostgresUpsertRejectsStaleToken(t *testing.T) {
 	isPriced(t, pool, 2, 201, current)
 }
 
-// When the stale write begins, the next holder's transaction has written the row, but has not
-// committed. So the stale write waits for the row lock. After the commit, it must compare its
-// token with the new token in the row.
+// When the stale holder begins its write, the next holder's transaction has written the row, but
+// has not committed. So the stale write waits for the row lock. After the next holder's commit,
+// PostgreSQL must compare the stale token with the new token in the row.
 func TestPostgresChecksTokenAfterWaitForRowLock(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)

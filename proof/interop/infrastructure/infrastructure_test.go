@@ -292,8 +292,8 @@ func TestTemplatesPreserveSpecialCharacters(t *testing.T) {
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
 			"<<EOF", "!Ref x", "&a", "*a", "\x00", "\x7f", "\u0085", "\u00a0", "\u2028", "\ufeff", "\ufffe", "\U0001f512", "\U000e0001", "é",
 		})), 0, 6).Draw(t, "parts")
-		// The test uses only texts in the Unicode form NFC, because an HCL parser converts every
-		// text to this form (HCL syntax-agnostic specification, "String Values").
+		// The test uses only texts in the Unicode form NFC, because an HCL parser converts other
+		// texts to NFC (HCL syntax-agnostic specification, "String Values").
 		return norm.NFC.String(strings.ToValidUTF8(strings.Join(parts, ""), "?"))
 	})
 	names := rapid.StringMatching(`[a-z"$%{}\\ é]{1,8}`)

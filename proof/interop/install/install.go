@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder with the given name. If the folder does not exist, Once calls the
-// function fill to create the folder's content. A file lock prevents two processes from filling
-// a folder at the same time. A filled folder never changes, so the name of a folder must contain
-// the version of the program in it. The function fill writes into a temporary folder, which Once
-// then renames. So no file in the folder may contain the temporary path.
+// Once returns the folder with the given name. If the folder does not exist, Once makes a
+// temporary folder, calls fill to write the content into it, and then renames it. So no file
+// that fill writes may contain the path of the temporary folder. A file lock prevents two
+// processes from filling a folder at the same time. A filled folder never changes, so its name
+// must contain the version of the program in it.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {

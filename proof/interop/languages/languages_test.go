@@ -48,8 +48,8 @@ type program struct {
 }
 
 // start starts the job that is written in the given language. If the argument until is "lost",
-// the job runs until leasehold notifies the job that its lock is lost. Otherwise the job runs
-// until it reads a line.
+// the job runs until leasehold notifies it that its lock is lost. Otherwise the job runs until
+// it reads a line from stdin.
 func (m *machine) start(language, until, key string, flags ...string) *program {
 	m.t.Helper()
 	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]

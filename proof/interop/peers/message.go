@@ -70,8 +70,8 @@ type Request struct {
 	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the current lease
 
 	// The following fields are for the request "release". Keep says whether the record remains
-	// in the table after the release. If Keep is nil, KeepOnRelease of the request "acquire"
-	// decides. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
+	// in the table after the release. If Keep is nil, the field KeepOnRelease of the request
+	// "acquire" decides. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }

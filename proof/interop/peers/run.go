@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for an event that must happen. It is long enough for a
-// busy machine. Each wait has this limit: when it passes, the waiting test fails, and all
-// other tests still run.
+// Patience is how long a test waits for an event that must happen. It is long enough for a busy
+// machine. If the event has not happened after this time, the test fails, but all other tests
+// still run.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)

@@ -125,12 +125,11 @@ func start(ctx context.Context) (_ *server, err error) {
 	return s, s.waitUntilReady(ctx)
 }
 
-// notAsRoot returns the attributes with which to start PostgreSQL, which refuses to run as
-// root. It returns nil if this process is not root. Otherwise the attributes start
-// PostgreSQL in a new user namespace, in which root has the ID of an ordinary user. Outside
-// the namespace, PostgreSQL's files still belong to root. The attributes also request a new
-// namespace for shared memory. The kernel removes this memory when the last process of the
-// namespace ends.
+// notAsRoot returns the process attributes for PostgreSQL, or nil if this process is not root.
+// PostgreSQL refuses to run as root. So the attributes create a user namespace in which root has
+// the ID of an ordinary user. Outside the namespace, PostgreSQL's files still belong to root.
+// The attributes also create a namespace for shared memory. The kernel removes this memory when
+// the last process of the namespace ends.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

@@ -34,7 +34,7 @@ var (
 	yes       = true
 )
 
-// with returns a copy of the request r, to which it has applied the function change.
+// with makes a copy of the request r, calls change, which modifies the copy, and returns the copy.
 func with(r peers.Request, change func(r *peers.Request)) peers.Request {
 	change(&r)
 	return r

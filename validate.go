@@ -70,9 +70,9 @@ func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) 
 	return r, err
 }
 
-// newTerms returns the terms of a release, such as whether it deletes the record. They are the
-// terms that were set at the acquire, changed by opts. If an option is invalid, newTerms returns
-// an error, and the terms that were set at the acquire.
+// newTerms returns the terms of a release, such as whether the release deletes the record. It starts
+// with the terms that were set when h was acquired, and applies opts to these terms. If an option in
+// opts is invalid, newTerms returns an error, and the terms without any of opts.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	t := plain
@@ -99,8 +99,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply calls the function set with each option and with call, in the order of the options. If
-// an option is nil, apply returns an error and does not call set.
+// apply applies each option in opts to *call, in the order of opts. It calls the function set to
+// apply an option. If an option is nil, apply returns an error and applies no option.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, set func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {

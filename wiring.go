@@ -65,9 +65,9 @@ func (l *lineAMinute) isDue(now decide.Instant) bool {
 	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= acquire.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
-// warnOfWait logs a failed request of a waiting call. It logs one line a minute for all waiting
-// calls of a client. The line contains the number of failures that were not logged since the
-// last line.
+// warnOfWait logs a failed request of a waiting call. For all waiting calls of a client together,
+// it logs at most one line a minute. The line contains the number of failures that were not
+// logged since the last line.
 func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 	if !c.waitLine.isDue(c.env.Now()) {
 		c.unlogged.Add(1)

@@ -13,26 +13,26 @@ const (
 	// Time limit for the reply to a brief request (see exchange). The limit applies to a Region as
 	// soon as the Region has replied to a brief request or to a probe within this time.
 	silence = time.Second
-	// A Region counts as failed only if a request has waited for a reply at least this long. A
-	// shorter wait shows nothing about the Region.
+	// A timeout counts as a failure of the Region only if the request has waited at least this long
+	// for a reply. A timeout after a shorter wait shows nothing about the Region.
 	shortestWait = 250 * time.Millisecond
 	// A process that runs without a pause notices a timeout at most this late. If it notices the
 	// timeout later, it was paused, and the timeout shows nothing about the Region.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second
-	// How long the home Region must reply to every probe before requests return to it.
+	// Requests return to the home Region once it has replied to every probe for this long.
 	homeAfter = 30 * time.Second
-	// If the home Region fails within relapse after requests have returned to it, requests return
-	// later the next time: home must first reply to probes for twice as long, up to longestHome.
+	// If the home Region fails within the time relapse after requests have returned to it, it must
+	// reply to probes for twice as long before the next return, but at most for longestHome.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
 
 // exchange is a request that has ended. Its times are durations since the creation of the DB.
 type exchange struct {
-	// Index of the Region to which the request was sent, and how many moves of requests from one
-	// Region to another came before this request.
+	// Index of the Region to which the request was sent, and the value of course.moves at that
+	// time.
 	region, moves int
 	sent, ended   time.Duration
 	limit         time.Duration // deadline of the request's context; zero if the context has none
@@ -73,12 +73,13 @@ type course struct {
 	// Error that made requests leave the previous Region; nil while requests go to the home Region.
 	left error
 	// Whether the current Region has replied to a brief request within one second (silence) since
-	// requests moved to it. It is also true after a return home: home has replied to probes as fast.
+	// requests moved to it. It is also true after requests have returned home, because home has
+	// replied to each probe within one second.
 	quick bool
 	// Time when requests last returned to the home Region; zero if they never returned.
 	back time.Duration
 
-	// How long home must reply to every probe before requests return to it.
+	// Requests return home once home has replied to every probe for this long.
 	wait   time.Duration
 	probed time.Duration // time when the last probe was sent
 	// Time when the first probe of the current series was sent. A series consists of successive

@@ -21,18 +21,18 @@
 // refuses them, or that replies that their condition is false. Requests also stay if the caller
 // cancels a request.
 //
-// In this section, a short request is a write or a read of one item. Once a Region has replied to
-// a short request or a probe (see below) within a second, later short requests to this Region wait
-// only one second for a reply. When requests move to another Region, this limit ends: it applies
-// again only after the new Region, too, has replied within a second. Any other request waits for
-// the time limit of its attempt. If this process notices a timeout late, the process itself was
-// paused, and the timeout shows nothing about the Region.
+// A brief request is a write or a read of one item. Once a Region has replied to a brief request or
+// a probe (see below) within a second, each later brief request to this Region waits only one
+// second for its reply. After requests have moved to another Region, this limit does not apply until
+// the new Region has replied within a second, too. Any other request waits for the time limit of
+// its attempt. If this process notices a timeout late, the process itself was paused, and the
+// timeout shows nothing about the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.
 // After home has replied to every probe for thirty seconds, each time within a second, requests
-// return home. If home fails within two minutes after a return, it must then reply to probes for
-// twice as long as before the last return, but at most for eight minutes.
+// return home. If home fails within two minutes after a return, it must reply for twice as long
+// before the next return: for a minute, then for two minutes and so on, up to eight minutes.
 //
 // # Which tables
 //
@@ -40,8 +40,8 @@
 // Guide, "How DynamoDB global tables work"). So DB sends DescribeTable to every Region,
 // together with the first request. Requests may leave home only after a reply shows that the
 // table is strongly consistent across Regions and has an active replica in each Region. If the
-// replies show that one of the two is missing, or if DescribeTable is denied, requests stay home
-// permanently. In an outage, the error of a request then contains the reason.
+// replies show that the table is not strongly consistent or lacks a replica, or if DescribeTable
+// is denied, requests always go home. In an outage, the error of a request contains the reason.
 //
 // An MRSC table has no transactions: Commit, CommitAndRelease and Read return an
 // *UnsupportedError, and so does GuardError for a transaction with Guards. Instead, compare

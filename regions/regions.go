@@ -110,8 +110,8 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 }
 
 // Options returns the options of the home Region's client. leasehold.New reads from them how many
-// idle connections the HTTP client keeps to each host. Clients that were made from one aws.Config
-// share one HTTP client. Options is for package leasehold, not for users.
+// idle connections the HTTP client keeps to each host. The clients of the other Regions usually
+// share this HTTP client. Options is for package leasehold, not for users.
 func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }

@@ -350,8 +350,8 @@ func TestNewPanicsIfClientsShareRegion(t *testing.T) {
 	regions.New(client, client)
 }
 
-// A proxy may answer DescribeTable instead of DynamoDB. Its reply does not prove that the
-// table is strongly consistent.
+// DescribeTable may be answered by a proxy, and not by DynamoDB. The proxy's reply does not
+// prove that the table is strongly consistent.
 func TestDescribeTableReplyOfProxyDoesNotAllowFailover(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {

@@ -40,14 +40,15 @@ func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o
 	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
 }
 
-// TransactGetItems implements leasehold.DB. It always sends the request to the home Region: only
-// requests to an MRSC table may leave home, and such a table refuses transactions in every Region.
+// TransactGetItems implements leasehold.DB. It always sends the request to the home Region. Only
+// requests to a table that is strongly consistent across Regions (MRSC) may leave home, and such a
+// table refuses transactions in every Region.
 func (d *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
 	return d.clients[0].TransactGetItems(ctx, in, optFns...)
 }
 
-// TransactWriteItems implements leasehold.DB. It always sends the request to the home Region: only
-// requests to an MRSC table may leave home, and such a table refuses transactions in every Region.
+// TransactWriteItems implements leasehold.DB. It sends the request to the home Region, for the same
+// reason as TransactGetItems.
 func (d *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return d.clients[0].TransactWriteItems(ctx, in, optFns...)
 }

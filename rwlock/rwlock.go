@@ -12,8 +12,8 @@
 // groups: contexts that are cancelled when a lock is lost, Do, Commit, Guards, Break, and one
 // record for each key in listings.
 //
-// A read lock also fences writes: its commits are applied only while no writer can have been
-// granted the reader's key.
+// A read lock also fences writes: a commit under a read lock is applied only if no writer has been
+// granted the reader's key since the grant of the read lock.
 //
 // # What it costs
 //
@@ -34,8 +34,8 @@
 //
 //   - A read lock cannot become a write lock: AcquireWrite inside the context of a read lock
 //     returns leasehold.ErrDeadlock. Release the read lock, call AcquireWrite, and read again.
-//   - Each key has its own tokens. A target outside DynamoDB that compares tokens must compare
-//     tokens of one key: for the writer, the token of the first lock of its group.
+//   - Each key has its own tokens, so a target outside DynamoDB can compare only tokens of the same
+//     key. To fence writers, let the target compare the token of the first lock of the group.
 package rwlock
 
 import (

@@ -22,9 +22,9 @@
 // A permit costs as much as a lock: two writes. The keys are tried in order, beginning with
 // a random key. Each key that another process holds may cost a rejected write: at most n-1
 // in all. A key that this process knows to be held costs no write. A waiter polls as often as
-// the waiter of a lock, and reads all permits in one request. In the native layout it also
-// joins queues, with one write for each: at first the queues of two permits, and the queues of
-// more permits if it waits long. So processes receive permits roughly in the order in which they
+// the waiter of a lock, and reads all permits in one request. In the native layout, a waiter also
+// joins the queues of two permits, and of more permits if it waits long. To join a queue costs one
+// write. Because of the queues, processes receive permits roughly in the order in which they
 // began to wait. Goroutines of one client receive permits in the order of their calls.
 //
 // # Limits
@@ -73,9 +73,9 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 }
 
 // Acquire acquires a permit. It waits while all permits are held. With leasehold.NoWait it
-// returns ErrHeld instead. It has the options and errors of Client.AcquireAny. If ctx
-// belongs to a permit, Acquire acquires another permit or, with leasehold.Reentrant, shares
-// the grant of that permit.
+// returns ErrHeld instead. It has the options and errors of Client.AcquireAny. If ctx comes from
+// a permit that the caller holds, Acquire acquires another permit or, with leasehold.Reentrant,
+// shares the grant of the held permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	// The keys are tried in order, beginning with a random key, so that fewer clients try
 	// the same key at the same time.

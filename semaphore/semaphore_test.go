@@ -28,7 +28,7 @@ func takePermit(w *lab.World, s *semaphore.Semaphore, opts ...leasehold.AcquireO
 	return lab.Must(s.Acquire(w.T.Context(), opts...))(w.T)
 }
 
-// closed closes the given clients, and fails the test if one of them returns an error.
+// closed closes the given clients, and fails the test if a call of Close returns an error.
 func closed(t *testing.T, clients ...*leasehold.Client) {
 	t.Helper()
 	for _, c := range clients {

@@ -114,8 +114,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		// If a key attribute has the wrong name, the code above has reported it, and its type does
-		// not matter.
+		// The type of a key attribute matters only if its name is right. The code above has
+		// reported each wrong name.
 		isPartition := want.Partition == have.Partition && name == have.Partition
 		isSort := want.Sort == have.Sort && name == have.Sort
 		if (isPartition || isSort) && a.AttributeType != wanted {
@@ -125,10 +125,10 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns advice for a table whose key schema does not fit the spec. The parameter have is
-// this key schema. The parameter field is PartitionKey or SortKey: the layout's field for the key
-// attribute that does not fit. The parameter name is the name of this attribute in the table, or
-// empty if the table has no such attribute.
+// fitting returns advice for a table whose partition key or sort key does not fit the spec. The first
+// parameter is the table's key schema. The parameter field is the layout's field for the key that
+// does not fit: PartitionKey or SortKey. The parameter name is the name of the key's attribute in
+// the table, or empty if the table has no sort key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -157,7 +157,7 @@ func (s Spec) layout() layout.Layout {
 }
 
 // named returns the attribute name in the given field of the layout, such as PartitionKey. It
-// returns false if the layout has no field of this name, because its attribute name is fixed.
+// returns false if the layout has no field of this name: the attribute's name is then fixed.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// CloudFormation returns a CloudFormation template for the table, in YAML. Deleting the stack
-// keeps the table, because deleting the table would delete the locks and their tokens. The template
-// also turns on deletion protection and point-in-time recovery. If Spec.Disposable is true, the
-// template does none of this, but Spec.DeletionProtection can still turn on deletion protection. If
-// Create would refuse the spec, CloudFormation returns the text of the error, which is not a valid
-// template.
+// CloudFormation returns a CloudFormation template for the table, in YAML. If the stack is deleted,
+// the table stays, because it contains the locks and their tokens. The template also turns on
+// deletion protection and point-in-time recovery. If Spec.Disposable is true, the table is deleted
+// with the stack, point-in-time recovery is off, and deletion protection is on only if
+// Spec.DeletionProtection is true. If Create would refuse the spec, CloudFormation returns the text
+// of the error, which is not a valid template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()
 	if err != nil {

@@ -63,8 +63,8 @@ var actions = map[Access][]string{
 // does not allow dynamodb:Scan, because a scan names no key. The records of semaphores,
 // read/write locks and elections have keys that begin with the caller's key. The rows of shared
 // leases do not. So the policy denies Config.SharedLease unless SharedLeases is one of the
-// prefixes. Policy returns an error for a shorter prefix with which SharedLeases begins, such as
-// "lease", because it would allow the rows of shared leases by accident.
+// prefixes. If a prefix is shorter than SharedLeases, and SharedLeases begins with it, Policy
+// returns an error: such a prefix would allow the rows of shared leases by accident.
 //
 // Policy does not check the ARN and the access a. IAM refuses the document if the ARN is empty, or
 // if a is none of the constants of this package.

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Terraform returns the table's definition in HCL, as a resource of the AWS provider. Terraform
-// and DynamoDB refuse to delete the table, because deleting it would delete the locks and their
-// tokens. The definition also turns on point-in-time recovery. If Spec.Disposable is true, the
-// definition does none of this, but Spec.DeletionProtection can still turn on deletion protection.
-// If Create would refuse the spec, Terraform returns the text of the error, which is not valid HCL.
+// Terraform returns the table's definition in HCL, as a resource of the AWS provider. With the
+// definition, Terraform and DynamoDB refuse to delete the table, because the table contains the
+// locks and their tokens. The definition also turns on point-in-time recovery. If Spec.Disposable
+// is true, Terraform can delete the table, point-in-time recovery is off, and deletion protection
+// is on only if Spec.DeletionProtection is true. If Create would refuse the spec, Terraform returns
+// the text of the error, which is not valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {

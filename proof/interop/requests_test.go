@@ -55,8 +55,8 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
 // valueOf generates a value for the named attribute. It never generates null for the attributes
-// l and m. Other updates write l[0] and m.x. If l or m were null, dynoxide would execute these
-// updates as if l or m were an empty list or map.
+// l and m, because some updates write l[0] or m.x: if l or m is null, DynamoDB refuses such an
+// update, but dynoxide executes it as if l were an empty list, or m an empty map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
@@ -194,11 +194,11 @@ var deletion = rapid.Custom(func(t *rapid.T) conformance.Delete {
 var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 	var v values
 	r := conformance.Update{Key: key.Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-	// The requests never use ALL_OLD: for an item that did not exist, dynoxide returns the
-	// key.
+	// The requests never use ALL_OLD. If the item did not exist, DynamoDB returns no item for
+	// ALL_OLD, but dynoxide returns an item with only the key.
 	returns := []types.ReturnValue{"", types.ReturnValueAllNew}
-	// If the update concerns l[0], the request never uses UPDATED_OLD or UPDATED_NEW: dynoxide
-	// would return the whole list.
+	// If the update writes l[0], the request never uses UPDATED_OLD or UPDATED_NEW: dynoxide
+	// would return the whole list instead of the element.
 	if !strings.Contains(r.Do, "l[0]") {
 		returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
 	}
@@ -210,9 +210,9 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 
 // actions generates an update expression that writes each attribute at most once.
 //
-// Inside lists and maps, it writes only l[0] and m.x, and removes nothing. Other updates would
-// show how dynoxide differs from AWS: dynoxide fills a gap in a list with nulls, removes
-// several elements one after another, and accepts a removal inside a missing map.
+// Of the elements of lists and maps, it writes only l[0] and m.x, and removes none. With any other
+// element, the results of dynoxide and AWS would differ: dynoxide fills a gap in a list with
+// nulls, removes several elements one after another, and accepts a removal inside a missing map.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

@@ -34,8 +34,8 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
-// clone makes a clone of the git repository that contains the directory module, and checks out
-// the commit of c there. The argument to is the path of the clone.
+// clone clones the git repository that contains the directory module. The last parameter is the
+// path of the new clone. In the clone, the function checks out the commit of c.
 func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {

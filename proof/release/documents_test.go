@@ -68,8 +68,8 @@ func TestYAMLInGuidesIsValid(t *testing.T) {
 	}
 }
 
-// sections are the only sections that the systemd units in the guide may use. needed are
-// settings that the guide must contain.
+// The first list contains the only sections that the systemd units in the guide may use. The second
+// list contains settings, each of which at least one of the units must have.
 var (
 	sections = []string{"Unit", "Service", "Timer", "Install"}
 	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}

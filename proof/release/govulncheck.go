@@ -29,8 +29,8 @@ type vulnerabilityCheck struct {
 }
 
 // newVulnerabilityCheck returns a check that runs the given tool, such as
-// golang.org/x/vuln/cmd/govulncheck@VERSION, with go run. As for govulncheck itself, the
-// environment variable GOVULNDB can select another database.
+// golang.org/x/vuln/cmd/govulncheck@VERSION, with go run. The environment variable GOVULNDB can
+// select another database. (govulncheck itself reads the same variable.)
 func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	database := os.Getenv("GOVULNDB")
 	if database == "" {
@@ -48,9 +48,9 @@ func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	}
 }
 
-// released checks the main module and the adapters, which are the released modules. It
-// returns an error if one of them calls vulnerable code. If the database does not answer,
-// it prints that govulncheck was not run, and returns nil.
+// released checks all released modules: the main module and the adapters. It returns an error
+// if one of these modules calls vulnerable code. If the database does not answer, released
+// prints that govulncheck was not run, and returns nil.
 func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	if err := v.answers(ctx); err != nil {
 		fmt.Fprintln(v.say, "govulncheck was not run:", err)
@@ -72,8 +72,8 @@ func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	return errors.Join(found...)
 }
 
-// answers returns an error if the vulnerability database cannot be reached, or if its reply is
-// not the index of such a database.
+// answers returns an error if the vulnerability database cannot be reached, or if its reply does
+// not look like the index of a vulnerability database.
 func (v vulnerabilityCheck) answers(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.database+"/index/db.json", nil)
 	if err != nil {

@@ -62,8 +62,8 @@ func TestModelAllowsEveryHistoryOfSimulation(t *testing.T) {
 	}
 }
 
-// eventsOf counts the events in histories by kind. For the arrival of a request, the kind
-// includes the request's kind and result.
+// eventsOf counts the events in histories by kind. It counts a request once, when the request
+// arrives, under the request's own kind and its result.
 func eventsOf(histories []History) map[string]int {
 	done := map[string]int{}
 	for _, h := range histories {

@@ -1,9 +1,10 @@
 //go:build linux
 
 // Command spec checks the models of the protocol, the *.pml files in this directory. It searches
-// all states of each model within its bounds. The search must find no violation. If any one rule
-// of the model is left out, the search must find a violation. Then the command runs the simulation,
-// and checks that the model history.h allows each of its histories. It prints the results.
+// all states of each model, up to fixed bounds. The search of a complete model must find no
+// violation. The search of a model without one of its rules must find a violation. Then the command
+// runs the simulation, and checks that the model history.h allows each history of the simulation.
+// It prints the results.
 //
 //	go run .                       # the bounds of make check
 //	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model

@@ -67,8 +67,8 @@ type Search struct {
 	InTime  bool   // true to search for a violation of liveness; false to search for a wrong state
 }
 
-// Searches returns all searches: for each model, searches with all its rules, and one
-// search for each rule, without that rule.
+// Searches returns all searches. For each model, these are searches of the complete model and,
+// for each of its rules, a search of the model without this rule.
 func Searches(models []Model) []Search {
 	var all []Search
 	for _, m := range models {

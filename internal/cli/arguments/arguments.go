@@ -3,7 +3,7 @@
 // whether the user gave the flag. If the user did not, package store reads the value from the
 // flag's environment variable, provided that the flag has one.
 //
-// The package opens no files or connections and prints nothing.
+// The package opens no connections. The only file that it reads is the FILE of --data @FILE.
 package arguments
 
 import (

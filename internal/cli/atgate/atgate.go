@@ -39,9 +39,9 @@ func init() {
 // It returns only if the gate was closed or execve failed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The kernel stores a parent-death signal for each thread. execve(2) keeps only the
-	// signal of the thread that calls it, so the same thread must set the signal. If the parent
-	// died before the call of dieWithParent, no signal comes, but waitOpen finds the gate closed.
+	// Each thread has its own parent-death signal, and execve(2) keeps only the setting of the
+	// thread that calls it. So one thread must call both dieWithParent and execve. If the parent
+	// died before dieWithParent was called, no signal comes, but waitOpen finds the gate closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

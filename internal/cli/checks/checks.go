@@ -176,8 +176,8 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// In the file systems of both lists, this machine's kernel does not decide whether a file lock
-// excludes other processes: a server decides. For remoteFileSystems the server is another machine.
+// In the file systems of both lists, a server decides whether a file lock excludes other processes.
+// This machine's kernel does not decide it. For remoteFileSystems the server is another machine.
 // For servedFileSystems the server is a program, or the host of a virtual machine.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}

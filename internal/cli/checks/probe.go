@@ -83,8 +83,8 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 // time begins when a renewal is due, and ends when the holder stops trusting its lock.
 const leastTries = 4
 
-// roundTrip returns the finding about the round-trip times took, which must be sorted: whether
-// they are short enough for a lease of the given length. skew is the allowed clock error.
+// roundTrip returns a finding that says whether the measured round-trip times are short enough for a
+// lease of the given length. skew is the allowed clock error. The times must be sorted.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -118,8 +118,8 @@ func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests with the round-trip time took are too slow for the lease. They
-// are too slow if a holder can make fewer than leastTries renewal attempts after a renewal is due.
+// isSlow reports whether requests that take as long as took are too slow for the lease. They are too
+// slow if a holder can make fewer than leastTries renewal attempts after a renewal is due.
 // They are also too slow if a request takes more than a quarter of the time between two renewals:
 // then an acquisition takes long, and a renewal that is somewhat slower than the others exceeds its
 // time limit (see decide.RenewalDeadline).

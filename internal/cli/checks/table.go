@@ -132,7 +132,7 @@ func (r right) neededFor(access table.Access) bool {
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
 // rights returns all IAM actions on items that leasehold's commands and library use. The
-// function in the field try sends a request that needs the action and changes nothing.
+// function try of an action sends a request that needs this action and changes nothing.
 func (t *Subject) rights() []right {
 	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
@@ -168,9 +168,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM denied. An
-// action that a service does not need to hold locks may be denied, because a service should have
-// only the permissions that it needs.
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. If a
+// client can hold locks without an action, its denial is not a problem: a service should have only
+// the permissions that it needs.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
@@ -227,9 +227,9 @@ type Subject struct {
 	isStrong bool // true if the table is strongly consistent across Regions
 }
 
-// New returns a Subject for the store s. Its checks acquire a lock with a random key that
-// begins with key. New replaces s.Home by a client that does not retry and whose requests
-// are measured.
+// New returns a Subject for the store s. The checks acquire a lock whose name begins with the
+// parameter key and is otherwise random. New replaces s.Home by a client that does not retry
+// and whose requests are measured.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error

@@ -33,9 +33,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the parent-death signal when the thread that started the process
-		// ends, not when this process ends. So that thread must live until the started
-		// process has ended.
+		// The kernel kills the started process as soon as the thread that called cmd.Start ends,
+		// even if this process still runs. So this goroutine keeps its thread until cmd has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -27,7 +27,7 @@ type Proxy struct {
 	failed map[string]bool
 }
 
-// Run starts a proxy in front of a server. The proxy ends when the test ends.
+// Run starts a proxy in front of a server. When the test ends, the proxy is closed.
 func Run(t testing.TB, server *engines.Server) *Proxy {
 	t.Helper()
 	behind, err := url.Parse(server.Endpoint)

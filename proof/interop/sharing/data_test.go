@@ -105,10 +105,10 @@ type contest struct {
 	total int64 // the contest continues until all clients together have this many grants
 }
 
-// run runs the contest until each client has been granted the key c.turns times, and all clients
-// together c.total times. A client that is granted a slot creates the slot's file, and removes
-// the file before it releases the slot. If the file already exists, another client holds the
-// slot, and the test fails.
+// run runs the contest until each client has at least c.turns grants, and all clients together
+// have at least c.total. The lock, or each permit of the semaphore, is a slot and has a file. The
+// client that is granted a slot creates the slot's file, and removes the file before it releases
+// the slot. If the file already exists, another client holds the slot, and the test fails.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

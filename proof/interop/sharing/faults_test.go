@@ -31,9 +31,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// An acquire of dyndb-mutex reports success after every error other than a failed condition. Its
-// caller may then work although leasehold holds the lock. Leasehold cannot prevent this, but it
-// must keep the lock, and the record must still name leasehold as the holder.
+// If the write of a dyndb-mutex client is denied, the client's acquire nevertheless returns success.
+// The client's caller may then work although leasehold holds the lock. Leasehold cannot prevent
+// this. But leasehold must keep the lock, and the record must still name leasehold as the holder.
 func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -66,8 +66,8 @@ func TestPythonDynamoDBLockSwallowsExceptionsOfCaller(t *testing.T) {
 	})
 }
 
-// If a dynamo-dlm lock object does not wait and finds its key held, the object can never acquire
-// this key later.
+// If a dynamo-dlm lock object tries once to acquire its key, and the key is held, then the object
+// can never acquire the key, even after the key is released.
 func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -132,9 +132,9 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 	})
 }
 
-// A release by leasehold must delete the record. If the record remained with its lease,
-// python_dynamodb_lock would wait until the lease expires. If the record remained without its
-// lease or another attribute, python_dynamodb_lock would return an error.
+// A release by leasehold must delete the record. If the whole record remained, python_dynamodb_lock
+// would wait until the lease expires. If only some attributes of the record remained,
+// python_dynamodb_lock would return an error.
 func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -165,9 +165,9 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	})
 }
 
-// If the Java client acquires a key with an update, the record keeps the token of leasehold's last
-// grant. Get must not return this token for the grant of the Java client. The next grant of
-// leasehold must have a higher token than its last grant.
+// The Java client can update an existing record to acquire a key, instead of replacing the record.
+// The record then keeps the token of the first grant, which was leasehold's. While the Java client
+// holds the key, Get must not return this token. Leasehold's next grant must have a higher token.
 func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -25,9 +25,9 @@ import (
 // patience limits how long a test waits for a shell to react.
 const patience = time.Minute
 
-// Each constant contains the bytes that a terminal sends for a key. In each shell's settings,
-// Ctrl-T (tell) runs a function that writes the edited line to a pipe. The shell runs this
-// function after it has handled all earlier keys.
+// Bytes that a terminal sends for the keys TAB, Enter and Ctrl-T (the constant tell). The settings
+// of each shell bind Ctrl-T to a function that writes the edited line to a pipe. The shell calls
+// this function after it has handled all keys that were pressed before Ctrl-T.
 const (
 	tab   = "\t"
 	enter = "\r"

@@ -209,8 +209,8 @@ func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }
 
-// tries returns the attacker's page. Its script tries all ways in which the page can access
-// the given other origin (target) in a browser.
+// tries returns the attacker's page. The script of the page tries to access another origin,
+// target, in every way that a browser offers to a page.
 func tries(target string) string {
 	return `<!doctype html><script>
 	const target = ` + js(target) + `, tried = [];
@@ -381,9 +381,9 @@ func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
 	}
 }
 
-// The test kills leasehold ui while its page is open, and an attacker takes the port. The page asks
-// the attacker's server for a proof that it knows the secret. The attacker forwards this question
-// to another leasehold ui with the same secret, and returns that server's proof to the page.
+// The test kills leasehold ui while its page is open, and an attacker's server takes the port. The
+// page asks the server at this port to prove that it knows the secret. The attacker's server
+// forwards the question to another leasehold ui with the same secret, and returns the answer.
 func TestPageRejectsIdentityProofRelayedFromOtherServer(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--token-file", "token")

@@ -53,8 +53,8 @@ func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	return newSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
 }
 
-// newSceneOver is like newScene, but the client under test uses another HTTP client. The
-// function through makes that HTTP client from the simulated network.
+// newSceneOver is like newScene, but the client under test sends its requests with the HTTP
+// client that the last parameter makes from the simulated network.
 func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
 	t.Helper()
 	s := newIdleSceneOver(t, w, cfg, through)

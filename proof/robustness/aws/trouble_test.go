@@ -43,9 +43,9 @@ func reply(status int, kind, message string) *http.Response {
 	return res
 }
 
-// cancels returns a fault that cancels transactions of writes, with the given reason code for
-// their first item. If the code is in ofReads, the fault also cancels transactions of reads.
-// All other requests get the fault in the argument single.
+// cancels returns a fault that cancels each transaction of writes, with the given reason code for
+// the first item of the transaction. If ofReads contains the code, the fault also cancels each
+// transaction of reads. The second parameter is the fault for all other requests.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -64,7 +64,7 @@ func cancels(code string, single lab.Fault) lab.Fault {
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
 // leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all keys
-// as unprocessed. All other requests get the fault in the argument rest.
+// as unprocessed. The parameter is the fault for all other requests.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {
@@ -82,7 +82,7 @@ func leavesUnread(rest lab.Fault) lab.Fault {
 }
 
 // onWrites returns a fault that affects only writes and transactions. It is for errors that
-// DynamoDB never returns for other reads.
+// DynamoDB never returns for a read outside a transaction.
 func onWrites(fault lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Reads() && r.Op != "TransactGetItems" || r.Op == "Scan" || r.Op == "Query" {

@@ -156,9 +156,9 @@ var executed = regexp.MustCompile(`execs: (\d+)`)
 // fuzz runs the target for the given time or, if executions is above 0, that many times. The
 // target runs in a single worker process.
 //
-// When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not pass
-// the time in -test.fuzztime: a run with a duration there sometimes fails with "context deadline
-// exceeded" although no input failed (https://go.dev/issue/75804).
+// When the time has passed, fuzz interrupts the run, as Ctrl-C does. It does not set
+// -test.fuzztime to the time, because such a run sometimes fails with "context deadline exceeded"
+// although no input failed (https://go.dev/issue/75804).
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// at returns an operation with the start time from and the end time to. If the outcome of the
-// operation is unknown, the operation never ends, and at ignores its parameter to.
+// at returns an operation. The first two parameters are the times when the operation starts and
+// ends. If the outcome is unknown, at ignores the second parameter: the operation never ends.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64
@@ -148,8 +148,8 @@ func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {
 	return s
 }
 
-// slow makes the clock of one process run at half speed. The difference from the other clocks is
-// then larger than the margin that leasehold allows for clock rates.
+// slow makes the clock of one process run at half speed. The rates of the clocks then differ by
+// more than leasehold tolerates.
 func (s sharing) slow() sharing {
 	s.slowest = 0.5
 	return s

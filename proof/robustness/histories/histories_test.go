@@ -69,9 +69,9 @@ func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds runs random histories and checks them against the model. The number of histories is
-// the configured number divided by oneOf, because several tests share the configured number. If
-// at least a thousand histories run, each operation in wanted must occur.
+// forSeeds runs random histories and checks them against the model. Several tests share the
+// configured number of histories: this test runs that number divided by the parameter oneOf. If
+// it runs at least a thousand histories, each operation in the list wanted must occur.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

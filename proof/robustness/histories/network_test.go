@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// drawn returns a random source for one random decision, which the values in the parameter what
-// identify. The source depends only on the seed and these values. It does not depend on the order
-// in which goroutines run.
+// drawn returns a random source for one random decision. The values after the seed identify the
+// decision. The source depends only on the seed and on these values, and not on the order in
+// which goroutines run.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)

@@ -77,7 +77,7 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 }
 
 // count returns the number in the given environment variable. If the variable is unset, count
-// returns its parameter usual or, under the race detector, usual divided by part.
+// returns a default: the parameter usual or, under the race detector, usual divided by part.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

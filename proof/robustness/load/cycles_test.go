@@ -18,8 +18,8 @@ import (
 )
 
 // The acquire-release cycles run in blocks, and the test compares the resource usage of the
-// blocks. It ignores the first blocks (warming): the client's memory still grows during the
-// first blocks, because the client remembers attempts without an answer for 15 minutes.
+// blocks. If an attempt gets no answer, the client forgets the attempt only 15 minutes later. So
+// the client's memory grows during the first blocks, and the test ignores these (warming).
 const (
 	blocks  = 20
 	warming = 5
@@ -43,9 +43,9 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that calls Acquire for a key that cannot be acquired. The parameter
-// within is the time limit of this call. The function returns nil if Acquire waits until the time
-// limit, and its error matches the parameter because.
+// inVain returns a function that calls Acquire, with a time limit, for a key that cannot be
+// acquired. The function returns nil if Acquire waits until the time limit, and then returns an
+// error that matches the given error.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)

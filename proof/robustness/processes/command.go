@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// commandVariable is the name of an environment variable that contains an errand. If the variable
-// is set, a process of this program acts as the CMD of "leasehold run KEY -- CMD".
+// commandVariable is the name of an environment variable. If the variable is set when this program
+// starts, the program acts as the CMD of "leasehold run KEY -- CMD". The variable then contains an
+// errand in JSON.
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
 // errand tells a CMD (a program that leasehold run starts) what to do.
@@ -48,9 +49,9 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. A CMD cannot check the lock. So, according to the journal, it believes
-// that it holds the lock from its start to its end. It also writes to a counter that compares
-// tokens. A signal ends CMD immediately.
+// run does the work of CMD. A CMD cannot check the lock. So, from its start to its end, it records
+// in the journal that it believes that it holds the lock. It also writes to a counter that compares
+// tokens. CMD handles no signal, so a signal kills it immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

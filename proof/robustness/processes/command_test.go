@@ -136,8 +136,8 @@ func TestLocksStayExclusiveDespiteFullDisk(t *testing.T) {
 		c.journal.write(Event{Kind: Broke, Text: "the disk is full"})
 		from := now()
 		d.fill()
-		// The database bbolt first uses the free pages in its file, so writes may still succeed on
-		// the full disk. The test therefore requires an error in only one of the four rounds.
+		// Writes may succeed although the disk is full, because the database (bbolt) first uses the
+		// free pages in its file. So the test requires an error in only one of the four rounds.
 		if _, ok := c.watcher.await(bound, func(e Event) bool { return e.At > from && full(e) }); ok {
 			seen++
 		}

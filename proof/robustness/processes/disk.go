@@ -18,9 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// diskVariable is the name of an environment variable that contains the path of a folder. If the
-// variable is set, a process of this program mounts a small file system on the folder, and keeps
-// the file system mounted.
+// diskVariable is the name of an environment variable. If the variable is set when this program
+// starts, it contains the path of a folder, and the program mounts a small file system on the
+// folder and keeps it mounted.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
 // diskSize is the size of the disk in bytes. It is enough for several thousand commits.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is a DNS server for the workers. It answers that a name does not exist if the name
-// has no address.
+// names is a DNS server for the workers. If no address is set for a name, the server answers
+// that the name does not exist.
 type names struct {
 	address string
 	socket  net.PacketConn
@@ -22,7 +22,7 @@ type names struct {
 	all map[string]string // IPv4 addresses by host name
 }
 
-// newNames starts a DNS server that knows no names yet. The server ends when the test ends.
+// newNames starts a DNS server that knows no names yet. The server runs until the test ends.
 func newNames(t testing.TB) *names {
 	t.Helper()
 	socket, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")

@@ -49,8 +49,8 @@ const (
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
 // globalTable simulates a DynamoDB global table with multi-Region strong consistency in
-// three Regions. All Regions use the tables of one localdynamo engine. They reject
-// conflicting writes as DynamoDB does.
+// three Regions. All Regions use the tables of one localdynamo engine. If two Regions write an
+// item at the same time, one of them rejects its write, as in DynamoDB.
 type globalTable struct {
 	t       testing.TB
 	engine  *localdynamo.Engine
@@ -80,7 +80,7 @@ type region struct {
 	over chan struct{} // closed when the Region stops failing in the current way
 }
 
-// newGlobalTable starts the simulated Regions of a global table. The Regions end when the test
+// newGlobalTable starts the simulated Regions of a global table. Their servers run until the test
 // ends.
 func newGlobalTable(t testing.TB) *globalTable {
 	t.Helper()

@@ -63,8 +63,9 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestMultiRegionLocksSurviveOutageOfHomeRegion does not run in parallel with other tests, because
-// it counts how often processes leave a Region. On a busy machine, they would leave more often.
+// TestMultiRegionLocksSurviveOutageOfHomeRegion counts how often processes leave a Region. It does
+// not run in parallel with other tests, because on a busy machine, late replies would make the
+// processes leave more often.
 func TestMultiRegionLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in outage", processThatStartsInOutageOfHomeIsGranted)
@@ -167,8 +168,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 }
 
 // regionsThatAreAllSlowAreLeftOnce makes every reply of every Region take 1.2 seconds. A client
-// leaves its Region after one second without a reply. In the next Region it waits longer for
-// replies, so it must not leave that Region. No lock may be lost.
+// leaves its first Region, because a request there gets no reply within one second. This limit does
+// not apply in the next Region until a reply there has taken less than one second. So the client
+// receives replies there, and must not leave that Region. No lock may be lost.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

@@ -12,8 +12,9 @@ import (
 
 const ms = time.Millisecond
 
-// good returns a journal that violates no rule. One holder is killed, a second is paused for longer
-// than its lease, and a third stops by itself. Each of them writes while it holds the key.
+// good returns a journal that violates no rule. The first holder is killed. The second holder is
+// paused for longer than its lease. The third holder releases the key. Each of the three writes
+// while it holds the key.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable is the name of an environment variable that contains a task. If the variable is
-// set, a process of this program acts as a worker.
+// workerVariable is the name of an environment variable. If the variable is set when this program
+// starts, the program acts as a worker. The variable then contains the worker's task in JSON.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
 // Flaw is a deliberate defect of a worker.
@@ -111,8 +111,8 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// No lock is held now, but the table may still contain a grant whose reply was lost. This
-	// grant expires within one lease, so Close needs no more time than that.
+	// No lock is held now, but the table may still contain a grant whose reply was lost. Close
+	// need not try longer than one lease to remove this grant: by then, the grant has expired.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -187,9 +187,9 @@ type held struct {
 	unsure  bool // the last commit got no reply; DynamoDB may still apply it while the grant is current
 }
 
-// believes checks whether the lock is held, and records an event of the given kind or, if the
-// lock is lost, of kind Lost. It checks the lock with Err, Context and Bind in turn, one in each
-// call. Each of the three must report a loss, even just after a suspended process continues.
+// believes checks whether the lock is held. It records an event of the given kind or, if the lock is
+// lost, of kind Lost. Successive calls check the lock with Err, with Context and with Bind in turn:
+// each of these must report a loss, even just after a suspended process continues.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error
@@ -201,8 +201,8 @@ func (h *held) believes(kind Kind) bool {
 	case 2:
 		err = h.bound.Err()
 	}
-	// A delay of the process between the next two statements makes the time in until too early, but
-	// never too late.
+	// If the process is paused between the next two statements, the recorded time until which the
+	// worker trusts its lock is too early. It is never too late.
 	before := now()
 	until := before + time.Until(h.lock.TrustedUntil())
 	switch {
@@ -310,8 +310,8 @@ func (h *held) count() {
 			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // the read failed, so no write was sent
 		}
 		if h.Flaw == Unfenced {
-			// The flaw Unfenced causes a violation only if the process is suspended between its
-			// read and its write. So the worker waits here, to give the test time to suspend it.
+			// The flaw Unfenced causes a violation only if the worker is suspended after it has read
+			// the counter and before it writes. So the worker waits here for the test to suspend it.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

@@ -17,8 +17,8 @@ type write struct {
 	answered time.Duration // time at which the worker received the reply
 }
 
-// writesOf returns the writes in events by their ids: the commits or, if plain is true, the
-// writes whose target compares tokens.
+// writesOf returns a map from ids to the writes in events. If plain is false, these are the commits.
+// If plain is true, these are the writes whose target compares tokens.
 func writesOf(events []Event, plain bool) (writes map[string]*write, found []Violation) {
 	writes = map[string]*write{}
 	for _, e := range events {
@@ -165,8 +165,8 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds applied writes that should have been rejected, because another write with a
-// greater token had been acknowledged before they were sent.
+// staleTokens finds each write that was applied but should have been rejected: before the write was
+// sent, another write with a greater token had been acknowledged.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })

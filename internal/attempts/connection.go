@@ -19,10 +19,10 @@ import (
 // Bounded changes the options of a DynamoDB client in three ways. The client returns a
 // *ForeignError for a reply that DynamoDB cannot have sent. The client does not accept
 // compressed replies, as a few compressed bytes could grow to a reply of megabytes. The client
-// reuses connections, as follows.
+// reuses a connection even if a reply arrives early, while net/http is still sending the request.
 //
-// The SDK closes the body of a request once the reply has arrived. From then on, the body's
-// method WriteTo returns io.EOF. If net/http is still sending the body at that time, it takes
+// In that case, the SDK without Bounded loses the connection. It closes the body of a request once
+// the reply has arrived. From then on, the body's method WriteTo returns io.EOF. net/http takes
 // io.EOF for a failure, and closes a connection that is still usable. So Bounded gives net/http
 // another body, which the SDK cannot close: an io.NopCloser around a bytes.Buffer. net/http
 // sends a body of this type in one write with the header.
@@ -116,7 +116,7 @@ func (e *ForeignError) Error() string {
 func (e *ForeignError) Unwrap() error { return e.Err }
 
 // endpointOf returns the scheme and the host to which the SDK sent a request, for error
-// messages. r is nil if the caller's own HTTP client has left it out of its response.
+// messages. r is nil if the caller's own HTTP client has returned a response without its request.
 func endpointOf(r *http.Request) string {
 	if r == nil {
 		return "the endpoint"

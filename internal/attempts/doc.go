@@ -20,14 +20,16 @@
 //
 //	applied      DynamoDB has applied the last attempt, or the record shows an earlier attempt
 //	rejected     the condition failed, and the record shows no version of the sequence
-//	not applied  AWS has refused the request, or the client must stop, and no attempt can have
-//	             been applied
-//	unanswered   the client must stop, and attempts without an answer may still be applied
+//	not applied  AWS has refused an attempt, or the client must stop. No attempt was applied
+//	unanswered   AWS has refused an attempt, or the client must stop. An attempt without an
+//	             answer may have been applied, or may still be applied
+//
+// The client must stop if it is too late for a retry, or if too many attempts have had no answer.
 //
 // Until the sequence ends, the client retries after temporary failures: throttling, a conflict
 // with a transaction, a lost reply. It pauses before each retry, for a random time that grows.
-// A single attempt that was not applied has failed, or was refused. After a failed attempt, the
-// client can retry.
+// The list below divides attempts that were not applied into failed attempts, after which the
+// client can retry, and refused attempts, after which it gives up.
 //
 // # What each reply means
 //

@@ -62,7 +62,7 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 }
 
 // UnsignedError is the error of a request that the SDK did not send because it had no
-// credentials. It is used only if DynamoDB has accepted an earlier request of the client.
+// credentials, although DynamoDB had accepted an earlier request of the client.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
@@ -132,10 +132,10 @@ func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func
 const tries = 3
 
 // Patiently calls the function send, which sends a request once, and returns the error of the
-// last call. If the request was throttled or had no answer, Patiently calls send again,
-// because the cause may be a single lost packet. It calls send at most three times in all.
-// Patiently is for requests that are not sent by a Sender. Each call of send may use another
-// Region. The function send must turn off the SDK's retries, as Once does.
+// last call. If the request was throttled or had no answer, Patiently pauses and calls send again,
+// because the failure may be short, such as one lost packet. It calls send at most three times in
+// all. Patiently is for requests that are not sent by a Sender. The function send may choose a
+// Region anew for each request. It must turn off the SDK's retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -151,10 +151,10 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 // ErrClosed is the cause with which a client cancels its contexts when it is closed.
 var ErrClosed = errors.New("leasehold: client closed")
 
-// Cause returns an error for the end of ctx, with the text of the cause of ctx. It returns nil
-// if ctx has not ended. The error matches the cause, and also context.DeadlineExceeded or
-// context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error matches
-// only ErrClosed, as the caller did not end ctx.
+// Cause returns an error that says why ctx has ended, with the text of context.Cause(ctx). It
+// returns nil if ctx has not ended. The error matches context.Cause(ctx) and ctx.Err(). If the
+// cause is ErrClosed, the error matches only ErrClosed: the client has cancelled ctx, and not the
+// caller.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {

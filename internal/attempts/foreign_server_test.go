@@ -121,8 +121,8 @@ func TestListingFailsIfServerRepeatsPages(t *testing.T) {
 	}
 }
 
-// A table may be of any size. So a listing continues while each page starts at a later key
-// than the page before. Only the end of the caller's context stops such a listing.
+// The server sends page after page, each with a later start key. A very large table would do the
+// same, so the client continues the listing until the caller's context is cancelled.
 func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -135,9 +135,8 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	lab.WantErr(t, "listing", foreignCalls["List"](ctx, at(t, server.URL)), context.Canceled)
 }
 
-// Old DynamoDB-compatible engines return no item with a failed condition. With such an engine,
-// the errors of some other tools, such as Terraform, do not name the holder. A client of
-// leasehold reads the record instead.
+// Old DynamoDB-compatible engines return no item with a failed condition. The client must then
+// read the record to learn who holds the lock.
 func TestClientReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())

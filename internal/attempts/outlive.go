@@ -21,13 +21,13 @@ type Sent interface {
 	Answered() bool
 
 	// LastErr returns the error of the last request that was answered or given up. It returns nil
-	// if that request succeeded, or if there is no such request yet.
+	// if that request succeeded, or if no request has been answered or given up yet.
 	LastErr() error
 }
 
 // Outlive runs the function write on a new goroutine, which it starts with detach. The returned
-// channel done is closed when write returns. Outlive itself waits as Await does, and returns the
-// error of Await. Once the context limit has been cancelled, write must send no new request.
+// channel done is closed when write returns. Outlive then calls Await, and returns its error.
+// Once the context in the parameter limit is cancelled, write must send no new request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -37,10 +37,10 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until the channel done is closed, which means that the write has returned. If the
-// context limit is cancelled first, and a request has had no answer, the outcome of the write is
-// unknown. Await then returns the reason immediately. If every request has had an answer, Await
-// continues to wait until done is closed, and returns nil.
+// Await waits until the channel done is closed, which means that the write has returned. Await
+// then returns nil. If the context in the parameter limit is cancelled first, and a request of the
+// write has had no answer, Await stops waiting: the outcome of the write is unknown. It then returns
+// the cause of the cancellation, joined with sent.LastErr.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:

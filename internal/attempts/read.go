@@ -80,7 +80,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 // request for one of these keys.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
-// Batch reads items by one strongly consistent BatchGetItem request. The result left contains
+// Batch reads items by one strongly consistent BatchGetItem request. Its second result contains
 // the keys that DynamoDB has not read, because the reply was full or the table is throttled.
 func Batch(ctx context.Context, db DB, table string, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
@@ -175,7 +175,7 @@ func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.
 // The number of pages has no limit, because tables may be large and pages may be empty. But each
 // page of DynamoDB ends at a later key than all pages before it. A broken server could send pages
 // that end at the same keys again and again, and the listing would never end. To notice this, Walk
-// keeps the key at the end of one earlier page, and compares each later page with that key. It
+// keeps the key at the end of one earlier page, and compares the end of each later page with it. It
 // replaces the kept key after 1 page, then after 2 more pages, then after 4, 8 and so on (Brent,
 // "An improved Monte Carlo factorization algorithm", 1980).
 type Walk struct {

@@ -66,8 +66,8 @@ type Regions interface {
 	CheckTransactions(ctx context.Context, table string) error // returns an error if the client knows that transactions do not work on the table
 }
 
-// RegionState is the Region to which a client sends the requests for a table, and the
-// reasons for it.
+// RegionState is the Region to which a client sends the requests for a table, and why the
+// client has chosen this Region.
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
 	Changes int    // number of times that Region has changed; 1 if the client has found out that Region never changes
@@ -152,8 +152,8 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 
 // causeOf returns the cause by which the client decides whether to retry after err, and the error
 // that the caller should return. The returned cause is the given cause, unless the given cause is
-// Unidentified. For Unidentified, decide.Cause.After chooses the cause: it depends on whether
-// DynamoDB has accepted an earlier request of this client.
+// Unidentified. The method After then replaces it, depending on whether DynamoDB has accepted an
+// earlier request of this client.
 func (s *Sender) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

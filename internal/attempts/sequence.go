@@ -64,10 +64,10 @@ type Operation[A Attempt] struct {
 	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that the record item shows as applied. item is nil if no record
-	// exists. sent contains the attempts that may have been applied, oldest first. Shows returns
-	// false if item shows none of these attempts, or if the caller can no longer use the attempt
-	// that item shows.
+	// Shows returns the attempt that was applied, according to the given record. item is nil if
+	// no record exists. sent contains the attempts that may have been applied, oldest first. Shows
+	// returns false if none of these attempts wrote the record, or if the caller can no longer use
+	// the attempt that wrote it.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the client may send the next attempt. Try calls the returned function
@@ -156,8 +156,8 @@ func (q *Sequence[A]) Silent() bool {
 }
 
 // LastErr returns the error of the last attempt that was answered or given up. It is meant for a
-// caller that stops waiting while the next attempt is in flight. It returns nil if the last attempt
-// succeeded, or if there is none yet.
+// caller that stops waiting while the next attempt is in flight. It returns nil if that last attempt
+// succeeded, or if no attempt has been answered or given up yet.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -250,10 +250,12 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 }
 
 // Run sends attempts of op until the sequence ends, and returns the result. It sends no retry once
-// the context limit has been cancelled, or once MostUnanswered attempts of this call have had no
-// answer. It cancels a request in flight if ctx is cancelled. ctx must not be cancelled before
-// limit: the client must learn the outcome of a request in flight even if the caller has stopped
-// waiting.
+// MostUnanswered attempts of this call have had no answer.
+//
+// Run has two contexts. Once the context limit is cancelled, Run sends no retry. Once ctx is
+// cancelled, Run also cancels the request in flight. ctx must not be cancelled before limit. If only
+// limit is cancelled, because the caller has stopped waiting, the client still learns the outcome of
+// the request in flight.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())
@@ -283,9 +285,9 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	if r.Item == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// The attempt still counts as unanswered. If the network has delivered its request
-			// twice, this reply answers the second copy, and DynamoDB may have applied the first
-			// copy.
+			// The attempt still counts as unanswered. The network may have delivered its request
+			// twice: DynamoDB may have applied the first copy, and this may be the reply to the
+			// second copy.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

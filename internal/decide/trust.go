@@ -74,9 +74,9 @@ func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 
 // FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over
 // with the given lease. The pause begins with the read that shows the hand-over. It is a tenth of
-// the lease, and at most a third of left, the time for which the lock is still trusted. A client
-// that releases the key during the pause saves the renewal. If the renewal is throttled, most of
-// the lease is left for retries.
+// the lease, and at most a third of left, the time for which the lock is still trusted. The renewal
+// is not sent at once, because a client that soon releases the key needs no renewal. It is sent
+// early, so that most of the lease is left for retries if it is throttled.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }

@@ -40,8 +40,8 @@ const FirstRoundTrip = 10 * time.Millisecond
 //
 // A waiter behind the head of a queue pauses for multiples of the round trip. If one slow request
 // made these pauses long, a waiter to which the key was handed would learn of its grant late, and
-// the key would be idle until then. The other waiters would pause longer, too, because pauses grow
-// with the age of the grant.
+// the key would be idle until then. Meanwhile, the grant would grow older, so that the other waiters
+// would also pause longer: pauses grow with the age of the grant.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -60,10 +60,11 @@ const (
 
 // HandOverLease returns the lease with which a client hands a key to a waiter of another client. The
 // parameter lease is the lease of the client that hands the key over. The result is half of this
-// lease, but at least 3 s and at most 10 s. A lease shorter than 3 s is returned unchanged. A
-// hand-over lease is short, because a dead waiter blocks the key for this time. A still shorter one
-// would be too short for a live waiter, which loses the key if its renewals are throttled for this
-// time.
+// lease, but at least 3 s and at most 10 s. A lease shorter than 3 s is returned unchanged.
+//
+// If the waiter is dead, it blocks the key for the whole hand-over lease. So this lease is short. If
+// the waiter is alive, it loses the key if its renewals are throttled for the whole hand-over lease.
+// So this lease must not be much shorter than 3 s.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -168,8 +169,8 @@ const (
 )
 
 // lately is the greatest age of a waiter's last read at which the waiter takes the key over without
-// another read. If a key has thousands of waiters, each waiter polls rarely. Another client has then
-// usually taken the key over since the waiter's last read.
+// another read. After an older read, as is usual if thousands of waiters poll the key, another
+// waiter has probably taken the key over already, and a takeover would be rejected.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. now is the monotonic
@@ -318,8 +319,8 @@ func Front(began []time.Time) time.Time {
 //
 // If all waiters in the queue have begun to wait at nearly the same time, the front stands still,
 // and later jumps. While the front has hardly moved, there is no estimate: the waiter pauses for a
-// tenth of the time for which it has waited. There may be thousands of waiters that have waited for
-// a long time, or are far from the front. So these waiters read rarely.
+// tenth of the time for which it has waited. So a waiter reads rarely if it is far from the front,
+// or has waited for a long time. There may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

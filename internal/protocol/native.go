@@ -21,9 +21,9 @@ type Native interface {
 	// as dead. A dead session never becomes alive again.
 	Session() Protocol
 
-	// TellBroken returns the write that adds a notice to a session's row: an operator has
-	// broken the given grant under the session. word is the id of the notice. The session's
-	// client removes the notice with this id after it has read it. Another notice of the same
+	// TellBroken returns the write that adds a notice to a session's row. The notice says that an
+	// operator has broken the given grant under the session. word is the id of the notice. The
+	// session's client removes the notice with this id after it has read it. Another notice of the same
 	// grant has another id, and stays. The write changes neither the version nor the lease, so
 	// it does not make a renewal fail. The condition of the write fails if the row does not
 	// exist, if the session is dead, or if the session's client does not read notices.
@@ -44,9 +44,9 @@ type Native interface {
 
 	// HandToHead returns the write that hands the key to the head of the queue, which is its first
 	// waiter. The write does the same as HandOver, and also removes the head's entry. g contains
-	// the head's owner and grant id, and a new version. The version must differ from the grant id,
-	// because a record must never show the same version twice. It may show the same grant id twice:
-	// if the network delivers a copy of the head's join late, the grant id is in the queue again.
+	// the head's owner and grant id, and a new version. The version must not be the grant id. The
+	// reason is that the head's join may be delivered twice, so the key may be handed over twice
+	// with the same grant id. But a record must never show the same version twice.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -78,7 +78,7 @@ func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: le
 func IsNoRow(version string) bool { return version == noRow }
 
 // Once names work that clients are to do once under a lock. The name is a label or a period.
-// The zero Once names no work: a grant with it ignores the done mark in the record.
+// The zero Once names no work: a grant with the zero Once ignores the done mark in the record.
 type Once struct {
 	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label
 	Period time.Time // start of the period, in whole milliseconds; the work counts as done if the done mark in the record has this period or a later one; zero if Label is set

@@ -168,9 +168,9 @@ var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
 // Each write changes the version. So if the network delivers a second copy of the write late,
-// DynamoDB rejects the copy. The token protects against one more case: a late copy of a grant may
-// give the record an earlier version again. But the late copy also raises the token, so the record
-// does not match the Hold.
+// DynamoDB rejects the copy. The version alone is not enough, because a late copy of a grant may
+// give the record an earlier version again. The token shows that this has happened, since every
+// grant raises the token.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -211,7 +211,7 @@ type Reading interface {
 	Decode(item Item) (Record, error)
 
 	// Grantable returns ErrLastToken if the item contains the token MaxToken, so that its key
-	// cannot be granted again. The key may be held or free.
+	// cannot be granted again. It does not check whether the key is free.
 	Grantable(item Item) error
 }
 

@@ -15,13 +15,12 @@ const defaultSkew = 2 * time.Second
 
 // clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
 // records have an expiry time, set by the clock of the client that wrote the record. Other
-// clients treat the holder as dead at the expiry time + skew + step, where skew is the
-// layout's MaxSkew.
+// clients treat the holder as dead at the expiry time + skew + step.
 type clocked struct {
 	schema
 	expires string        // attribute with the expiry time
 	step    time.Duration // unit in which the record stores the expiry time
-	skew    time.Duration
+	skew    time.Duration // the layout's MaxSkew
 }
 
 // newClocked returns the common part for the layout with the given name. If skew is zero,
@@ -50,9 +49,9 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 }
 
 // decodeExpires returns the expiry time of a record. It records an error in d if the record
-// has no expiry time. The layout's own library may write any number. decodeExpires rounds a
-// fraction up. It returns the beginning of 1970 for a number below zero, and the end of the
-// year 9999 for a later time.
+// has no expiry time. The layout's own library may write any number: decodeExpires rounds a
+// fraction up, and replaces a time before 1970 or after the year 9999 by the nearest time in this
+// range.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
 	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())

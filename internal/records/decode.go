@@ -149,10 +149,10 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// isNumber reports whether s has the characters of a number and can be parsed safely. A
-// number from DynamoDB can: it has at most 38 digits, and an exponent from -130 to 125. But
-// another server may send any text, and even the number in a text of ten bytes may need a
-// gigabyte of memory.
+// isNumber reports whether s has the characters of a number and can be parsed safely. Numbers
+// from DynamoDB are safe: they have at most 38 digits, and exponents from -130 to 125. But
+// another server may send any text. Even a text of ten bytes, such as 1e99999999, may need a
+// gigabyte of memory when it is parsed.
 func isNumber(s string) bool {
 	// Both limits are far above DynamoDB's own. A number of 300 characters is long enough for
 	// 1e125 with all its zeros.
@@ -256,8 +256,8 @@ func (d *decoder) hasGrant() bool {
 }
 
 // leastLease is the lease that leasehold assumes if another library has stored a lease of zero or
-// less. The clients of that library take the key over as soon as they have read the same record
-// twice.
+// less. It is short, because the clients of that library also wait only briefly: they take the key
+// over as soon as they have read the same record twice.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or a

@@ -139,8 +139,8 @@ func (r goldenRecord) clocked() time.Time {
 	return time.Time{}
 }
 
-// written maps the name of an attribute to a regular expression. The expression matches the
-// letter of the attribute's type, a space and the value, as a peer writes them.
+// written maps the name of an attribute to a regular expression for the value that a peer
+// writes. The expression matches the text that spelt returns.
 type written map[string]string
 
 // peerWrites describes the attributes that each peer writes and needs. The map keys are the
@@ -168,8 +168,8 @@ var peerWrites = map[string]struct {
 	}},
 }
 
-// spelt returns an attribute value in the form that the type written uses: the
-// letter of its type, a space and the value.
+// spelt returns an attribute value as text: the letter of its type, a space and the value. The
+// regular expressions in a written match this text.
 func spelt(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -189,9 +189,9 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless the item has all attributes that the peer needs, in the form in which
-// the peer writes them. If leasehold wrote the item, its version may be any string in the layouts
-// whose version is a string, except dynamo-dlm. There the version is the release code, which people
-// read, so it must have the peer's form.
+// the peer writes them. But if leasehold wrote the item, a version that is a string may have any
+// form, except in layout dynamo-dlm: people read its version, the release code, so leasehold's
+// version must also have the peer's form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -317,8 +317,8 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			// The grants plain and existing are sent after the record has expired. DynamoDB must still
-			// reject them, because neither of them names a dead holder.
+			// The test sends both grants below after the record has expired. DynamoDB must still
+			// reject them, because neither grant names a dead holder.
 			plain.Now = r.clocked().Add(time.Hour)
 		}
 		existing := plain

@@ -204,8 +204,8 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 // pythonCollect is the time from the end of a lease to the TTL value of its record. DynamoDB may
 // delete the record after its TTL value. If a holder's clock is behind by more than pythonCollect,
 // DynamoDB may delete a record that the holder still renews. So leasehold uses a week, and not one
-// hour as python_dynamodb_lock does. (A renewal cannot keep the later of the old and the new TTL
-// value, because an update expression cannot compute a maximum.)
+// hour as python_dynamodb_lock does. (A renewal that kept the later of the old and the new TTL value
+// would be safer, but an update expression cannot compute a maximum.)
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes in the map attributes below. A map may also contain a token, under the name attrToken.
+// Attributes that several of the maps below contain. Some maps also contain a token (attrToken).
 const (
 	attrBy = "by" // owner of the client that wrote the map
 	attrAt = "at" // epoch milliseconds by the clock of the client that wrote the map
@@ -51,7 +51,7 @@ func workOf(label string, period time.Time) (name string, value types.AttributeV
 }
 
 // whereUndone extends the condition of the grant w: the work o must not be marked as done. If
-// the mark is damaged, DynamoDB's comparison with it is false, so it does not prevent the grant.
+// the mark is damaged, DynamoDB's comparison with it is false. So a damaged mark prevents no grant.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -210,8 +210,8 @@ func askedOf(item protocol.Item) string {
 // attrLeaseEnds is the attribute with the time when the lease ends. A client with a bounded
 // clock computes this time from its wall clock when it acquires or renews the lease, unless the
 // lease is longer than longestLease. Other clients, early releases of leasehold and other libraries
-// leave the attribute unchanged when they write a record. So that readers then ignore the
-// attribute, it also contains the version with which it was written.
+// change the record's version but not this attribute, which is then out of date. To show this, the
+// attribute also contains the version with which it was written.
 const attrLeaseEnds = "leaseEnds"
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a

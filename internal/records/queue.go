@@ -121,8 +121,8 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 
 // HandToHead returns the write by which the holder of h hands the key to the head of the queue. The
 // write removes the head's entry, and marks the grant as handed over. It does not store when the
-// lease ends, because the holder of h cannot compute this time: the head trusts the lease from the
-// time of one of the head's own reads, which may be later than g.Now.
+// lease ends, because the holder of h does not know this time: the head counts its lease from one of
+// its own reads, which may be later than g.Now.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -135,10 +135,10 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Three kinds of writes erase the queue. After a takeover or a break, the waiters in the queue may
-// be as dead as the holder. Waiters that are alive join again. After a release that marks work as
-// done, the waiters may no longer want the key, because they wait to do the same work. The release
-// erases the queue, so that they need not remove their entries one by one.
+// Three kinds of writes erase the queue: takeovers, breaks, and releases that mark work as done. A
+// takeover or a break erases it because the waiters may be dead, like the holder. Waiters that are
+// alive join again. A release that marks work as done erases it because the waiters may have waited
+// to do the same work. They would otherwise have to remove their entries one by one.
 
 // Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue,
 // and may suspend it for a while. If a queued waiter acquires the key, its grant removes the

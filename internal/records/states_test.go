@@ -100,9 +100,9 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. The parameter layouts is a list of names, separated by
-// spaces. If the list contains the name of b's layout, the result also contains the states in
-// more.
+// where returns the given states. If the parameter layouts contains the name of b's layout, the
+// result also contains the states in the parameter more. The names in layouts are separated by
+// spaces.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)

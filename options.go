@@ -73,9 +73,9 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // live. Use ctx to limit waits.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is like NoWait, but never waits if a holder appears dead. It takes over
-// only if earlier calls of this client observed the holder for a lease. A process that makes
-// only one call, as under cron, never takes over.
+// NoWaitEvenIfDead is like NoWait, but it never waits until a holder is dead. It takes over
+// only if earlier calls of this client observed the holder for a whole lease. A process that
+// makes only one call, as under cron, never does.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }

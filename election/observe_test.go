@@ -133,8 +133,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 	})
 }
 
-// After the caller has left the loop over Observe, no goroutine remains and no request is
-// sent.
+// After the caller has left the loop over Observe, no goroutine remains and no request is sent.
 func TestObserveStopsWhenCallerLeavesLoop(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
@@ -242,8 +241,7 @@ func (o *observer) next() []observed {
 	return news
 }
 
-// shows fails the test unless exactly the given leaders were yielded since the last call of
-// next.
+// shows fails the test unless exactly the given leaders were yielded since the last call of next.
 func (o *observer) shows(leaders ...election.Leader) {
 	o.t.Helper()
 	news := o.next()

@@ -77,7 +77,7 @@ func TestUpdateWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	}
 }
 
-func TestListIndexesInUpdateReferToOldList(t *testing.T) {
+func TestListPositionsInUpdateReferToListBeforeUpdate(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},

@@ -92,7 +92,7 @@ func TestSemaphoreIsNotMonopolizedByBusyProcess(t *testing.T) {
 	})
 }
 
-func TestPermitIsAcquiredAndReleasedWithTwoWrites(t *testing.T) {
+func TestAcquireAndReleaseOfPermitTakeOneWriteEach(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -69,8 +69,7 @@ func accessesOf(operation string, body []byte, partition string) []access {
 	return items
 }
 
-// stringOrStrings is a value in a policy condition: IAM allows a string or a list of
-// strings.
+// stringOrStrings is a value in a policy condition: IAM allows a string or a list of strings.
 type stringOrStrings []string
 
 func (s *stringOrStrings) UnmarshalJSON(b []byte) error {
@@ -133,10 +132,9 @@ func isLike(s, pattern string) bool {
 	return regexp.MustCompile("(?s)^" + expr.String() + "$").MatchString(s)
 }
 
-// calledUnder makes all calls that a service needs, and also Get, Break and List, under the
-// policy. It returns the checks that IAM made. The calls use the keys "k", "m", "n" and "dead".
-// No call uses a shared lease, because policies allow shared leases only with the prefix
-// SharedLeases.
+// calledUnder makes all calls that a service needs, and also Get, Break and List, under the policy.
+// It returns the checks that IAM made. The calls use the keys "k", "m", "n" and "dead". No call
+// uses a shared lease, because policies allow shared leases only with the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {

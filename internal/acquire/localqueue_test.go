@@ -206,7 +206,7 @@ func TestNonWaitingCallerLearnsHolderAsSoonAsHolderIsKnown(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerIsToldAlreadyKnownHolderImmediately(t *testing.T) {
+func TestNonWaitingCallerLearnsKnownHolderImmediately(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))

@@ -7,7 +7,7 @@
 //
 //	go test ./internal/ambiguity           plays every cell: ten seconds on two idle cores
 //	go test ./internal/ambiguity -rewrite  rewrites tables.md: review the changes as a diff
-//	go test -run 'TestOutcomesUnderFaultsMatchRecordedTables/^commit$' ./internal/ambiguity -v
+//	go test -run 'TestOutcomesUnderFaultsMatchGoldenFiles/^commit$' ./internal/ambiguity -v
 //	                                       plays the cells of one operation, and prints them
 //
 // Under the race detector the package plays a fifth of the cells, and does not compare the

@@ -32,7 +32,7 @@ func seconds() []fate {
 	return firsts
 }
 
-func TestOutcomesUnderFaultsMatchRecordedTables(t *testing.T) {
+func TestOutcomesUnderFaultsMatchGoldenFiles(t *testing.T) {
 	tables := make([]string, len(operations))
 	next := make(chan int)
 	var wg sync.WaitGroup

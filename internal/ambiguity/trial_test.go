@@ -92,8 +92,7 @@ func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// believes adds a lock to x.locks, the locks that the caller has received, unless the lock is
-// nil.
+// believes adds a lock to x.locks, the locks that the caller has received, unless the lock is nil.
 func (x *trial) believes(lock *leasehold.Lock) *leasehold.Lock {
 	if lock != nil {
 		x.locks = append(x.locks, lock)
@@ -265,8 +264,7 @@ func (x *trial) rival() *leasehold.Client {
 	return c
 }
 
-// spell describes in words the error that the caller sees, and the trial's
-// note.
+// spell describes in words the error that the caller sees, and the trial's note.
 func (x *trial) spell(err error) string {
 	if x.note != "" {
 		return spelt(err) + "; " + x.note

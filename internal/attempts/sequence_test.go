@@ -336,7 +336,7 @@ func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	}
 }
 
-func TestSequenceCallsThrottledHookAfterThrottlingOrConflict(t *testing.T) {
+func TestSequenceReportsThrottlingAndConflictsToItsOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{throttled, dropped, conflict}

@@ -335,7 +335,7 @@ func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	})
 }
 
-func TestQueueSuspensionOfMoreThanSixLeasesIsIgnored(t *testing.T) {
+func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 	type row struct {
 		ahead time.Duration
 		joins int

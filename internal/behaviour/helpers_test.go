@@ -46,8 +46,7 @@ type eventLog struct {
 	text   bytes.Buffer
 }
 
-// logged returns a new client, its simulated network, and an eventLog of its events and log
-// lines.
+// logged returns a new client, its simulated network, and an eventLog of its events and log lines.
 func logged(w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire, *eventLog) {
 	l := &eventLog{}
 	cfg.OnEvent, cfg.Logger = l.onEvent, slog.New(slog.NewTextHandler(l, nil))
@@ -111,8 +110,7 @@ func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bo
 	}
 }
 
-// wantSent fails the test unless exactly n requests were sent since the last call of
-// wire.Sent.
+// wantSent fails the test unless exactly n requests were sent since the last call of wire.Sent.
 func wantSent(t *testing.T, wire *lab.Wire, n int) {
 	t.Helper()
 	if sent := wire.Sent(); len(sent) != n {

@@ -156,7 +156,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 	})
 }
 
-func TestTrustEndsBeforeReleaseIsSent(t *testing.T) {
+func TestHolderStopsTrustingLockBeforeReleaseIsSent(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() && lock.Err() == nil {

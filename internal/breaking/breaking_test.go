@@ -75,7 +75,7 @@ func TestBreakOutcomeIsUnknownAfterNewGrantAndLostReply(t *testing.T) {
 	})
 }
 
-func TestBreakWithIfUnrenewedFailsIfHolderRenews(t *testing.T) {
+func TestOptionIfUnrenewedMakesBreakFailIfHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -92,7 +92,7 @@ func TestBreakWithIfUnrenewedFailsIfHolderRenews(t *testing.T) {
 	})
 }
 
-func TestBreakFailsIfOtherLibrarysLockHasChangedOwner(t *testing.T) {
+func TestBreakFailsIfForeignLockHasChangedOwner(t *testing.T) {
 	type row struct {
 		change map[string]types.AttributeValue // attributes that change, besides the version, between the read and the break
 		opts   leasehold.BreakOptions

@@ -171,9 +171,8 @@ until test -s served; do kill -0 $pid || exit; sleep 0.01; done
 kill $pid; wait $pid
 `
 
-// aReader prepares the working directory of a reader who types the commands of the guides.
-// The directory contains the programs that these commands call, and PATH in env contains
-// the directory.
+// aReader prepares the working directory of a reader who types the commands of the guides. The
+// directory contains the programs that these commands call, and PATH in env contains the directory.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -193,9 +192,8 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// goCaches returns the variables GOCACHE and GOMODCACHE of this process. With these
-// variables, the go command reuses builds and downloads although the test sets another
-// HOME.
+// goCaches returns the variables GOCACHE and GOMODCACHE of this process. With these variables, the
+// go command reuses builds and downloads although the test sets another HOME.
 func goCaches(t *testing.T) []string {
 	t.Helper()
 	paths := strings.Fields(string(lab.Must(exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output())(t)))

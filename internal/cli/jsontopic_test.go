@@ -83,8 +83,7 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 	return text
 }
 
-// inOrder calls fn with each field of a JSON object, in the order in which the fields are
-// written.
+// inOrder calls fn with each field of a JSON object, in the order in which the fields are written.
 func inOrder(t *testing.T, object json.RawMessage, fn func(name string, value json.RawMessage)) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(object))
@@ -97,8 +96,7 @@ func inOrder(t *testing.T, object json.RawMessage, fn func(name string, value js
 	}
 }
 
-// The help topic json contains the schema, followed by the columns that commands print to a
-// pipe.
+// The help topic json contains the schema, followed by the columns that commands print to a pipe.
 func TestHelpTopicOnJSONMatchesSchema(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
 	topic := lab.Must(os.ReadFile(path))(t)

@@ -93,10 +93,10 @@ func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client joins the record's queue while a goroutine of c holds the key.
-				// When this goroutine releases the key, c may not know of the other client yet. Then
-				// c hands the key to another goroutine of its own. When that goroutine releases the
-				// key, c hands the key to the other client.
+				// The other client joins the record's queue while a goroutine of c holds the key. If c
+				// does not know of the other client yet when this goroutine releases the key, c hands
+				// the key to a second goroutine of its own. The other client gets the key when the
+				// second goroutine releases it.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {

@@ -16,8 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// checked is an Observer of the holders in a table, with counts of the requests that it
-// sends.
+// checked is an Observer of the holders in a table, with counts of the requests that it sends.
 type checked struct {
 	*lab.World
 	holders *leasehold.Client
@@ -65,8 +64,7 @@ func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehol
 	return lab.Must(c.holders.Acquire(c.T.Context(), key, opts...))(c.T)
 }
 
-// list returns the records whose keys begin with prefix, read as leasehold ls --check reads
-// them.
+// list returns the records whose keys begin with prefix, read as leasehold ls --check reads them.
 func (c *checked) list(prefix string) []leasehold.Record {
 	c.T.Helper()
 	var all []leasehold.Record

@@ -76,8 +76,7 @@ func newWorld(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-// inWorld runs test in a bubble with a new world, and ends the lease when test has
-// returned.
+// inWorld runs test in a bubble with a new world, and ends the lease when test has returned.
 func inWorld(t *testing.T, change func(*Leases, *Terms), test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -401,8 +400,7 @@ func TestChildLeaseIsTrustedAsLongAsParentLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
-		// A failed renewal of the child's record neither extends nor ends the trust in the
-		// child.
+		// A failed renewal of the child's record neither extends nor ends the trust in the child.
 		child.will(dropped)
 		time.Sleep(time.Hour)
 		if err := child.lease.Ended(); err != nil || child.lease.TrustedUntil() != parent.lease.TrustedUntil() {

@@ -32,8 +32,7 @@ const (
 	v1 = "b0000000-0000-4000-8000-000000000001"
 )
 
-// heldItem returns a record in the state in which a grant by leasehold leaves
-// it.
+// heldItem returns a record in the state in which a grant by leasehold leaves it.
 func heldItem() protocol.Item {
 	return protocol.Item{
 		"key":         text("job"),
@@ -276,8 +275,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 		if r, ok := LockBut(p, session, attrKind); ok {
 			t.Errorf("%s: LockBut returned the row of a session as a lock held by %s", l.Name(), r.Owner)
 		}
-		// Users may have added an attribute of their own called kind to locks, with these
-		// values.
+		// Users may have added an attribute of their own called kind to locks, with these values.
 		for _, kind := range []string{"invoice", "session", "rw"} {
 			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
 				t.Errorf("%s: LockBut did not return a held lock with the attribute kind %s", l.Name(), kind)

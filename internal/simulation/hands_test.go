@@ -57,8 +57,7 @@ func breakingShared(_ uint64) world {
 	return world{shared: true, keeps: true, beside: breakLocks, work: (*process).sectionHeldForLong, noticedWithin: 2 * usualLease}
 }
 
-// heldFor is the time for which processes hold their locks after the faults
-// have stopped.
+// heldFor is the time for which processes hold their locks after the faults have stopped.
 const heldFor = time.Minute
 
 // sectionHeldForLong acquires a lock and holds it until the lock is lost, or until heldFor
@@ -105,11 +104,10 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted in two ways. First, an operator deletes records by hand, whatever state
-// they are in. For the grants in these records, promise 2 of docs/guarantees.md does not hold.
-// Second, TTL deletes records that are released and have expired. After a deletion of either
-// kind, a copy of a request that arrives late may break the order of tokens. The test checks
-// all other promises.
+// Records are deleted in two ways. First, an operator deletes records by hand, whatever state they
+// are in. For the grants in these records, promise 2 of docs/guarantees.md does not hold. Second,
+// TTL deletes records that are released and have expired. After a deletion of either kind, a copy
+// of a request that arrives late may break the order of tokens. The test checks all other promises.
 func TestSimulationOfDeletedRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(deletion))
 }

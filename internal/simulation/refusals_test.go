@@ -55,8 +55,7 @@ func (c *process) refusal(at time.Time) (what fault, name string) {
 	return none, ""
 }
 
-// refusalCodes contains the error code with which AWS answers in each kind of
-// refusal.
+// refusalCodes contains the error code with which AWS answers in each kind of refusal.
 var refusalCodes = map[fault]string{
 	expiredAWhile: "ExpiredTokenException",
 	unknownAWhile: "UnrecognizedClientException",
@@ -95,8 +94,7 @@ type wait struct { // guarded by checker.mu
 
 type waitKey struct{}
 
-// mayWait returns a context for a call that may wait for a lock. The context contains a new
-// wait.
+// mayWait returns a context for a call that may wait for a lock. The context contains a new wait.
 func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }

@@ -25,14 +25,13 @@ import (
 //	believes PROCESS GRANT
 //	doubts PROCESS GRANT
 //
-// KIND is the operation of the request: grant, renew, release, handover (to the next
-// goroutine), head (a hand-over to the head of the queue), join, leave, guard or read. LEASE
-// is "short" if the lease is shorter than usualLease, and otherwise "-". The GRANTs are first
-// the grant that the request creates, if any, and then the grants that it acts on. PLACE and
-// ENTRY are the index and the version of the queue entry that the request removes; each is "-"
-// if the request removes no entry, and PLACE is "all" if it removes the whole queue. RECORD
-// contains the record's version and grant, "held" or "free", and the queue; it is "-" if there
-// is no record.
+// KIND is the operation of the request: grant, renew, release, handover (to the next goroutine),
+// head (a hand-over to the head of the queue), join, leave, guard or read. LEASE is "short" if the
+// lease is shorter than usualLease, and otherwise "-". The GRANTs are first the grant that the
+// request creates, if any, and then the grants that it acts on. PLACE and ENTRY are the index and
+// the version of the queue entry that the request removes; each is "-" if the request removes no
+// entry, and PLACE is "all" if it removes the whole queue. RECORD contains the record's version and
+// grant, "held" or "free", and the queue; it is "-" if there is no record.
 type writes struct {
 	lines map[string][]string     // lines of the history of each key, by key
 	logs  map[string]int          // length of the log of each key, by key
@@ -262,8 +261,7 @@ func (s spelled) set(name string) string {
 	return v
 }
 
-// named returns the ids of the grants that the condition of the update
-// contains.
+// named returns the ids of the grants that the condition of the update contains.
 func (s spelled) named() (grants []string) {
 	for _, m := range isIn.FindAllStringSubmatch(s.ConditionExpression, -1) {
 		if s.ExpressionAttributeNames[m[1]] != "grantId" {

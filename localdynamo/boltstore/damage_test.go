@@ -186,7 +186,7 @@ func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	}
 }
 
-func TestConcurrentCallsOfMakeAndOpenCreateOneFile(t *testing.T) {
+func TestConcurrentMakeAndOpenCreateOnlyOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32

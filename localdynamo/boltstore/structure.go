@@ -115,8 +115,8 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is the state of one check of a file. It records which pages are in use, because a
-// page that is used twice is damaged.
+// structure is the state of one check of a file. It records which pages it has reached, because
+// a file that refers to a page twice is damaged.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64

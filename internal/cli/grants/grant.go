@@ -202,9 +202,9 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 }
 
 // explain adds a possible cause to err if err reports that the grant is lost. There are two such
-// causes: the grant was renewed after this copy of it was written, or another store than here
-// granted it. If neither can be the cause, or if err reports no loss, explain returns err
-// unchanged.
+// causes: the grant was renewed after this copy of it was written, or it was granted by a store
+// other than the one at the place "here". If neither can be the cause, or if err reports no loss,
+// explain returns err unchanged.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

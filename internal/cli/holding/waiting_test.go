@@ -17,8 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// waiting is a wait together with the messages and the queue positions that it has
-// reported.
+// waiting is a wait together with the messages and the queue positions that it has reported.
 type waiting struct {
 	*wait
 	stderr bytes.Buffer
@@ -64,8 +63,7 @@ func (w *waiting) positions() []int {
 	return slices.Clone(w.told)
 }
 
-// wrote fails the test unless exactly n message lines contain the text and n events were
-// reported.
+// wrote fails the test unless exactly n message lines contain the text and n events were reported.
 func (w *waiting) wrote(t *testing.T, text string, n int) {
 	t.Helper()
 	if lines := strings.Count(w.stderr.String(), text); lines != n || len(w.positions()) != n {

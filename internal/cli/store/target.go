@@ -199,8 +199,8 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 // attribute. layout.Native uses it in the same way.
 const noAttribute = "-"
 
-// ByFlags returns problem, a text of package table, with advice that suits the command. The
-// advice names flags instead of fields of a layout.
+// ByFlags adapts a message of package table to the command line: where the message advises to set
+// a field of a layout, the result names the flag.
 func ByFlags(problem string) string {
 	// The pattern matches advice that tells a Go programmer to set a field of a layout.
 	advice := regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)

@@ -70,8 +70,7 @@ func (s *scene) many(n int) {
 	workers.Wait()
 }
 
-// scrolling is the result of one measurement: the test scrolls a list from its top to its
-// end.
+// scrolling is the result of one measurement: the test scrolls a list from its top to its end.
 type scrolling struct {
 	Median, Worst float64 // median and longest time between two frames, in milliseconds
 	Rows          int     // largest number of rows that the page contained at the same time
@@ -97,10 +96,9 @@ func scroll(p *page) scrolling {
 	})()`)
 }
 
-// TestPageLoadsAndScrollsTenThousandLocksQuickly measures the time until the page is first
-// painted, and the smoothness of scrolling. Both depend on the load of the machine. So the
-// test also scrolls a list of only a hundred locks, and compares the two results. It logs
-// all measurements.
+// TestPageLoadsAndScrollsTenThousandLocksQuickly measures the time until the page is first painted,
+// and the smoothness of scrolling. Both depend on the load of the machine. So the test also scrolls
+// a list of only a hundred locks, and compares the two results. It logs all measurements.
 func TestPageLoadsAndScrollsTenThousandLocksQuickly(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {

@@ -83,8 +83,7 @@ type worker struct {
 	line int
 }
 
-// play runs simulated processes that share a lock. It returns the history of their
-// operations.
+// play runs simulated processes that share a lock. It returns the history of their operations.
 func play(t *testing.T, seed uint64, how sharing) *history {
 	s := &run{history: &history{}, seed: seed, how: how}
 	synctest.Test(t, func(t *testing.T) {
@@ -270,8 +269,7 @@ func counter(item map[string]types.AttributeValue) int64 {
 	return n
 }
 
-// write simulates a write to a target that refuses tokens lower than the highest token it
-// has seen.
+// write simulates a write to a target that refuses tokens lower than the highest token it has seen.
 func (p *process) write(w *worker, in asked) {
 	in.verb = write
 	p.run.mu.Lock()

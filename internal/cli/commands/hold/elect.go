@@ -128,10 +128,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 // of the leader and answers probes. It also returns a function that starts the HTTP server,
 // and a function that stops the server. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// A renewal that is on time begins when two thirds of the trusted time are left. So the seat
-	// reports renewals as overdue when less than one third is left. CMD is stopped when only the
-	// grace is left. If the grace is longer than one third, the seat reports renewals as overdue
-	// from the moment when CMD is stopped.
+	// A renewal that is on time begins when two thirds of the trusted time are left. The seat allows
+	// for another third: it reports renewals as overdue when less than one third is left. CMD is
+	// stopped when only the grace period is left. If that period is longer than one third, the seat
+	// reports renewals as overdue from the moment when CMD is stopped.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil

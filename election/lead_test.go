@@ -209,9 +209,9 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// One call of Lead ran the function twice: in the term of the first break, and in a later
-		// term. The other call lost its first term by the second break, before the function began. So
-		// it ran the function only once, in a later term.
+		// One call of Lead ran the function twice: in the term that the first break ended, and in a
+		// later term. The other call ran it once: the second break ended its first term before the
+		// function had begun.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }

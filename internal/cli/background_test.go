@@ -114,7 +114,7 @@ func TestRunCanStopProcessesLeftByCMDOnAnyBackend(t *testing.T) {
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the process that ignores SIGTERM still runs")
 }
 
-func TestRunCanLeaveProcessesOfCMDRunningOnAnyBackend(t *testing.T) {
+func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)

@@ -179,9 +179,9 @@ func ReadCause(err error) Cause {
 // the gravest.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
-// reasonCause returns the cause that a cancellation reason means for its item (DynamoDB API
-// reference, "TransactionCanceledException"). It returns None if the item was no reason to cancel
-// the transaction, and Refused for an unknown code, so that the client does not retry.
+// reasonCause translates the cancellation reason of one item of a transaction to a Cause (DynamoDB
+// API reference, "TransactionCanceledException"). It returns None if the item was no reason to
+// cancel the transaction, and Refused for an unknown code, so that the client does not retry.
 func reasonCause(r types.CancellationReason) Cause {
 	switch aws.ToString(r.Code) {
 	case "", "None":

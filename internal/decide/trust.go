@@ -97,8 +97,8 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 
 // RenewalRetry returns the pause after a failed renewal. n is the number of earlier renewals that
 // failed in a row. The parameter left is the time for which the lock is still trusted. The pause is
-// at most half of left, or 50 ms if that is longer. If left is 0 or less, it does not limit the
-// pause: the client then holds the lock through an outage, although the lock is no longer trusted
+// at most half of left, or 50 ms if that is longer. A left of 0 or less does not limit the pause. It
+// means that the lock is no longer trusted, but that the client still holds it through an outage
 // (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond

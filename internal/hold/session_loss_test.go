@@ -26,7 +26,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestSlowOnEventDoesNotDelayEndOfContextsOfLostLocks(t *testing.T) {
+func TestContextsOfLostLocksEndDespiteSlowEventHandler(t *testing.T) {
 	const locks = 2_500
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()

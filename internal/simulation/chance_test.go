@@ -205,7 +205,8 @@ const (
 	cycle = (lastClient + 1) * slot
 )
 
-// after sleeps for about d. It returns at an instant within a time slot of this process.
+// after sleeps for about d. It returns within one of the time slots that are reserved for this
+// process.
 func (c *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

@@ -150,8 +150,8 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		switch {
 		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
 			w.Saw(*e.Holder)
-		// If w.Detached is true, later events are not reported, because the grant that the
-		// command writes contains the same information.
+		// Report events other than Waiting only if w.Detached is false. A detached command writes
+		// its grant to a file or to standard output, and the grant contains the same information.
 		case e.Kind != leasehold.EventWaiting && !w.Detached:
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)

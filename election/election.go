@@ -86,8 +86,8 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // and no request is sent.
 //
 // ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns the
-// errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live leader, but replaces a
-// dead one. If another client has asked this process to step down (OnStepDown), the next Campaign
+// errors of Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live, but
+// replaces a dead one. If another client has asked this process to step down (OnStepDown), the next Campaign
 // first gives the other candidates a chance: it waits until each of them has read the record.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {

@@ -164,8 +164,8 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, trie
 	return nil, c.notDone(ctx, "resume", want.Key, res, len(earlier)+len(tried.Versions()))
 }
 
-// notResumed returns the error of a Resume if item shows that the grant is no longer
-// current.
+// notResumed returns the error with which Resume fails after its renewal was rejected. The item in
+// the reply shows why the grant is no longer current.
 func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) error {
 	lost := core.Loss{Key: want.Key, Token: d.Token, Reason: core.Broken, At: d.TrustedUntil}
 	if now := c.Wall().Round(0); now.Before(lost.At) {

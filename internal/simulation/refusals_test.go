@@ -85,9 +85,9 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields are copies from the time of the last refusal. Later answers must not
-	// count: the client may undo an attempt before the call returns, and DynamoDB also answers the
-	// request that undoes the attempt.
+	// The next two fields hold what was known when the last request was refused. Answers that came
+	// later must not count: before the call returns, the client may undo an attempt, and
+	// DynamoDB answers that request, too.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }

@@ -31,7 +31,8 @@ func locked(t *testing.T, path string) (unlock func()) {
 
 func nothing(localdynamo.Tx) error { return nil }
 
-// contextStore is the method of a store to which an engine passes the context of a request.
+// contextStore is a store with the method WithContext. An engine passes the context of each
+// request to this method.
 type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }

@@ -208,7 +208,7 @@ func init() {
 // descendant whose parent has ended becomes a child of the supervisor instead of init
 // (PR_SET_CHILD_SUBREAPER). So every descendant is found among the supervisor's descendants.
 type Descent struct {
-	Supervisor int    // process id of the supervisor, the parent of CMD, of the watchdog and of orphans
+	Supervisor int    // process id of the supervisor, which is the parent of CMD, the watchdog and orphans
 	Watchdog   int    // process id of the watchdog; zero if it runs in the supervisor
 	Held       string // beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has; empty if unknown
 	Began      int64  // when CMD began, as returned by the function Began; zero if unknown

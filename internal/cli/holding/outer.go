@@ -148,22 +148,15 @@ func (h *Hold) outerValue() string {
 // contains the grant's id.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
-// setForCMD lists the environment variables that CMD does not inherit. leasehold either
-// sets them for CMD or leaves them unset.
-var setForCMD = append([]string{
-	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
-	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
-}, store.AWSVariables...)
-
 // environ returns the environment for CMD, with the lock's key, owner, token and table.
 // outer is the value of LEASEHOLD_HELD.
 func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
-	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(setForCMD, name)
-	})
-	set := func(name, value string, unless ...bool) { // sets nothing if value is empty or if any of the conditions in unless is true
+	env := slices.Clone(h.seeker.user.Environ)
+	// set replaces the variable that this process inherited. CMD does not get the variable if
+	// value is empty, or if any of the conditions in unless is true.
+	set := func(name, value string, unless ...bool) {
+		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 		if value != "" && !slices.Contains(unless, true) {
 			env = append(env, name+"="+value)
 		}

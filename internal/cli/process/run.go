@@ -63,8 +63,7 @@ type supervision struct {
 	descent    watchdog.Descent
 	background *background
 	stopping   bool // true if the watchdog has sent the stop signal to CMD
-	stopNow    bool // true if the watchdog was ordered to stop CMD immediately, whether or not trust has ended
-	orphaned   bool // true if stopNow was set because the parent process has ended
+	orphaned   bool // true if the watchdog was ordered to stop CMD because the parent process has ended
 }
 
 // Run runs CMD, and returns when CMD and the processes that outlive it have ended. It
@@ -193,7 +192,7 @@ func (s *supervision) supervise(c *Child) {
 				continue
 			}
 			s.replaceWatchdog(c)
-			if s.stopNow {
+			if s.orphaned || s.lock.Err() != nil {
 				s.orderStopNow()
 			}
 			reports = s.watchdog.reports

@@ -28,7 +28,6 @@ func (s *supervision) orderStop(c *Child) {
 // orderStopNow orders the watchdog to stop CMD immediately, and to kill CMD one grace
 // period later.
 func (s *supervision) orderStopNow() {
-	s.stopNow = true
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 

@@ -172,22 +172,21 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe observes whether the holders of the records renew, and returns one Observation for each
-// record. It first prints how long the observation may take, and its cost. The parameter what
-// describes the holders in that text, for example "3 holders". If what is "", nothing is printed.
-func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
-	out := make([]holders.Observation, len(records))
-	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
-		out[i] = found
+// Observe observes whether the holder of the record renews. It first prints how long the
+// observation may take, and its cost. The parameter what describes the holder in that text. If
+// what is "", nothing is printed.
+func (m *Messages) Observe(ctx context.Context, o holders.Observer, record leasehold.Record, what string) (result holders.Observation) {
+	_ = m.watch(ctx, o, []leasehold.Record{record}, what, func(found holders.Observation) error {
+		result = found
 		return nil
 	})
-	return out
+	return result
 }
 
-// watch observes holders and prints messages as Observe does. It calls settled(i, found) as
-// soon as the result for records[i] is known, for one record at a time. watch stops at the
-// first error of settled, and returns this error.
-func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
+// watch observes holders and prints messages as Observe does. It calls settled as soon as the
+// result for a record is known, for one record at a time. watch stops at the first error of
+// settled, and returns this error.
+func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -205,7 +204,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 		mu.Lock()
 		defer mu.Unlock()
 		p = m.beginProgress(planned, what)
-	}, func(i int, found holders.Observation) {
+	}, func(_ int, found holders.Observation) {
 		mu.Lock()
 		defer mu.Unlock()
 		toGo--
@@ -216,7 +215,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 			return
 		}
 		m.Clear()
-		if failed = settled(i, found); failed != nil {
+		if failed = settled(found); failed != nil {
 			cancel()
 		}
 	})
@@ -236,7 +235,7 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 		}
 	}
 	var bad, ended error
-	err := m.watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
+	err := m.watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(found holders.Observation) error {
 		switch {
 		case errors.As(found.Err, new(*leasehold.RecordError)):
 			m.Fail(found.Err)

@@ -169,7 +169,7 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	}
 	o := holders.Observation{Record: one[0]}
 	if f.check.Given && !o.Record.Released {
-		o = c.Say.Observe(ctx, by, one, "the holder")[0]
+		o = c.Say.Observe(ctx, by, o.Record, "the holder")
 	}
 	switch {
 	case o.Err != nil && o.State != holders.Unknown:
@@ -219,7 +219,7 @@ func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Ke
 		if c.Say.Rewrites() {
 			what = "the holder"
 		}
-		o := c.Say.Observe(ctx, t.Observer(f.check.Duration), []leasehold.Record{r}, what)[0]
+		o := c.Say.Observe(ctx, t.Observer(f.check.Duration), r, what)
 		if o.Err == nil && o.State == holders.Unknown {
 			o.Err = fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", key.String(), wording.Duration(f.check.Duration))
 		}

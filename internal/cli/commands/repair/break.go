@@ -142,7 +142,7 @@ func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold
 		return o, err
 	}
 	by := t.Observer(0)
-	o = c.Say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
+	o = c.Say.Observe(ctx, by, r, "the holder")
 	switch {
 	case o.Err != nil:
 		return o, o.Err

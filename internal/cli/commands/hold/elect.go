@@ -93,13 +93,27 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	place, answer, stop, err := c.listenForProbes(cmd, f, j.Grace)
-	if err != nil {
-		return err
+	// A renewal that is on time begins when two thirds of the trusted time are left. The seat allows
+	// for another third: it reports renewals as overdue when less than one third is left. CMD is
+	// stopped when only the grace period is left. If that period is longer than one third, the seat
+	// reports renewals as overdue from the moment when CMD is stopped.
+	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
+	answer := func() {}
+	if f.http != "" {
+		listener, err := serve.ForProbes(cmd.Context(), f.http)
+		if err != nil {
+			return err
+		}
+		defer listener.Close() // server.Close closes the listener only if Serve was called on it
+		server := serve.Probes(seat.Handler(), listener)
+		defer server.Close()
+		answer = func() {
+			go func() { _ = server.Serve(listener) }() // Serve returns after Close, and retries after temporary errors
+			c.Say.Note("answering http://%s/leader and /live", listener.Addr())
+		}
 	}
-	defer stop()
 	f.Keys = []string{key}
-	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
+	f.Saw = func(holder leasehold.Record) { seat.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
 		answer() // starts the server only now that elect catches signals, because a program may send a signal as soon as its probe is answered
 		for {
@@ -107,9 +121,9 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 			if err != nil {
 				return failure.Answer(err)
 			}
-			place.Won(h, leaderOf(h.Record()))
+			seat.Won(h, leaderOf(h.Record()))
 			ended, err := h.Run(j)
-			place.Left()
+			seat.Left()
 			switch lost := errors.Is(err, leasehold.ErrLost); {
 			case !lost && (!ended.Resigned || ended.Signal != 0):
 				return err
@@ -122,34 +136,6 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 			}
 		}
 	})
-}
-
-// listenForProbes listens at the address of --http. It returns the seat, which keeps track
-// of the leader and answers probes. It also returns a function that starts the HTTP server,
-// and a function that stops the server. Without --http, these two functions do nothing.
-func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// A renewal that is on time begins when two thirds of the trusted time are left. The seat allows
-	// for another third: it reports renewals as overdue when less than one third is left. CMD is
-	// stopped when only the grace period is left. If that period is longer than one third, the seat
-	// reports renewals as overdue from the moment when CMD is stopped.
-	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
-	if f.http == "" {
-		return seat, func() {}, func() {}, nil
-	}
-	listener, err := serve.ForProbes(cmd.Context(), f.http)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	server := serve.Probes(seat.Handler(), listener)
-	answer = func() {
-		go func() { _ = server.Serve(listener) }() // Serve returns after Close, and retries after temporary errors
-		c.Say.Note("answering http://%s/leader and /live", listener.Addr())
-	}
-	stop = func() {
-		_ = server.Close()
-		_ = listener.Close() // server.Close closes the listener only if Serve was called on it
-	}
-	return seat, answer, stop, nil
 }
 
 // leaderOf returns the leader that the record of an election's lock contains.

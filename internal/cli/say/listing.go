@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +80,7 @@ func (l Listing) cells(r Record, now time.Time) []cell {
 }
 
 // Write prints all records.
-func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
+func (l Listing) Write(w *Output, records []Record, now time.Time) error {
 	rows := l.Rows(w, records, now)
 	for _, r := range records {
 		if err := rows.Write(r, now); err != nil {
@@ -95,14 +94,14 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 // records that were passed to Listing.Rows.
 type Rows struct {
 	Listing
-	w      io.Writer
+	w      *Output
 	widths []int
 	begun  bool
 }
 
 // Rows returns a Rows that prints to w. likely contains the records that will probably be
 // printed. The columns are as wide as the longest values in these records.
-func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
+func (l Listing) Rows(w *Output, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
 		return s
@@ -138,11 +137,10 @@ func (s *Rows) Write(r Record, now time.Time) error {
 		text = s.line(cells, func(c cell) string { return c.column })
 	}
 	text += s.line(cells, func(c cell) string { return c.text })
-	if to, ok := s.w.(*Output); ok && s.Checked { // colours only the last column, so colour sequences do not disturb the alignment
-		return to.Show(strings.TrimSuffix(text, string(r.Holder)+"\n"), r.colour(), string(r.Holder), "\n")
+	if s.Checked { // colours only the last column, so colour sequences do not disturb the alignment
+		return s.w.Show(strings.TrimSuffix(text, string(r.Holder)+"\n"), r.colour(), string(r.Holder), "\n")
 	}
-	_, err := io.WriteString(s.w, text)
-	return err
+	return s.w.Show(text)
 }
 
 // line returns the cells as one line of a terminal, padded to the widths of the columns.

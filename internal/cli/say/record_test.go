@@ -100,7 +100,7 @@ func TestListingShortensKeysAndOwnersToTerminalWidth(t *testing.T) {
 		}
 	}
 	var pipe bytes.Buffer
-	if err := (Listing{}).Write(&pipe, []Record{{Record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
+	if err := (Listing{}).Write(&Output{To: &pipe}, []Record{{Record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
 		t.Errorf("the output in a pipe is %q, %v", &pipe, err)
 	}
 }
@@ -140,7 +140,7 @@ func TestListingOnTerminalShowsDoneMarkOfLatestGrant(t *testing.T) {
 	} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "nightly"}, Owner: "vm/31903", Lease: 20 * time.Second, Token: token, Released: true, Done: done}}
 		var out bytes.Buffer
-		lab.OK(t, (Listing{Terminal: true, Columns: 80, States: true}).Write(&out, []Record{r}, night))
+		lab.OK(t, (Listing{Terminal: true, Columns: 80, States: true}).Write(&Output{To: &out}, []Record{r}, night))
 		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
 			t.Errorf("want %s: %s", want, &out)
 		}
@@ -161,10 +161,10 @@ func TestHoldTimeOfDeadHolderStopsAtLeaseExpiry(t *testing.T) {
 	for state, want := range map[holders.State]string{holders.Dead: "10s", holders.Live: "3m0s"} {
 		r := Observed("locks", "", holders.Observation{Record: rec, State: state, Beat: beat})
 		var screen, piped bytes.Buffer
-		if err := (Listing{Terminal: true, Columns: 100, Checked: true}).Write(&screen, []Record{r}, now); err != nil || strings.Fields(strings.Split(screen.String(), "\n")[1])[2] != want {
+		if err := (Listing{Terminal: true, Columns: 100, Checked: true}).Write(&Output{To: &screen}, []Record{r}, now); err != nil || strings.Fields(strings.Split(screen.String(), "\n")[1])[2] != want {
 			t.Errorf("%s: %s, %v", state, &screen, err)
 		}
-		lab.OK(t, (Listing{JSON: true}).Write(&piped, []Record{r}, now))
+		lab.OK(t, (Listing{JSON: true}).Write(&Output{To: &piped}, []Record{r}, now))
 		var json struct{ HeldMs int64 }
 		if err := jsonv1.Unmarshal(piped.Bytes(), &json); err != nil || (json.HeldMs == 10_000) != (state == holders.Dead) {
 			t.Errorf("%s: %s, %v", state, &piped, err)

@@ -3,7 +3,6 @@ package process
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -62,11 +61,6 @@ func newBackground(mode string) *background {
 	b.look.Stop()
 	adoptOrphans(b.deaths)
 	return b
-}
-
-func (b *background) end() {
-	b.look.Stop()
-	signal.Stop(b.deaths)
 }
 
 // lookIn schedules the next read of the processes after d. If a read is already scheduled

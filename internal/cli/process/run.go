@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -75,7 +76,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		background: newBackground(j.Background),
 	}
 	name := j.Cmd.Args[0] // read here, because startAtGate changes the arguments
-	defer s.background.end()
+	defer signal.Stop(s.background.deaths)
 	var err error
 	s.self, err = j.Executable()
 	if err == nil {

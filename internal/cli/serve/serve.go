@@ -198,6 +198,17 @@ func isOwnName(hostPort string) bool {
 	return strings.HasSuffix(host, ".localhost")
 }
 
+// Wait waits until ctx ends or served returns the error of a server. A signal, which ends ctx,
+// is the normal way to end a command that serves, so Wait then returns nil.
+func Wait(ctx context.Context, served <-chan error) error {
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // Key is the access key with which clients must sign requests to the engine of "leasehold
 // local". It is needed because every user of the machine can connect to loopback.
 type Key struct {

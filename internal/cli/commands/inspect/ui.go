@@ -109,12 +109,7 @@ func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server,
 	if err := c.SayURL(url, map[string]string{"url": url}, words, t.Table, t.Location, url); err != nil {
 		return err
 	}
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-		return nil // a signal is the normal way to end "leasehold ui"
-	}
+	return serve.Wait(ctx, served)
 }
 
 // sayBroke prints to standard error that a user of the web page has broken the grant in r,

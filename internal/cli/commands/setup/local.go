@@ -111,12 +111,7 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	}
 	ctx, cancel := signals.Bind(ctx)
 	defer cancel()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-		return nil // a signal is the normal way to end "leasehold local"
-	}
+	return serve.Wait(ctx, served)
 }
 
 // runLocal runs CMD and waits until it exits. It forwards signals to CMD and returns an

@@ -82,15 +82,6 @@ func Joined(first, second any) ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
-// Records returns the output Records for lock records whose holders were not observed.
-func Records(table, region string, records []leasehold.Record) []Record {
-	rows := make([]Record, len(records))
-	for i, r := range records {
-		rows[i] = Record{Table: table, Region: region, Record: r}
-	}
-	return rows
-}
-
 // Item returns item as DynamoDB JSON on one line. Its attributes are sorted by name.
 func Item(item protocol.Item) ([]byte, error) {
 	b, err := attributevalue.MarshalMapJSON(item)

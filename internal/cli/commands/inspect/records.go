@@ -79,7 +79,10 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
 		return err
 	}
-	rows := say.Records(t.Table, t.Region(), records)
+	rows, region := make([]say.Record, len(records)), t.Region()
+	for i, r := range records {
+		rows[i] = say.Record{Table: t.Table, Region: region, Record: r}
+	}
 	if f.check.Given {
 		to := out.Rows(c.Stdout, rows, c.Now())
 		err = c.Say.Check(ctx, o, f.Released, records, func(found holders.Observation) error {

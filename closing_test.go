@@ -92,7 +92,7 @@ func TestCommitDuringCloseReturnsErrClosed(t *testing.T) {
 // A lock is lost in two steps: first its lease ends, and then the contexts of its handles end. On a
 // busy machine, another goroutine may use the lock between the two steps. Every method of the lock
 // must then already report the loss.
-func TestLockReportsLossAsSoonAsLeaseEnds(t *testing.T) {
+func TestLockAndItsContextsShowLossAsSoonAsLeaseEnds(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
 		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },

@@ -65,7 +65,7 @@ func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfTermWasBrokenUnnoticed(t *testing.T) {
+func TestLeadCampaignsAgainIfTermIsBrokenBeforeFunctionReturns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -84,7 +84,7 @@ func TestLeadCampaignsAgainIfTermWasBrokenUnnoticed(t *testing.T) {
 	})
 }
 
-func TestLeadWaitsForFunctionWhenContextEnds(t *testing.T) {
+func TestLeadWaitsUntilFunctionReturnsAfterContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := elect(w, lab.Config()), elect(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
@@ -229,7 +229,7 @@ func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	})
 }
 
-func TestLeadSkipsFunctionIfClientClosesUponGrant(t *testing.T) {
+func TestLeadDoesNotCallFunctionIfClientIsClosedUponGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()

@@ -86,7 +86,7 @@ func TestObserveAddsMaxSkewToRecordedExpiry(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
+func TestObserveYieldsPresumedDeadLeaderAgainAfterRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -144,7 +144,7 @@ func TestObserveReportsNoDeathIfReplyToReadIsDelayed(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsNoLeaderAfterFailedCampaign(t *testing.T) {
+func TestObserveDoesNotYieldCandidateWhoseCampaignFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

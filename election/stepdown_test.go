@@ -122,7 +122,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestOnStepDownCallsFunctionRegisteredAfterRequest(t *testing.T) {
+func TestFunctionRegisteredAfterStepDownRequestIsCalled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")

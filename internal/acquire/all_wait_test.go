@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllLeavesKeysAfterHeldKeyFreeWhileWaiting(t *testing.T) {
+func TestAcquireAllWaitingForKeyAcquiresNoKeySortedAfterIt(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -120,7 +120,7 @@ func TestTryAcquireFailsAtOnceWhileAcquireAllWaits(t *testing.T) {
 	})
 }
 
-func TestAcquireAllCountsLeaseOfEachKeyFromItsOwnGrant(t *testing.T) {
+func TestLeaseOfEachKeyInAcquireAllStartsWithGrantOfThatKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -248,7 +248,7 @@ func TestAcquireAllSucceedsIfAccessIsDeniedBriefly(t *testing.T) {
 	})
 }
 
-func TestAcquireAllLetsOtherProcessesAcquireKeyFirst(t *testing.T) {
+func TestAcquireAllSendsNothingDuringPauseForOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

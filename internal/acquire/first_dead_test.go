@@ -58,7 +58,7 @@ func TestTryAcquireTakesOverFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestEarlierTryAcquireShortensWaitUntilTakeover(t *testing.T) {
+func TestAcquireWaitsLessForTakeoverAfterFailedTryAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
@@ -180,7 +180,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireDoesNotTakeOverOwnLockInOutage(t *testing.T) {
+func TestAcquireDoesNotTakeOverLockOfSameClientInOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // the client's local queue gives the turn of the key to the resumed lock

@@ -64,7 +64,7 @@ func TestRetryBackoffRestartsAfterReplyFromDynamoDB(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsErrHeldEvenIfReplyIsLate(t *testing.T) {
+func TestTryAcquireReturnsErrHeldEvenAfter10SecondsWithoutReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		c, wire := w.Client(lab.Config(), lab.Chance(func() float64 { return 0.5 }))
@@ -278,7 +278,7 @@ func TestErrorOfAcquireAnyWrapsRecordError(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyReportsDamagedSessionRowOnce(t *testing.T) {
+func TestAcquireAnyEmitsOnlyOneEventForDamagedSessionRow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "a")
@@ -300,7 +300,7 @@ func TestAcquireAnyReportsDamagedSessionRowOnce(t *testing.T) {
 	})
 }
 
-func TestHeldErrorContainsKeyDespiteFailedRead(t *testing.T) {
+func TestHeldErrorOfAcquireAnyNamesKeyEvenIfBatchReadFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		held := w.AcquireAll(other, leasehold.Keys("a", "b"))
@@ -325,7 +325,7 @@ func TestHeldErrorContainsKeyDespiteFailedRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsBatchReadAsOneRequest(t *testing.T) {
+func TestAcquireAnyEventsCountBatchReadAsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		cfg := lab.Config()

@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestTurnPassedByOtherCallDoesNotShortenPauseOfAcquireAny(t *testing.T) {
+func TestAcquireAnyStillPausesIfAnotherCallPassesTurnToIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -173,7 +173,7 @@ func TestTurnPassedByOtherCallDoesNotShortenPauseOfAcquireAny(t *testing.T) {
 	})
 }
 
-func TestTimedOutAcquireAnyReleasesGrantWithLateReply(t *testing.T) {
+func TestAcquireAnyReleasesGrantIfReplyArrivesAfterTimeout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		held := w.Acquire(other, "a")
@@ -242,7 +242,7 @@ func TestErrorOfAcquireAnyContainsKeyOfUnansweredGrant(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyContainsFreeKeyNotDamagedKey(t *testing.T) {
+func TestErrorOfAcquireAnyNamesFreeKeyRatherThanDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),

@@ -59,7 +59,7 @@ func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 	})
 }
 
-func TestAcquireSucceedsIfItsFirstAttemptIsAppliedVeryLate(t *testing.T) {
+func TestAcquireSucceedsIfItsFirstAttemptIsAppliedAfterRetries(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32

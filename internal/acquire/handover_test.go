@@ -178,7 +178,7 @@ func TestNextWaiterGetsTurnIfHandedOverGrantHasAlreadyEnded(t *testing.T) {
 // A goroutine that receives its turn may end its grant immediately, on another processor. The
 // queue must know the grant by then. Otherwise, the queue would ignore the end of the grant, and
 // the next waiter would never get its turn.
-func TestHandOverRecordsGrantBeforeWaiterGetsItsTurn(t *testing.T) {
+func TestHandOverStoresGrantBeforeWaiterGetsItsTurn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -199,7 +199,7 @@ func TestSuccessorReturnsNilIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	}
 }
 
-func TestNextWaiterIsDelayedByDurationGivenToPassAfter(t *testing.T) {
+func TestPassAfterDelaysNextWaiterByGivenDuration(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

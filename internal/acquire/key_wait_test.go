@@ -95,7 +95,7 @@ func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTimesOutIfEarlierLocalCallHangs(t *testing.T) {
+func TestTryAcquireTimesOutIfAcquireOfSameClientHangs(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -111,7 +111,7 @@ func TestTryAcquireTimesOutIfEarlierLocalCallHangs(t *testing.T) {
 	})
 }
 
-func TestTryAcquireBehindLocalCallFailsAsSoonAsHolderIsKnown(t *testing.T) {
+func TestTryAcquireQueuedLocallyFailsAsSoonAsHolderIsKnown(t *testing.T) {
 	lab.Each(t, map[string]bool{"held by own client": false, "held by other process": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {

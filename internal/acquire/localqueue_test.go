@@ -182,7 +182,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerLearnsHolderAsSoonAsHolderIsKnown(t *testing.T) {
+func TestNonWaitingCallerLearnsHolderWhenHolderBecomesKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *LocalQueues)
 		want  string
@@ -346,7 +346,7 @@ func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestHolderIsKnownAfterReportOfHolderOrGrantOfKey(t *testing.T) {
+func TestHolderBecomesKnownIfReportedOrIfKeyIsGrantedLocally(t *testing.T) {
 	for name, report := range map[string]func(l *LocalQueues){
 		"held elsewhere": func(l *LocalQueues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -156,7 +156,7 @@ func TestAcquireWithoutCredentialsFailsImmediately(t *testing.T) {
 	})
 }
 
-func TestErrorOfCredentialServerIsNotDynamoDBOutage(t *testing.T) {
+func TestCredentialServerErrorIsNotTreatedAsDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())
@@ -210,7 +210,7 @@ func TestCauseShowsWhetherContextWasCancelledOrTimedOut(t *testing.T) {
 	}
 }
 
-func TestFunctionPatientlySendsRequestAtMostThreeTimes(t *testing.T) {
+func TestPatientRequestIsSentAtMostThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

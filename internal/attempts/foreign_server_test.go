@@ -256,7 +256,7 @@ func TestCancelledCallDoesNotWaitForFirstReply(t *testing.T) {
 	})
 }
 
-func TestErrorAfterLostConnectionIsNotForeignServerError(t *testing.T) {
+func TestLostConnectionIsNotReportedAsServerOtherThanDynamoDB(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

@@ -261,7 +261,7 @@ func TestSequenceOfRetriesStopsAtLimitOfUnansweredAttempts(t *testing.T) {
 	})
 }
 
-func TestSequenceOfRetriesStopsWhenLimitContextEnds(t *testing.T) {
+func TestSequenceOfRetriesStopsWhenItsTimeLimitPasses(t *testing.T) {
 	for _, tc := range []struct {
 		fate fate
 		want Outcome
@@ -336,7 +336,7 @@ func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	}
 }
 
-func TestSequenceReportsThrottlingAndConflictsToItsOwner(t *testing.T) {
+func TestSequenceOfRetriesCallsHookOnThrottlingAndOnConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{throttled, dropped, conflict}

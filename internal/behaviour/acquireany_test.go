@@ -54,7 +54,7 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsLeaseFromLastReadBeforeHandOver(t *testing.T) {
+func TestLeaseOfAcquireAnyStartsAtLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -227,7 +227,7 @@ func TestAcquireAnyWithNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 	})
 }
 
-func TestFailedTakeoverDoesNotStopAcquireAny(t *testing.T) {
+func TestAcquireAnyContinuesAfterFailedTakeoverOfOneKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
 		c, wire := w.Client(lab.Config())

@@ -89,7 +89,7 @@ func TestLostErrorContainsOperatorAndReasonOfBreak(t *testing.T) {
 	})
 }
 
-func TestLostErrorMentionsBreakOnlyIfOwnGrantWasBroken(t *testing.T) {
+func TestLostErrorDoesNotMentionBreakOfPreviousGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		op, _ := w.Client(lab.Config())
 		first := w.Acquire(a, "job", leasehold.WithoutRenewal())

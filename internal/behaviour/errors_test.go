@@ -295,7 +295,7 @@ func TestErrorsAfterReleaseDetachOrCloseContainKeyAndTable(t *testing.T) {
 	})
 }
 
-func TestErrorTextsEscapeWordsOfOtherClients(t *testing.T) {
+func TestErrorTextsEscapeUnprintableCharacters(t *testing.T) {
 	const acts = "\x1b]0;x\a\u009b2J\u202e\u2028\ufeff\U000e0041\xff\r"
 	key := leasehold.Key{Partition: "k" + acts, Sort: "s" + acts}
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)

@@ -167,7 +167,7 @@ func TestContextPassedToOnEventIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestStatsShowNumberOfHeldLocksAndShortestTimeLeft(t *testing.T) {
+func TestStatsShowNumberOfHeldLocksAndShortestTimeUntilExpiry(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {
 			return w.Acquire(c, key, leasehold.WithLease(lease), leasehold.WithoutRenewal())

@@ -85,7 +85,7 @@ func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
 	})
 }
 
-func TestQueueHeadCountsLeaseFromLastReadBeforeHandOver(t *testing.T) {
+func TestLeaseOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own

@@ -102,7 +102,7 @@ func TestTrustedUntilIsNotInFutureAfterReleaseOrLoss(t *testing.T) {
 	})
 }
 
-func TestTrustStartsWhenGrantOrRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts the lease from the reply instead, so its holder trusts the lock for too long
+func TestTrustedUntilIsCountedFromRequestNotFromReply(t *testing.T) { // python_dynamodb_lock counts the lease from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
@@ -120,7 +120,7 @@ func TestTrustStartsWhenGrantOrRenewalIsSent(t *testing.T) { // python_dynamodb_
 	})
 }
 
-func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
+func TestLockContextEndsBeforeAnotherClientCanAcquireKey(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		began := time.Now()
 		wire.SetFault(lab.Cut)
@@ -232,7 +232,7 @@ func TestRenewalsContinueAfterFailedRenewals(t *testing.T) { // python_dynamodb_
 	})
 }
 
-func TestRenewalIsNotSentAfterTrustHasEnded(t *testing.T) {
+func TestRenewalIsNotSentAfterContextOfLockHasEnded(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		ended := make(chan struct{})
 		context.AfterFunc(lock.Context(), func() { close(ended) })

@@ -193,7 +193,7 @@ func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 	})
 }
 
-func TestWatchReportsEachThrottledRead(t *testing.T) {
+func TestWatchEmitsEventForEachThrottledRead(t *testing.T) {
 	type row struct {
 		fault              lab.Fault
 		throttled, failing int // expected numbers of EventThrottled and EventWaitError events

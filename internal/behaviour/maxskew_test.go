@@ -60,7 +60,7 @@ func TestMaxSkewAllowsTakeoverWithoutObservingHolder(t *testing.T) {
 	})
 }
 
-func TestWaiterTakesOverAtLeaseEndPlusOwnMaxSkew(t *testing.T) {
+func TestWaiterTakesOverAtLeaseEndPlusMaxSkewOfWaiter(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)
@@ -145,7 +145,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
+func TestLeaseEndInRecordIsNeverBeforeTrustedUntil(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // if true, the process pauses for 5 s after the client's next read of the wall clock
@@ -185,7 +185,7 @@ func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 	})
 }
 
-func TestMaxSkewOfHolderShortensTimeItTrustsLock(t *testing.T) {
+func TestHolderWithMaxSkewTrustsLockForShorterTime(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -196,7 +196,7 @@ func TestMaxSkewOfHolderShortensTimeItTrustsLock(t *testing.T) {
 	}
 }
 
-func TestTrustEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
+func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	// This is the worst case: the holder's clock is behind by the holder's MaxSkew, and the
 	// waiter's clock is ahead by the waiter's MaxSkew.
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second
@@ -264,7 +264,7 @@ func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 // for this lease, less the largest possible difference between its own clock and the former
 // holder's clock. If this time is too short, the head replaces the hand-over with a grant of its
 // own.
-func TestHandedOverLockIsTrustedForAtLeast500Milliseconds(t *testing.T) {
+func TestHolderTrustsHandedOverLockForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

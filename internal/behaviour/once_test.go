@@ -274,7 +274,7 @@ func TestNestedCallsStoreNoDoneMarkForFailedOuterWork(t *testing.T) {
 	})
 }
 
-func TestInvalidOrUnsupportedUseOfOnceIsRejected(t *testing.T) {
+func TestInvalidOrUnsupportedUseOfOptionOnceIsRejected(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
@@ -317,7 +317,7 @@ func TestInvalidOrUnsupportedUseOfOnceIsRejected(t *testing.T) {
 	})
 }
 
-func TestDamagedDoneMarkCountsIfItsLabelOrPeriodIsReadable(t *testing.T) {
+func TestDamagedDoneMarkPreventsWorkIfLabelOrPeriodIsReadable(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
@@ -487,7 +487,7 @@ func TestHandedOverKeyIsReleasedIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-func TestDoWithOptionOnceFailsIfGrantHasOtherHandle(t *testing.T) {
+func TestDoWithOptionOnceFailsIfGrantHasSecondHandle(t *testing.T) {
 	lab.Each(t, map[string]bool{"both handles held": false, "own handle released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock

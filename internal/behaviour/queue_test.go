@@ -320,7 +320,7 @@ func TestCancelledQueueHeadReleasesHandedOverKey(t *testing.T) {
 	})
 }
 
-func TestAcquireUsesHandOverToCancelledCallOfSameClient(t *testing.T) {
+func TestAcquireUsesHandOverMeantForCancelledCallOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)

@@ -92,7 +92,7 @@ func TestOptionIfUnrenewedMakesBreakFailIfHolderRenews(t *testing.T) {
 	})
 }
 
-func TestBreakFailsIfForeignLockHasChangedOwner(t *testing.T) {
+func TestBreakFailsIfLockOfOtherLibraryHasChangedOwner(t *testing.T) {
 	type row struct {
 		change map[string]types.AttributeValue // attributes that change, besides the version, between the read and the break
 		opts   leasehold.BreakOptions
@@ -219,7 +219,7 @@ func TestBreakEmitsThrottledEventIfNoticeToHolderIsThrottled(t *testing.T) {
 
 // While the clients of a table migrate from one layout to another, both layouts are in use.
 // A client of one layout may then break a lock that a client of the other layout holds.
-func TestClientUsingOtherLayoutCanBreakLock(t *testing.T) {
+func TestClientCanBreakLockOfClientThatUsesAnotherLayout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

@@ -66,7 +66,7 @@ func TestCompletionOffersNoHostileKeyFromTable(t *testing.T) {
 	}
 }
 
-func TestCompletionScriptChecksLineBeforeEval(t *testing.T) {
+func TestCompletionScriptRejectsTypedBackticksBeforeEval(t *testing.T) {
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
 	} {

@@ -77,7 +77,7 @@ func TestUpdateWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	}
 }
 
-func TestListPositionsInUpdateReferToListBeforeUpdate(t *testing.T) {
+func TestUpdateUsesPositionsInListAsItWasBeforeUpdate(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},
@@ -158,7 +158,7 @@ func TestConsumedCapacityMatchesDynamoDB(t *testing.T) {
 	}
 }
 
-func TestClientRequestTokenLastsTenMinutes(t *testing.T) {
+func TestClientRequestTokenPreventsSecondWriteForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newSeeded(t)
 		for _, step := range []struct {

@@ -102,7 +102,7 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 
 // The test limits the sum of all memory that is allocated while a body is decoded, even of
 // memory that is freed before the decoding ends.
-func TestMemoryForDecodingIsLimitedByBodySize(t *testing.T) {
+func TestMemoryForDecodingBodyIsLimitedTo200TimesItsSize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":                   {`{"TransactItems":[`, `{},`, `{}]}`},

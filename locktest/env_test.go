@@ -62,7 +62,7 @@ func TestEnvFailsTestThatLeavesLockHeld(t *testing.T) {
 	})
 }
 
-func TestEnvReportsNoLeakIfLockEndedOrClientIsDisconnected(t *testing.T) {
+func TestEnvReportsNoLeakIfClientHoldsNoLockOrIsDisconnected(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {

@@ -122,7 +122,7 @@ func TestOutcomesOfRequestsDetermineWhichRegionIsUsedNext(t *testing.T) {
 	}
 }
 
-func TestFailureOfRequestSentBeforeFailoverCausesNoSecondOne(t *testing.T) {
+func TestFailureOfRequestSentBeforeFailoverCausesNoNewFailover(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)

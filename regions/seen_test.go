@@ -90,7 +90,7 @@ func TestFailoverAndReturnEmitOneEventEach(t *testing.T) {
 	})
 }
 
-func TestImpossibleFailoverIsLoggedOnlyOnce(t *testing.T) {
+func TestWarningThatFailoverIsImpossibleIsLoggedOnlyOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		var s seen
@@ -194,7 +194,7 @@ func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {
 	})
 }
 
-func TestLeaseholdNewRejectsRegionsWithHoldThroughOutage(t *testing.T) {
+func TestHoldThroughOutageIsRejectedForSeveralRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
 	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {

@@ -270,7 +270,7 @@ func TestCheckEscapesControlCharactersInReplyOfDynamoDB(t *testing.T) {
 	}
 }
 
-func TestCheckAndCreateRefuseTooLongReply(t *testing.T) {
+func TestCheckAndCreateRejectTooLongReplyOfDynamoDB(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)

@@ -352,9 +352,9 @@ func isFraction(v types.AttributeValue) bool {
 	return is && !f.IsInt()
 }
 
-// FuzzLayoutDecodesOwnWrites checks that each layout decodes its own writes: a grant, its renewal
-// and its release. The guard must succeed after the renewal, and fail after the release.
-func FuzzLayoutDecodesOwnWrites(f *testing.F) {
+// FuzzEachLayoutDecodesRecordsThatItWrote checks that each layout decodes its own writes: a grant,
+// its renewal and its release. The guard must succeed after the renewal, and fail after the release.
+func FuzzEachLayoutDecodesRecordsThatItWrote(f *testing.F) {
 	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
 		f.Add(uint8(n), "é/\x00", "", []byte{}, int64(1), int64(0))
@@ -419,10 +419,10 @@ var rowItems = []string{
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRowWithAttributeKindIsNeverDecodedAsLock checks that a row with a kind is never decoded as a
-// lock. It also checks the decoder of session rows: an error must give a reason, and a decoded
+// FuzzRowWithAttributeNamedKindIsNeverDecodedAsLock checks that a row with a kind is never decoded
+// as a lock. It also checks the decoder of session rows: an error must give a reason, and a decoded
 // session must be dead only if the row has the mark of a dead session.
-func FuzzRowWithAttributeKindIsNeverDecodedAsLock(f *testing.F) {
+func FuzzRowWithAttributeNamedKindIsNeverDecodedAsLock(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")
 		for _, edit := range []struct {

@@ -365,7 +365,7 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestWritesKeepAttributesThatOtherLibraryNeeds(t *testing.T) {
+func TestLeaseholdKeepsAttributesThatOtherLockLibraryNeeds(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
 			return // skipped: layout native writes leases as the Java client does, which dynamolock cannot read

@@ -202,7 +202,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestEveryAttributeNameOfProtocolIsReserved(t *testing.T) {
+func TestReservedIsTrueForEveryAttributeNameThatLeaseholdUses(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -245,7 +245,7 @@ func TestMigrationPageListsAttributesOfLeasehold(t *testing.T) {
 	}
 }
 
-func TestProtocolExistsOnlyForLayoutsOfPackageLayout(t *testing.T) {
+func TestOnlyStructsOfPackageLayoutAreAcceptedAsLayouts(t *testing.T) {
 	for _, name := range layout.Names() {
 		if l, err := layout.Parse(name); err != nil || mustProtocol(t, l) == nil {
 			t.Errorf("%s: %v", name, err)
@@ -284,7 +284,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestLockIsDecodedForRepairIfOnlyKindOrTokenIsUnreadable(t *testing.T) {
+func TestRepairRecognizesLockIfOnlyKindOrTokenIsUnreadable(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -307,7 +307,7 @@ func TestLockIsDecodedForRepairIfOnlyKindOrTokenIsUnreadable(t *testing.T) {
 	}
 }
 
-func TestLockWithDamagedDataIsNotDecodedForRepair(t *testing.T) {
+func TestRepairDoesNotRecognizeLockIfKindAndDataAreUnreadable(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -73,7 +73,7 @@ func TestUnreadableDetailsOfTakeoverInRecordCountAsAbsent(t *testing.T) {
 	}
 }
 
-func TestAttributeUnreadableToLibraryOfLayoutIsDescribed(t *testing.T) {
+func TestAttributeThatOtherLockLibraryCannotReadIsReported(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

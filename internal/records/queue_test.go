@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestQueueIsErasedOnlyByTakeoverBreakOrDoneMark(t *testing.T) {
+func TestQueueIsErasedOnlyByTakeoverBreakOrReleaseMarkingWorkDone(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -189,7 +189,7 @@ func TestQueueIsErasedOnlyByTakeoverBreakOrDoneMark(t *testing.T) {
 	}
 }
 
-func TestAttributeHandedIsRemovedByNextGrantOrRenewal(t *testing.T) {
+func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	for _, name := range []string{"renewal", "local hand-over", "takeover", "grant after a release"} {
 		t.Run(name, func(t *testing.T) {
 			b, p, h := lining(t, 1)
@@ -224,7 +224,7 @@ func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	}
 }
 
-func TestDamagedAttributeHandedOrNoQueueUntilCountsAsAbsent(t *testing.T) {
+func TestDamagedHandOverMarkOrQueueSuspensionCountsAsAbsent(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {

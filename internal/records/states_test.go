@@ -110,7 +110,7 @@ func (b *bench) where(states []string, layouts string, more ...string) []string 
 	return states
 }
 
-func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
+func TestWriteOfHolderIsAppliedOnlyIfItsGrantIsCurrent(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		mine := []string{same, kind, expired}
@@ -170,7 +170,7 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestReleasedRowThatIsNoLockIsNotGranted(t *testing.T) {
+func TestReleasedRowWithAttributeNamedKindIsNotGranted(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)

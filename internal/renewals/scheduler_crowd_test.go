@@ -43,7 +43,7 @@ func TestHangingRenewalsDoNotCauseLossOfOtherLocks(t *testing.T) {
 	})
 }
 
-func TestUnsentDueRenewalNeedsNoGoroutine(t *testing.T) {
+func TestDueRenewalNeedsNoGoroutineBeforeItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", lab.Crowd())
@@ -96,7 +96,7 @@ func bunched(wire *lab.Wire, during, window time.Duration) int {
 	return most
 }
 
-func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
+func TestSimultaneousRenewalsAreSpreadWithinTwoRenewalPeriods(t *testing.T) {
 	const window = 500 * time.Millisecond
 	const locks, evenShare = 500, 500 / 10 // evenShare is the number of renewals in each window if 500 are spread evenly over 5 s
 	until := func(end time.Time) lab.Fault {
@@ -231,7 +231,7 @@ func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	})
 }
 
-func TestLossDuringWaitForSlotIsReportedAsExpiry(t *testing.T) {
+func TestLossWhileRenewalWaitsForSlotIsReportedAsExpiry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)
@@ -248,7 +248,7 @@ func TestLossDuringWaitForSlotIsReportedAsExpiry(t *testing.T) {
 	})
 }
 
-func TestLockIsNotLostIfCallOfRenewIsThrottled(t *testing.T) {
+func TestThrottledCallOfLockRenewDoesNotCauseLossOfLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))

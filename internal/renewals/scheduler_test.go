@@ -118,7 +118,7 @@ func remove(q *Scheduler, leases ...*Lease) {
 	elapse(time.Minute)
 }
 
-func TestDueLeaseWithLeastTrustedTimeLeftIsRenewedFirst(t *testing.T) {
+func TestDueLeaseWhoseTrustedTimeEndsSoonestIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
@@ -247,7 +247,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 
 // This test simulates a hot partition: DynamoDB throttles every attempt for one lease, while other
 // leases are always due.
-func TestThrottledRenewalIsRepeatedAfterFourRenewalsOfOthers(t *testing.T) {
+func TestThrottledRenewalIsRepeatedAfterFourRenewalsOfOtherLeases(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
@@ -270,7 +270,7 @@ func TestThrottledRenewalIsRepeatedAfterFourRenewalsOfOthers(t *testing.T) {
 
 // When the error of a transaction conflict arrives, the other transaction has ended, so the next
 // attempt can succeed immediately. The causes of other failures may last.
-func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
+func TestRenewalIsRepeatedImmediatelyOnlyAfterTransactionConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
 		sent int // number of attempts that were sent when the first attempt has ended
@@ -293,7 +293,7 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterConflict(t *testing.T) {
 // Waited must return true while a renewal waits for a slot, and until this renewal has finished.
 // After that it must return false. If it still returned true, and the process were paused and lost
 // its lock, the loss would not be reported as a result of the pause.
-func TestRenewalCountsAsHavingWaitedForSlotUntilItEnds(t *testing.T) {
+func TestWaitedIsTrueFromWaitForSlotUntilEndOfRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

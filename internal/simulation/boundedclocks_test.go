@@ -90,7 +90,7 @@ func boundedClockQueues(seed uint64) world {
 
 // Clients with bounded clocks do work that must succeed only once (options Once and Every). If
 // a holder dies during the work, a waiter takes the lock over and does the work again.
-func TestSimulationOfOnceOnlyWorkByBoundedClocksFindsNoViolation(t *testing.T) {
+func TestSimulationOfOnceOnlyWorkWithMaxSkewFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockOnce))
 }
 

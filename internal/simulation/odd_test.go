@@ -61,7 +61,7 @@ func failingKeys(seed uint64) world {
 
 // Machines are suspended for longer than a lease, and even for longer than DynamoDB remembers
 // the idempotency token of a transaction. The test checks all promises of docs/guarantees.md.
-func TestSimulationOfSuspendsFindsNoViolation(t *testing.T) {
+func TestSimulationOfSuspendedMachinesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(suspends))
 }
 

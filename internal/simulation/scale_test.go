@@ -37,7 +37,7 @@ var worlds = []struct {
 	{"TestSimulationOfSemaphoresFindsNoViolation", 2, simulateSemaphores},
 	{"TestSimulationOfUnusualNetworkFaultsFindsNoViolation", 1, likewise(oddNetworks)},
 	{"TestSimulationOfThrottledKeysFindsNoViolation", 1, likewise(failingKeys)},
-	{"TestSimulationOfSuspendsFindsNoViolation", 1, likewise(suspends)},
+	{"TestSimulationOfSuspendedMachinesFindsNoViolation", 1, likewise(suspends)},
 	{"TestSimulationOfClientCloseFindsNoViolation", 1, likewise(closing)},
 	{"TestSimulationOfBreakingHeldLocksFindsNoViolation", 1, likewise(breaking)},
 	{"TestSimulationOfBreaksUnderSharedLeasesFindsNoViolation", 1, likewise(breakingShared)},
@@ -53,7 +53,7 @@ var worlds = []struct {
 	{"TestSimulationOfClocksWithinMaxSkewFindsNoViolation", 2, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocksFindsNoViolation", 1, likewise(boundedClockQueues)},
 	{"TestSimulationOfCloseDuringOnceOnlyWorkFindsNoViolation", 1, likewise(onceBeforeClose)},
-	{"TestSimulationOfOnceOnlyWorkByBoundedClocksFindsNoViolation", 1, likewise(boundedClockOnce)},
+	{"TestSimulationOfOnceOnlyWorkWithMaxSkewFindsNoViolation", 1, likewise(boundedClockOnce)},
 	{"TestSimulationOfRefusedRequestsFindsNoViolation", 1, simulateRefusals},
 }
 

@@ -273,7 +273,7 @@ func idsOf(faults []injected) []string {
 // The function shrink reduces a failing seed to a plan of a few faults, which show the cause
 // of the failure. If the seed runs again with this plan, it must fail in the same way and have
 // the same history. If any one of these faults is left out, the seed must not fail.
-func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
+func TestFailingSeedIsReducedToFaultsNeededToFail(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
 	for !strings.HasPrefix(s.problem, "invariant 8:") {

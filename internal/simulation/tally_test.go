@@ -183,7 +183,7 @@ func sum[K comparable](of map[K]int) int {
 	return n
 }
 
-func TestTallyCountsSeveralFaultsOfOperationAsOne(t *testing.T) {
+func TestTallyCountsSeveralFaultsInOneOperationAsOneFault(t *testing.T) {
 	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]asking{}}
 	sends := func(ctx context.Context, op string, faults ...fault) {
 		r := newRequest(c, lab.Call{Op: op, Body: []byte(`{"Key":{"key":{"S":"a"}}}`)})

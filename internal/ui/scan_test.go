@@ -205,7 +205,7 @@ func TestUIHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
 	})
 }
 
-func TestUIReadRateDoesNotGrowWithNumberOfPages(t *testing.T) {
+func TestUIReadRateDoesNotGrowWithNumberOfOpenPages(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		for range 5 {
 			l := b.server.scan.join(b.server.hello)
@@ -280,7 +280,7 @@ func TestUIPageShowsErrorIfReadsOfTableFail(t *testing.T) {
 	})
 }
 
-func TestUIPageShowsErrorIfReplyIsOverdue(t *testing.T) {
+func TestUIPageShowsErrorIfReplyOfDynamoDBIsOverdue(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		last := b.heard().Answered

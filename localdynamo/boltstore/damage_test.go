@@ -186,7 +186,7 @@ func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	}
 }
 
-func TestConcurrentMakeAndOpenCreateOnlyOneFile(t *testing.T) {
+func TestConcurrentCallsOfMakeAndOpenCreateOnlyOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32

@@ -247,7 +247,7 @@ func TestVulnerableModuleFailsReleaseCheck(t *testing.T) {
 	}
 }
 
-func TestGovulncheckIsSkippedIfDatabaseDoesNotAnswer(t *testing.T) {
+func TestGovulncheckIsSkippedIfVulnerabilityDatabaseIsUnusable(t *testing.T) {
 	gone := database(t, healthy)
 	gone.Close()
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
@@ -268,7 +268,7 @@ func TestGovulncheckIsSkippedIfDatabaseDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestReleaseCheckPassesIfVulnerabilityDatabaseFails(t *testing.T) {
+func TestReleaseCheckPassesIfDatabaseFailsDuringGovulncheck(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

@@ -65,7 +65,7 @@ func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {
 	}
 }
 
-func TestLibrariesAreBenchmarkedTogetherOnlyIfAllowed(t *testing.T) {
+func TestScenarioDecidesWhichLibrariesAreBenchmarkedTogether(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario

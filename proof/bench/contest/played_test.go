@@ -48,7 +48,7 @@ func TestClosedLoopFiguresAreComputedFromGrantTimes(t *testing.T) {
 	}
 }
 
-func TestOpenLoopWaitIsMeasuredFromDueTime(t *testing.T) {
+func TestOpenLoopWaitIsMeasuredFromScheduledArrival(t *testing.T) {
 	p := hundred()
 	// This section was due at 5 ms, when its client was still busy with its first section. So
 	// the client did not request the key for this section.

@@ -88,7 +88,7 @@ func TestCertmagicServersObtainOneCertificate(t *testing.T) {
 	})
 }
 
-func TestCertmagicDoesNotRetryAfterLockIsLost(t *testing.T) {
+func TestCertmagicRequestsNoCertificateAfterLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)
@@ -112,7 +112,7 @@ func TestCertmagicDoesNotRetryAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestCertmagicCleanUpOwnLocksReleasesHeldLock(t *testing.T) {
+func TestHeldLockIsReleasedByCertmagicCleanUpOwnLocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

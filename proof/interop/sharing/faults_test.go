@@ -68,7 +68,7 @@ func TestPythonDynamoDBLockSwallowsExceptionsOfCaller(t *testing.T) {
 
 // If a dynamo-dlm lock object tries once to acquire its key, and the key is held, then the object
 // can never acquire the key, even after the key is released.
-func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
+func TestDynamoDLMLockObjectIsUnusableAfterFailedAcquire(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")

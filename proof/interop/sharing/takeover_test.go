@@ -58,7 +58,7 @@ func expiry(t *testing.T, m match, key string) time.Time {
 	return time.Time{}
 }
 
-func TestLibrariesTakeOverLockOnlyAfterLeaseExpires(t *testing.T) {
+func TestLockLibrariesTakeOverLockOnlyAfterLeaseExpires(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder, waiter := m.run(t, first), m.run(t, second)

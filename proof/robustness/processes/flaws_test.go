@@ -124,7 +124,7 @@ func TestVerifyDetectsWorkerUnawareOfLockLostInPause(t *testing.T) {
 // The network delays the replies to the first worker by two seconds. So the lease of a grant begins
 // in the table two seconds before the worker receives the reply. If the worker counts the lease from
 // the reply, it trusts its lock for two seconds too long.
-func TestVerifyDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
+func TestVerifyDetectsWorkerThatCountsLeaseFromReplyNotRequest(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2 * time.Second
 		server := engines.Run(t, engines.Dynoxide)

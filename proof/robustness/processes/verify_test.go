@@ -60,7 +60,7 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 // The previous holder hands the key to worker a with a longer lease than worker a itself uses.
 // Worker a's first renewal shortens the lease. If worker a is killed, the journal may not show this
 // renewal. So Verify must allow the next grant as soon as the shorter lease has expired.
-func TestVerifyAcceptsGrantWithLongerLeaseOfPreviousHolder(t *testing.T) {
+func TestVerifyAcceptsHandOverWithLongerLeaseThanReceiverUses(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

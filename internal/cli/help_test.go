@@ -160,7 +160,7 @@ var typedWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 // Each block of testdata/usage.txt contains a command line and, on the next line, a part of
 // the error message that this command line must cause.
-func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
+func TestUsageErrorIsExplainedWithoutSendingRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

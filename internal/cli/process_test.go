@@ -385,7 +385,7 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 	return out
 }
 
-func TestCMDIsStoppedBeforeTrustInLockEnds(t *testing.T) {
+func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)

@@ -253,7 +253,7 @@ func TestBreakAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestListShowsExpiryIfRecordHasNoLease(t *testing.T) {
+func TestListShowsExpiryIfRecordContainsNoLeaseDuration(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if f.layout.Capabilities().Expiry != layout.WallClock {
@@ -319,7 +319,7 @@ func TestForgetAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestBreakSuggestsRenamingAttributeThatHidesHeldLock(t *testing.T) {
+func TestBreakSuggestsRenamingAttributeThatInvalidatesHeldLock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

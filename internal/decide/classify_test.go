@@ -29,7 +29,7 @@ type wrongTimeError struct{ error }
 func (wrongTimeError) RetryableError() bool { return true }
 func (e wrongTimeError) Unwrap() error      { return e.error }
 
-func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
+func TestThrottlingIsDistinguishedFromWriteConflicts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err                   error
 		throttled, inConflict bool
@@ -144,11 +144,11 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestErrorsShowWhetherCredentialsWereAccepted(t *testing.T) {
+func TestErrorIsClassifiedByWhetherCredentialsWereAccepted(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 
-func TestFailureOfCredentialProviderIsNotMissingCredentials(t *testing.T) {
+func TestErrorCountsAsNoCredentialsOnlyIfCredentialsAreMissing(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestFailedCommitIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
+func TestCauseOfFailedCommitIsMostSevereCancellationReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name string
@@ -74,7 +74,7 @@ func TestCommitReplyListsEveryFailedGuard(t *testing.T) {
 	}
 }
 
-func TestCommitReportsFailureOnlyIfNeverApplied(t *testing.T) {
+func TestCommitReportsFailureOnlyIfItsWritesAreNeverApplied(t *testing.T) {
 	answers := map[string]CommitReply{
 		"applied":     {Effect: Applied},
 		"guard":       {Effect: NotApplied, Cause: GuardFailed},
@@ -135,7 +135,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestFailedReadIsClassifiedByWorstReasonOfItsItems(t *testing.T) {
+func TestCauseOfFailedGuardedReadIsMostSevereReason(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		err   error
@@ -215,7 +215,7 @@ func TestFirstRenewalIsSentInSecondHalfOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestPauseBeforeRenewalRetryIsShorterIfTrustEndsSoon(t *testing.T) {
+func TestPauseBeforeRenewalRetryIsShorterIfLockExpiresSoon(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration
@@ -298,7 +298,7 @@ func TestRenewalRateDuringThrottlingSufficesForAllLeases(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
+func TestFirstRenewalAfterHandOverIsSentWithinTenthOfLease(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},

@@ -22,7 +22,7 @@ func TestTrustedUntilIsSendTimePlusLeaseMinusSafetyMargin(t *testing.T) {
 	}
 }
 
-func TestTrustEndsWhenMonotonicOrBootClockReachesDeadline(t *testing.T) {
+func TestDeadlineIsPastWhenMonotonicOrBootClockReachesIt(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -48,7 +48,7 @@ func TestLongestLeaseDoesNotOverflowTrustedUntil(t *testing.T) {
 	}
 }
 
-func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
+func TestHolderStopsTrustingLockBeforeWaiterTakesOver(t *testing.T) {
 	// The holder stops trusting its lock when lease - margin has passed since it sent the version. A
 	// waiter reads the version later, and then waits for a whole lease. So the holder stops trusting
 	// its lock before the waiter takes over, if the rates of the two clocks differ by less than
@@ -68,13 +68,13 @@ func TestTrustEndsBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestEarlierOfTwoInstantsIsChosenForEachClockSeparately(t *testing.T) {
+func TestEarlierReturnsEarlierReadingOfEachOfTwoClocks(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestConditionOfGrantOmitsOldestVersionsAboveLimit(t *testing.T) {
+func TestConditionOfGrantOmitsOldestVersionsIfThereAreTooMany(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string
@@ -99,7 +99,7 @@ func TestConditionOfGrantOmitsOldestVersionsAboveLimit(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontOfWaitersIsMedianOfTheirStartTimes(t *testing.T) {
+func TestFrontReturnsMedianOfKnownStartTimesOfWaiters(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {

@@ -90,7 +90,7 @@ func TestTakeoverRequiresVersionUnchangedForWholeLease(t *testing.T) {
 	})
 }
 
-func TestTakeoverByWallClockWaitsForSkewAfterLeaseEnd(t *testing.T) {
+func TestTakeoverByWallClockWaitsAtLeastMaxSkewAfterExpiry(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		// expires is the record's expiry time minus the time of the wall clock.
@@ -199,7 +199,7 @@ func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 // A holder is more likely to release the key during a long pause of a waiter than during a short
 // one. So if a waiter's pauses vary more in length, it notices the release later on average, even if
 // it reads equally often.
-func TestWaiterNoticesReleaseAfterHalfOfMeanPauseOnAverage(t *testing.T) {
+func TestMeanDelayUntilWaiterNoticesReleaseIsHalfOfMeanPause(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -220,7 +220,7 @@ func TestWaiterNoticesReleaseAfterHalfOfMeanPauseOnAverage(t *testing.T) {
 	}
 }
 
-func TestHandOverLeaseIsHalfOfLeaseWithinLimits(t *testing.T) {
+func TestHandOverLeaseIsHalfOfHoldersLeaseWithinLimits(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ lease, want time.Duration }{
 		{0, 0},
@@ -283,7 +283,7 @@ func TestQueueIsSuspendedForAtMostSixLeaseDurations(t *testing.T) {
 	}
 }
 
-func TestRateOfQueueJoinsByOneCallIsLimited(t *testing.T) {
+func TestRateAtWhichOneCallJoinsQueuesIsLimited(t *testing.T) {
 	var j Joins
 	take := func(from, to time.Duration) (n int) {
 		for now := from; now < to; now += 100 * time.Millisecond {

@@ -124,7 +124,7 @@ func TestFileLinkedFromTestNameInDocumentsContainsThatTest(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestDocumentsNameOnlyExistingTests(t *testing.T) {
+func TestEveryTestNamedInDocumentsExists(t *testing.T) {
 	t.Chdir(root)
 	exists := map[string]bool{}
 	for _, path := range filesNamed(t, "_test.go") {
@@ -144,7 +144,7 @@ func TestDocumentsNameOnlyExistingTests(t *testing.T) {
 	found(t, named, 1, "tests")
 }
 
-func TestSecurityPageNamesTestForEveryClaim(t *testing.T) {
+func TestSecurityPageCitesTestForEveryClaim(t *testing.T) {
 	t.Chdir(root)
 	page := documents(t)[filepath.Join("docs", "security.md")]
 	lines := 0

@@ -159,7 +159,7 @@ func TestRetriesOfCommitUseSameIdempotencyToken(t *testing.T) {
 // rejects the second request, because the write's condition is still false. Then the condition
 // becomes true, and the first request arrives and is applied. When the commit then sends the guards
 // alone, DynamoDB replies that the token is used.
-func TestCommitSucceedsIfFirstRequestArrivesLate(t *testing.T) {
+func TestCommitSucceedsIfFirstRequestArrivesAfterSecond(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":                {nil},
 		"lost reply":              {nil, lab.LoseReply},
@@ -228,7 +228,7 @@ func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 }
 
-func TestCommitRequestSignedTooLateIsNotSent(t *testing.T) {
+func TestCommitRequestIsNotSentIfSigningTakesElevenMinutes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-func TestFileFaultIsRecognisedFromErrorOrItsText(t *testing.T) {
+func TestCauseOfFileErrorIsRecognisedFromErrorValueOrText(t *testing.T) {
 	for errno, want := range map[syscall.Errno]struct {
 		says   string
 		passes bool

@@ -156,7 +156,7 @@ func TestReleaseReturnsErrLostIfSessionIsLost(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseDoesNotEndNextGrant(t *testing.T) {
+func TestSecondReleaseDoesNotReleaseNextGrantOfKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")

@@ -44,7 +44,7 @@ func TestGuardErrorDoesNotTurnUnrelatedErrorIntoErrLost(t *testing.T) {
 	})
 }
 
-func TestGuardErrorOfGroupEndsOnlyLocksWhoseGuardsFailed(t *testing.T) {
+func TestGuardErrorOfGroupMarksOnlyLocksWithFailedGuardAsLost(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -92,7 +92,7 @@ func TestGuardErrorOfGroupEndsOnlyLocksWhoseGuardsFailed(t *testing.T) {
 	}
 }
 
-func TestDeadSessionDoesNotEndResumedLock(t *testing.T) {
+func TestResumedLockIsNotLostIfSessionOfOtherLockIsDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		grant := w.Detach(w.Acquire(first, "a"))
@@ -109,7 +109,7 @@ func TestDeadSessionDoesNotEndResumedLock(t *testing.T) {
 	})
 }
 
-func TestGuardErrorOfGroupWithWrongIndexReturnsErrorUnchanged(t *testing.T) {
+func TestGuardErrorOfGroupReturnsErrorUnchangedIfIndexIsWrong(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

@@ -208,7 +208,7 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 
 // One process waits while many goroutines of another process contend for the key. The
 // record's queue must still let the single process acquire the key.
-func TestBusyProcessDoesNotStarveOtherProcess(t *testing.T) {
+func TestBusyProcessDoesNotStarveWaiterOfOtherProcess(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
@@ -233,7 +233,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 	}
 }
 
-func TestLocalHandOverTakesOneRoundTrip(t *testing.T) {
+func TestHandOverWithinProcessTakesOneRoundTrip(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))

@@ -250,7 +250,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseReturnsOpErrorIfItIsRefusedAfterLostHandOver(t *testing.T) {
+func TestReleaseRefusedAfterUndeliveredHandOverReturnsOpError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)

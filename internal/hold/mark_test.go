@@ -221,7 +221,7 @@ func TestFailedReleaseIsNotRepeatedForever(t *testing.T) {
 	})
 }
 
-func TestRepeatedReleaseDoesNotEndNextGrant(t *testing.T) {
+func TestRepeatedReleaseDoesNotReleaseNextGrantOfKey(t *testing.T) {
 	lab.Each(t, map[string]bool{"same client": true, "other client": false}, func(t *testing.T, w *lab.World, same bool) {
 		c, wire, lock := w.Holding(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -100,7 +100,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	})
 }
 
-func TestUndoneGrantLeavesRecordWithDataWithoutTTL(t *testing.T) {
+func TestUndoingUnansweredGrantSetsNoTTLOnRecordWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))

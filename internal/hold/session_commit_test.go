@@ -46,7 +46,7 @@ func TestCommitArrivingAfterSessionEndedIsNotApplied(t *testing.T) {
 	}
 }
 
-func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
+func TestCommitUnderDeadSessionCancelsContextsOfAllItsLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -97,7 +97,7 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 	})
 }
 
-func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
+func TestFailedCommitReturnsErrLostIfSessionIsDead(t *testing.T) {
 	// The first request of the commit is delayed, and gets no reply. The second request fails because
 	// the condition of the caller's write is false. The third request contains only the guards, and
 	// the idempotency token of the first request. So when the first request arrives, DynamoDB does
@@ -173,7 +173,7 @@ func TestGuardsOfLockSucceedOnlyIfItsSessionIsAlive(t *testing.T) {
 	})
 }
 
-func TestGuardErrorWithIndexOfAnotherLockReturnsErrorUnchanged(t *testing.T) {
+func TestGuardErrorReturnsErrorUnchangedIfIndexIsOfOtherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -271,7 +271,7 @@ func TestCancelledCommitDoesNotDelayOtherCommits(t *testing.T) {
 	})
 }
 
-func TestConflictingSessionRenewalIsRetriedWithoutDelay(t *testing.T) {
+func TestSessionRenewalIsRetriedAtOnceAfterTransactionConflict(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		var conflicted time.Time

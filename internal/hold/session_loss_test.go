@@ -113,7 +113,7 @@ func TestAllLocksAreLostIfSessionIsLost(t *testing.T) {
 	})
 }
 
-func TestLockGrantedUnderEndedSessionIsReportedLost(t *testing.T) {
+func TestLockGrantedUnderDeletedSessionIsReportedAsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second

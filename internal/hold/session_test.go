@@ -105,7 +105,7 @@ func TestExpiryWarningIsGivenAgainInSecondOutage(t *testing.T) {
 	})
 }
 
-func TestOnlySessionOfLockRemainsAfterUnansweredCreation(t *testing.T) {
+func TestOnlyOneSessionRowRemainsIfReplyToItsCreationIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))

@@ -154,7 +154,7 @@ func TestHolderNoticesBreakEvenIfFirstTwoChecksAreRefused(t *testing.T) {
 	})
 }
 
-func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
+func TestFalseBreakNoticeDoesNotCauseLossOfLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The client checks the record once, because of the notice. Its next renewal of the
 		// record would look like a second check. That renewal comes at a random time within

@@ -107,7 +107,7 @@ func TestReleasedEventHasErrorOfFailedClose(t *testing.T) {
 	})
 }
 
-func TestCloseReturnsErrLostOnlyIfOthersHaveEndedSession(t *testing.T) {
+func TestCloseReturnsErrLostOnlyIfAnotherClientEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // if true, the first write by which Close ends the session is applied

@@ -213,7 +213,7 @@ func TestObserverFindsLiveHoldersIfBatchGetItemIsDenied(t *testing.T) {
 	})
 }
 
-func TestResultOfGrantOfChangesOnlyForNewGrant(t *testing.T) {
+func TestIdentifierOfGrantChangesOnlyWithNextGrant(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

@@ -396,7 +396,7 @@ func TestRenewFailsInOutageButLeaseStaysTrusted(t *testing.T) {
 	})
 }
 
-func TestChildLeaseIsTrustedAsLongAsParentLease(t *testing.T) {
+func TestChildLeaseExpiresAtSameTimeAsParentLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })

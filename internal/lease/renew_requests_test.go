@@ -110,7 +110,7 @@ func TestHangingRenewalIsRepeatedAfterTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestRenewalInConflictIsRepeatedImmediately(t *testing.T) {
+func TestRenewalIsRepeatedImmediatelyAfterTransactionConflict(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		var sent []time.Time

@@ -250,7 +250,7 @@ func TestSessionIsDeadOneLeaseAfterRowIsFoundMissing(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadAtEarlierOfStoredAndObservedLeaseEnds(t *testing.T) {
+func TestHolderIsDeadAtStoredOrObservedExpiryWhicheverIsEarlier(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule
@@ -296,7 +296,7 @@ func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 	})
 }
 
-func TestSecondTryAcquireUsesObservationOfHolderByFirst(t *testing.T) {
+func TestSecondTryAcquireTakesOverKeyIfFirstObservedHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -326,7 +326,7 @@ func TestLiveSessionOfPreviousHolderDoesNotPreventTakeover(t *testing.T) {
 	})
 }
 
-func TestEndedSessionOfPreviousHolderDoesNotMakeHolderDead(t *testing.T) {
+func TestClosedSessionOfPreviousHolderDoesNotMakeNewHolderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))

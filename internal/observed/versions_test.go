@@ -37,7 +37,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestRecordVersionKeepsTimeWhenItWasFirstSeen(t *testing.T) {
+func TestStoredVersionKeepsTimeAtWhichItWasFirstSeen(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -98,7 +98,7 @@ func TestVersionsOfUnpinnedKeysAreForgottenOldestFirst(t *testing.T) {
 	}
 }
 
-func TestKeyThatIsReadAgainCountsOnceTowardLimit(t *testing.T) {
+func TestKeyThatIsReadTwiceCountsOnceTowardCacheLimit(t *testing.T) {
 	v := New(2)
 	v.Note(key("a"), shown("1", "g", 1))
 	v.Note(key("b"), shown("1", "g", 2))

@@ -75,7 +75,7 @@ func TestSmallVersionCacheDoesNotPreventTakeovers(t *testing.T) {
 	}
 }
 
-func TestSmallVersionCacheDoesNotHideDeadLeaders(t *testing.T) {
+func TestSmallVersionCacheDoesNotDelayDetectionOfDeadLeaders(t *testing.T) {
 	const keys = 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.Config())

@@ -27,7 +27,7 @@ func TestWriteUsesPlaceholderForEveryAttributeName(t *testing.T) {
 	}
 }
 
-func TestWriteAsksForOldItemIfConditionFails(t *testing.T) {
+func TestWriteRequestsOldItemInCaseItsConditionFails(t *testing.T) {
 	if in := NewUpdate(nil).UpdateItem("locks"); in.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld || in.ReturnValues != types.ReturnValueAllNew {
 		t.Errorf("an update asks for %v and %v", in.ReturnValuesOnConditionCheckFailure, in.ReturnValues)
 	}

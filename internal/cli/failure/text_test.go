@@ -68,7 +68,7 @@ func TestTimeoutErrorGivesAdviceOnlyAboutItsCause(t *testing.T) {
 	}
 }
 
-func TestErrorAfterWaitNamesHolderAndCauseOfFailedRequest(t *testing.T) {
+func TestTextOfHeldErrorContainsHolderAndCauseOfFailedRequest(t *testing.T) {
 	key := leasehold.Key{Partition: "job"}
 	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},

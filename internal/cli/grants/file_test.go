@@ -69,7 +69,7 @@ func TestOnlyOneOfConcurrentWritesToGrantFileSucceeds(t *testing.T) {
 	}
 }
 
-func TestRemoveKeepsGrantFileThatContainsNewerGrant(t *testing.T) {
+func TestRemoveDoesNotDeleteGrantFileWithNewerGrant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
@@ -88,7 +88,7 @@ func TestRemoveKeepsGrantFileThatContainsNewerGrant(t *testing.T) {
 	}
 }
 
-func TestDifferenceOfTwoStoresIsNamedByCommandLineFlag(t *testing.T) {
+func TestDiffersReturnsNameOfFlagForWhichTwoStoresDiffer(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),

@@ -57,7 +57,7 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestGateProcessRunsCMDOnlyIfParentOpensIt(t *testing.T) {
+func TestGateProcessRunsCMDOnlyIfParentOpensGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(*Child, *gate)
 		code int
@@ -130,7 +130,7 @@ func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
 // A signal may be sent to CMD and to leasehold at the same time. On a busy machine, CMD may exit
 // because of the signal before leasehold receives it. When CMD has exited, leasehold calls the
 // method "end", which must still notice the signal.
-func TestPendingSignalCheckDetectsSignalSentJustBefore(t *testing.T) {
+func TestPendingSignalCheckDetectsSignalSentJustBeforeCheck(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSignalReceivedDuringGrantIsPutBackForCMD(t *testing.T) {
+func TestSignalThatCancelsContextIsPutBackInSignalChannel(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM

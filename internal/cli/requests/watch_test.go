@@ -60,7 +60,7 @@ func getItem(t *testing.T, answers []func(*http.Request) (*http.Response, error)
 	})
 }
 
-func TestEveryRequestWatchReceivesEachHTTPRequestOnce(t *testing.T) {
+func TestEachHTTPRequestIsReportedOnceToEveryWatchCallback(t *testing.T) {
 	var first, second []Request
 	getItem(t, []func(*http.Request) (*http.Response, error){replying(503, "")},
 		Watch{Each: func(r Request) { first = append(first, r) }},
@@ -73,7 +73,7 @@ func TestEveryRequestWatchReceivesEachHTTPRequestOnce(t *testing.T) {
 	}
 }
 
-func TestRequestOutcomeNamesCauseOfFailure(t *testing.T) {
+func TestOutcomeTextOfFailedRequestStatesCause(t *testing.T) {
 	for _, c := range []struct {
 		answer   func(*http.Request) (*http.Response, error)
 		outcome  string

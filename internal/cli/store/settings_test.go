@@ -263,7 +263,7 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 	}
 }
 
-func TestShortestLeaseForMaxSkewLeavesMinimumTrustedTime(t *testing.T) {
+func TestShortestAllowedLeaseIsLongEnoughForMaxSkew(t *testing.T) {
 	for skew, shortest := range map[time.Duration]time.Duration{
 		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
 		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,

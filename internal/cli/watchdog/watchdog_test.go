@@ -59,7 +59,7 @@ func (k *recordedWatchdog) end(how string) {
 	<-k.done
 }
 
-func TestWatchdogKillsCMDAtEndOfTrust(t *testing.T) {
+func TestWatchdogStopsCMDWhenLockExpiresOrSupervisorDies(t *testing.T) {
 	type step struct {
 		after time.Duration // time since the previous step
 		order string        // the last is OrderDone, or "" for the death of the supervisor

@@ -196,8 +196,8 @@ func TestProcessStartedInOutageAcquiresLock(t *testing.T) {
 	})
 }
 
-// TestKeyHasAtMostOneHolderWhileRegionsFail runs processes that compete for two keys and have
-// different home Regions. Nearly all the time, one of the Regions is down.
+// TestKeyHasAtMostOneHolderWhileRegionsFail runs processes with different home Regions, which
+// compete for two keys. Nearly all the time, one of the Regions is down.
 func TestKeyHasAtMostOneHolderWhileRegionsFail(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

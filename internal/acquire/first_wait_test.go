@@ -64,7 +64,7 @@ func TestTimedOutAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestTimeoutErrorOfAcquireAnyContainsLocalHolder(t *testing.T) {
+func TestTimeoutErrorOfAcquireAnyContainsHolderInSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))

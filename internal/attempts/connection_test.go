@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
+func TestConnectionIsReusedIfReplyArrivesBeforeConnWriteReturns(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {

@@ -471,7 +471,7 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestClientDoesNotReacquireKeyAfterHandOverWithLostReply(t *testing.T) {
+func TestReleasingClientDoesNotTakeBackKeyIfHandOverReplyIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond

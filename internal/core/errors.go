@@ -107,9 +107,9 @@ func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) er
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
-// UnknownOutcome returns the error of the operation op if one of its writes may have been applied,
-// or may still be applied. err is the reason why the operation ended. Even if err matches ErrLost,
-// the returned error does not: ErrLost would mean that the operation has written nothing.
+// UnknownOutcome returns the error of an operation op that ended while one of its writes may have
+// been applied, or may still be applied. err is the reason why it ended. Even if err matches
+// ErrLost, the returned error does not: ErrLost would mean that the operation has written nothing.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }

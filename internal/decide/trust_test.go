@@ -74,7 +74,7 @@ func TestEarlierReturnsEarlierReadingOfEachOfTwoClocks(t *testing.T) {
 	}
 }
 
-func TestConditionOfGrantOmitsOldestVersionsIfThereAreTooMany(t *testing.T) {
+func TestStillToNameReturnsShownVersionAndMostRecentOthers(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

@@ -27,7 +27,7 @@ func TestCommitAndReleaseWakesWaiterWithoutDelay(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseHandsOverKeyEvenIfItFails(t *testing.T) {
+func TestCommitAndReleaseHandsOverKeyEvenIfCommitFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")

@@ -22,7 +22,7 @@ func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	return b, plain
 }
 
-func TestGrantAndRenewalWithMaxSkewStoreLeaseEnd(t *testing.T) {
+func TestLeaseEndIsStoredByGrantAndRenewalIfMaxSkewIsSet(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)

@@ -229,7 +229,7 @@ func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	})
 }
 
-func TestLeadDoesNotCallFunctionIfClientIsClosedUponGrant(t *testing.T) {
+func TestLeadDoesNotCallFunctionIfClientIsClosedRightAfterGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()

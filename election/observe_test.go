@@ -149,7 +149,7 @@ func TestObserveStopsWhenCallerLeavesLoop(t *testing.T) {
 	})
 }
 
-func TestObserveReadsTwicePerSecond(t *testing.T) {
+func TestObserveReadsRecordTwicePerSecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())

@@ -38,7 +38,7 @@ func TestObserveUsesLeaseOfLeaderToDetectDeath(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsNoLeaderOnceLeadersClientIsClosed(t *testing.T) {
+func TestObserveYieldsNoLeaderAfterClientOfLeaderIsClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true

@@ -50,7 +50,7 @@ func leads(t *testing.T, e *election.Election, value string, pause time.Duration
 	return causes, func() error { cancel(); return <-led }
 }
 
-func TestStepDownReleasesTermOnceFunctionHasReturned(t *testing.T) {
+func TestStepDownReleasesTermOnlyAfterFunctionHasReturned(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())

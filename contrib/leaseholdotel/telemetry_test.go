@@ -174,7 +174,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 	return r, err
 })
 
-func TestTelemetryUsesGlobalProvidersSetAfterNew(t *testing.T) {
+func TestTelemetryUsesGlobalProvidersSetAfterItsCreation(t *testing.T) {
 	rig := lab.Must(early())(t)
 	before := samples(t, rig.reader) // with go test -count=2, the series still contain the values of the previous run
 	rig.spans.Reset()

@@ -171,7 +171,7 @@ func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 }
 
 // If one of the metrics cannot be registered, New registers none of them.
-func TestFailedNewRegistersNoMetrics(t *testing.T) {
+func TestNewRegistersNoMetricsIfItFails(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})
 	reg.MustRegister(theirs)

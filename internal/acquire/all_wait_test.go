@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllWaitingForKeyAcquiresNoKeySortedAfterIt(t *testing.T) {
+func TestAcquireAllAcquiresNoKeySortedAfterKeyItWaitsFor(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())
@@ -101,7 +101,7 @@ func TestTimeoutErrorOfAcquireAllContainsHeldKey(t *testing.T) {
 	})
 }
 
-func TestTryAcquireFailsAtOnceWhileAcquireAllWaits(t *testing.T) {
+func TestTryAcquireFailsFastIfAcquireAllWaitsForSameKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -171,7 +171,7 @@ func TestTimedOutAcquireAllReleasesGrantWhoseReplyWasLost(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
+func TestAcquireAllAndAcquireAnyUseSharedLeaseIfConfigured(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))
@@ -248,7 +248,7 @@ func TestAcquireAllSucceedsIfAccessIsDeniedBriefly(t *testing.T) {
 	})
 }
 
-func TestAcquireAllSendsNothingDuringPauseForOtherProcesses(t *testing.T) {
+func TestAcquireAllSendsNothingWhileItLetsOtherProcessesGoFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

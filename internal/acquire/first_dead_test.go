@@ -194,7 +194,7 @@ func TestAcquireDoesNotTakeOverLockOfSameClientInOutage(t *testing.T) {
 }
 
 // A call that waits for a dead holder must return even if requests fail during the wait.
-func TestAcquireWithNoWaitReturnsIn36SecondsIfRequestsFail(t *testing.T) {
+func TestAcquireWithNoWaitReturnsWithin36SecondsIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool

@@ -113,7 +113,7 @@ func TestAcquireSendsNewGrantIfReplyTakesHalfOfLease(t *testing.T) {
 	})
 }
 
-func TestWaiterSendsNothingWhileOwnClientHoldsKey(t *testing.T) {
+func TestWaiterSendsNothingWhileKeyIsHeldBySameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		granted := w.Queue(c, "job")
@@ -250,7 +250,7 @@ func TestAcquireAnyIsNotBlockedByUnansweredRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWithIfExistsSkipsMissingRecord(t *testing.T) {
+func TestAcquireAnyWithOptionIfExistsSkipsKeyWithoutRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		b := w.Acquire(other, "b")
@@ -393,7 +393,7 @@ func TestRequestFailureAfterAcquireTimedOutEmitsNoEvent(t *testing.T) {
 	})
 }
 
-func TestShortThrottlingIsNotReportedAsWaitError(t *testing.T) {
+func TestThrottlingFor50SecondsDoesNotEmitEventWaitError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		cfg := lab.Config()

@@ -79,7 +79,7 @@ func TestTimeoutErrorOfAcquireAnyContainsHolderInSameClient(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyLetsGoroutinesHoldThreeKeysAtOnce(t *testing.T) {
+func TestAcquireAnyLetsGoroutinesHoldAllThreeKeysInParallel(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyStillPausesIfAnotherCallPassesTurnToIt(t *testing.T) {
+func TestAcquireAnyLetsOtherProcessesGoFirstEvenIfItIsGivenTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -286,7 +286,7 @@ func TestAcquireAnySkipsThrottledKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyRetriesRequestAboutOncePerSecond(t *testing.T) {
+func TestAcquireAnyRetriesFailedRequestOncePerSecondOnAverage(t *testing.T) {
 	lab.Each(t, map[string]func(lab.Call) bool{
 		"a session cannot be read":        isGet,
 		"a session cannot be marked dead": func(c lab.Call) bool { return c.Op == "UpdateItem" && strings.Contains(string(c.Body), "dead") },

@@ -133,7 +133,7 @@ func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
 
 // The delay depends on the longest grant, so Successor records the age of each grant. Pass must do
 // so, too: a holder that has lost its lock, or whose release deletes the record, calls only Pass.
-func TestDelayOfNextWaiterDependsOnLongestGrant(t *testing.T) {
+func TestDelayOfNextWaiterDependsOnLongestPastGrantOfKey(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
@@ -191,7 +191,7 @@ func TestHandOverStoresGrantBeforeWaiterGetsItsTurn(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorReturnsNilIfGivenGrantDoesNotHoldKey(t *testing.T) {
+func TestSuccessorIsNilIfGivenGrantDoesNotHoldGivenKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
@@ -199,7 +199,7 @@ func TestSuccessorReturnsNilIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysNextWaiterByGivenDuration(t *testing.T) {
+func TestTurnIsPassedToNextWaiterAfterSpecifiedDelay(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

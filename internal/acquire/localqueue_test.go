@@ -131,7 +131,7 @@ func TestLocalWaitersGetTurnsOneByOneInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassGivesNoTurnIfGivenGrantDoesNotHoldKey(t *testing.T) {
+func TestTurnIsNotPassedIfSpecifiedGrantDoesNotHoldKey(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -147,7 +147,7 @@ func TestPassGivesNoTurnIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReturnsTurnIfWaiterWasAlreadyGivenIt(t *testing.T) {
+func TestLeaveReturnsWhetherWaiterHadBeenGivenTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -234,7 +234,7 @@ func TestNextWaiterGetsTurnIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestResumedGrantPassesNoTurnIfAnotherCallerHasTurn(t *testing.T) {
+func TestTurnIsNotPassedByResumedGrantIfOtherCallerHasTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -346,7 +346,7 @@ func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestHolderBecomesKnownIfReportedOrIfKeyIsGrantedLocally(t *testing.T) {
+func TestHolderIsKnownAfterItIsReportedOrKeyIsGrantedInSameClient(t *testing.T) {
 	for name, report := range map[string]func(l *LocalQueues){
 		"held elsewhere": func(l *LocalQueues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a"}) },

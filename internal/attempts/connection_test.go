@@ -167,7 +167,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestAwaitReturnsNilIfWriteHasReturnedWhenDeadlinePasses(t *testing.T) {
+func TestAwaitReturnsNilForFinishedWriteEvenAfterDeadline(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestAwaitReturnsNilIfWriteHasReturnedWhenDeadlinePasses(t *testing.T) {
 	}
 }
 
-func TestAwaitIgnoresDeadlineIfEveryRequestHasReply(t *testing.T) {
+func TestAwaitWaitsPastDeadlineIfEveryRequestOfWriteHasReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

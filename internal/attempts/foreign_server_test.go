@@ -234,7 +234,7 @@ func (c *endedUnseen) Err() error {
 	return c.Context.Err()
 }
 
-func TestCancelledCallDoesNotWaitForFirstReply(t *testing.T) {
+func TestCancelledBreakOrResumeDoesNotWaitForReply(t *testing.T) {
 	type call = func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error
 	lab.Each(t, map[string]call{
 		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {

@@ -56,7 +56,7 @@ func writeWithoutEnd(w io.Writer, start string) {
 	}
 }
 
-func TestReplySizeIsLimited(t *testing.T) {
+func TestReplyThatIsTooLongOrDeeplyNestedIsRejected(t *testing.T) {
 	var foreign *ForeignError
 	err := answerTo(t, func(w http.ResponseWriter) { writeWithoutEnd(w, `{"Item":{"a":{"S":"`) })
 	if !errors.As(err, &foreign) || !strings.HasPrefix(foreign.Endpoint, "http://127.0.0.1:") {

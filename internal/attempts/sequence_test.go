@@ -336,7 +336,7 @@ func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	}
 }
 
-func TestSequenceOfRetriesCallsHookOnThrottlingAndOnConflict(t *testing.T) {
+func TestRetrySequenceCallsHookOnThrottlingOrTransactionConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{throttled, dropped, conflict}
@@ -364,7 +364,7 @@ func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	}
 }
 
-func TestWriteOutcomeIsUnknownIfRecordCannotBeRead(t *testing.T) {
+func TestWriteOutcomeIsUnknownIfReadAfterFailedConditionFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}
@@ -409,7 +409,7 @@ func TestAttemptWithLostReplyStaysUnansweredUntilSettleIsCalled(t *testing.T) {
 	})
 }
 
-func TestCredentialErrorIsTemporaryAfterAcceptedRequest(t *testing.T) {
+func TestCredentialErrorIsTemporaryIfEarlierRequestWasAccepted(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
 		"missing":       &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
@@ -479,7 +479,7 @@ func TestAccessDenialIsTemporaryOnlyIfDynamoDBAnsweredBefore(t *testing.T) {
 	}
 }
 
-func TestRepeatRetriesRequestUntilSuccessOrAccessDenial(t *testing.T) {
+func TestRequestIsRepeatedUntilItSucceedsOrAccessIsDenied(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0

@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireWithIfExistsFailsIfKeyHasNoRecord(t *testing.T) {
+func TestAcquireWithOptionIfExistsFailsIfKeyHasNoRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -219,7 +219,7 @@ func TestAcquireRepairsDamagedRecordOfFreeKey(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesExpiresAtFromRecord(t *testing.T) {
+func TestGrantRemovesAttributeExpiresAtFromRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))
@@ -293,7 +293,7 @@ func TestAcquireWithNoWaitSucceedsAfterConcurrentRelease(t *testing.T) {
 	})
 }
 
-func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
+func TestWaiterAcquiresKeyWithinOneSecondAfterRelease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -353,7 +353,7 @@ func TestWaiterTakesOverLockOfDeadHolderAfterOneLease(t *testing.T) {
 	})
 }
 
-func TestTokensRepeatAfterRestoreFromBackup(t *testing.T) {
+func TestTokensAreIssuedAgainAfterRecordIsRestoredFromBackup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		granted := func() int64 {
 			lab.Elapse(time.Second)

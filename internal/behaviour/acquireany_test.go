@@ -186,7 +186,7 @@ func TestAcquireAnySkipsKeyWithDamagedRecord(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyOfLockInContext(t *testing.T) {
+func TestAcquireAnySkipsKeyOfLockWhoseContextItIsGiven(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
@@ -322,7 +322,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySpendsAtMostReleaseGraceOnUndoingGrant(t *testing.T) {
+func TestAcquireAnyWaitsForUndoOfGrantNoLongerThanReleaseGrace(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()

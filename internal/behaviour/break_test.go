@@ -134,7 +134,7 @@ func TestGrantWhoseLeaseIsOutOfRangeCannotBeParsed(t *testing.T) {
 	}
 }
 
-func TestGrantWhoseTrustedUntilIsOutOfRangeCannotBeParsed(t *testing.T) {
+func TestGrantWithOutOfRangeTrustedUntilFieldCannotBeParsed(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseDuringDoReleasesAllOtherLocks(t *testing.T) {
+func TestCloseReleasesAllLocksExceptThatOfRunningDoCall(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)
@@ -44,7 +44,7 @@ func TestCloseDuringDoReleasesAllOtherLocks(t *testing.T) {
 	})
 }
 
-func TestCloseUnderSharedLeaseSendsFewRequests(t *testing.T) {
+func TestCloseOfClientWithSharedLeaseSendsAtMostTwoRequests(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.AcquireMany(c, "job", 50)

@@ -36,7 +36,7 @@ func TestCommitSendsOnlyOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitWithoutWritesChecksGrant(t *testing.T) {
+func TestCommitWithoutWritesChecksThatGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		lab.OK(t, lock.Commit(t.Context(), nil))
@@ -80,7 +80,7 @@ func TestCommitWritesNothingAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestCommitThatFindsLockLostWakesNextWaiter(t *testing.T) {
+func TestCommitThatDetectsLossOfLockWakesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -251,7 +251,7 @@ func TestCommitAndReleaseFreesKeyEvenIfWritesFail(t *testing.T) {
 	})
 }
 
-func TestGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
+func TestTransactionWithGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		guard := lock.Guards()[0]
@@ -270,7 +270,7 @@ func TestGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardErrorMarksLockAsLostIfGuardOfThatLockFailed(t *testing.T) {
+func TestCallingGuardErrorAfterFailedGuardMarksLockAsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

@@ -142,7 +142,7 @@ func TestAcquireAddsTableAndAdviceToDynamoDBErrors(t *testing.T) {
 	})
 }
 
-func TestAcquireRetriesAfterThrottlingOrConflict(t *testing.T) { // in dynamolock, Acquire fails if DynamoDB reports contention
+func TestAcquireRetriesAfterThrottlingOrTransactionConflict(t *testing.T) { // in dynamolock, Acquire fails if DynamoDB reports contention
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -148,7 +148,7 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 // In layouts without a queue every waiter polls. Results vary by chance, so the test accepts a
 // tenth more than the recorded values. With fewer clients the test runs more sections, to reduce
 // the variation. A correct client then exceeds a bound only once in many million runs.
-func TestPollingCostStaysWithinRecordedBounds(t *testing.T) {
+func TestPollingCostOfContendedLockStaysWithinRecordedBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, recorded := range []struct {
 		clients, sections       int

@@ -158,7 +158,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorAdvisesRenamingUserAttribute(t *testing.T) {
+func TestErrorAdvisesRenamingUserAttributeWithReservedName(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":            {"kind": lab.Str("invoice")},
@@ -240,7 +240,7 @@ func TestThrottledCallDoesNotReturnErrUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestLockErrorExplainsWhyRenewalsFailed(t *testing.T) {
+func TestErrOfLostLockExplainsWhyRenewalsFailed(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)
@@ -250,7 +250,7 @@ func TestLockErrorExplainsWhyRenewalsFailed(t *testing.T) {
 	})
 }
 
-func TestErrorsAfterReleaseDetachOrCloseContainKeyAndTable(t *testing.T) {
+func TestLockErrorsContainKeyAndTableAfterReleaseDetachOrClose(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		named := func(what string, err, want error) {
 			t.Helper()

@@ -33,7 +33,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEachRequestAndHoldTimeAppearsInEventsExactlyOnce(t *testing.T) {
+func TestEventsCountEachRequestAndEachHoldTimeExactlyOnce(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
@@ -123,7 +123,7 @@ func TestEachRequestAndHoldTimeAppearsInEventsExactlyOnce(t *testing.T) {
 	})
 }
 
-func TestOnEventMayCallMethodsOfLock(t *testing.T) {
+func TestOnEventCallbackCanReleaseLockOrCommitUnderIt(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Lock) error{
 		"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {
@@ -186,7 +186,7 @@ func TestStatsShowNumberOfHeldLocksAndShortestTimeUntilExpiry(t *testing.T) {
 	})
 }
 
-func TestRenewalEventContainsDurationOfRenewalRequest(t *testing.T) {
+func TestRenewalEventStatesHowLongRenewalRequestTook(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		events := lab.Events(&cfg, leasehold.EventRenewed)

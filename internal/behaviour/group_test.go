@@ -128,7 +128,7 @@ func TestCloseDoesNotWaitIfGroupDoDidNotRunItsFunction(t *testing.T) {
 	})
 }
 
-func TestDoReturnsErrLostIfReleaseFindsLockLost(t *testing.T) {
+func TestDoReturnsErrLostIfReleaseDetectsLossOfLock(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
 		"Lock.Do": func(ctx context.Context, g *leasehold.Group, steal func()) error {
 			return g.Locks()[0].Do(ctx, func(context.Context, *leasehold.Lock) error { steal(); return nil })

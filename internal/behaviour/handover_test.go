@@ -101,7 +101,7 @@ func TestLeaseOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadReplacesHandOverIfLittleOfItsLeaseIsLeft(t *testing.T) {
+func TestQueueHeadReplacesHandOverIfLittleHandedOverLeaseIsLeft(t *testing.T) {
 	skewed := lab.Config()
 	// The head replaces a hand-over if it could trust the key only for less than a minimum time.
 	// The minimum is usually one second. With this MaxSkew, the head could trust the key for only
@@ -222,7 +222,7 @@ func TestDetachOfHandedOverLockSendsRenewal(t *testing.T) {
 	})
 }
 
-func TestDetachOfRenewedLockSendsNothing(t *testing.T) {
+func TestDetachOfHandedOverLockSendsNothingAfterRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -435,7 +435,7 @@ func TestSuspendedQueueAllowsAtMost16LocalHandOversInARow(t *testing.T) {
 	})
 }
 
-func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
+func TestReleaseWithNewDataHandsOverKeyInOneWrite(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		l := inOrder(t, w, 2, lab.Config())
 		l.wire.Sent()

@@ -77,7 +77,7 @@ func TestDoRenewsLeaseUntilFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilIsNotInFutureAfterReleaseOrLoss(t *testing.T) {
+func TestTrustedUntilReturnsNoFutureTimeAfterReleaseOrLoss(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -102,7 +102,7 @@ func TestTrustedUntilIsNotInFutureAfterReleaseOrLoss(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilIsCountedFromRequestNotFromReply(t *testing.T) { // python_dynamodb_lock counts the lease from the reply instead, so its holder trusts the lock for too long
+func TestHolderCountsLeaseFromRequestRatherThanFromReply(t *testing.T) { // python_dynamodb_lock counts the lease from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
@@ -177,7 +177,7 @@ func TestLockReportsLossImmediatelyAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestLostErrorGivesReasonPausedOnlyAfterProcessPause(t *testing.T) {
+func TestLostErrorHasReasonLostPausedOnlyAfterProcessPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

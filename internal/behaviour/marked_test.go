@@ -17,7 +17,7 @@ import (
 // A caller of Release with MarkDone may rely on the mark if Release returns nil. In most of the
 // tests below, Release cannot store the mark and must return an error.
 
-func TestReleaseWithMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
+func TestOptionMarkDoneIsRejectedAfterReleaseOrClose(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
 		"Close":                    func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
 		"Release without MarkDone": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
@@ -46,7 +46,7 @@ func TestReleaseWithMarkDoneFailsAfterReleaseOrClose(t *testing.T) {
 	}
 }
 
-func TestReleaseWithMarkDoneFailsForReleasedHandle(t *testing.T) {
+func TestOptionMarkDoneIsRejectedIfHandleIsAlreadyReleased(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
@@ -104,7 +104,7 @@ func TestReleaseOutcomeIsUnknownIfDoneMarkIsReplacedOrDeleted(t *testing.T) {
 // An operator breaks the lock of the first client. All writes of this client were answered, so it
 // knows that it has stored no mark. Its release must return ErrLost and not ErrUnknownOutcome, even
 // if a second client has stored a mark or deleted the record since.
-func TestReleaseWithMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
+func TestReleaseWithOptionMarkDoneReturnsErrLostAfterBreak(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"no later grant": nil, "a later mark": {leasehold.Once("mon")}, "a later deletion": {leasehold.DeleteOnRelease(true)},
 	} {
@@ -164,7 +164,7 @@ func TestDoneMarkOfFailedReleaseIsStoredByNextRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseWithMarkDoneFailsForResumedLock(t *testing.T) {
+func TestReleaseWithOptionMarkDoneFailsForResumedLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lock := w.Resume(c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())

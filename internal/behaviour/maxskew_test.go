@@ -80,7 +80,7 @@ func TestAcquireWithNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
 	})
 }
 
-func TestMaxSkewOfOnlyOneClientDoesNotShortenWait(t *testing.T) {
+func TestTakeoverIsNotFasterIfOnlyOneClientHasMaxSkew(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -145,7 +145,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-func TestLeaseEndInRecordIsNeverBeforeTrustedUntil(t *testing.T) {
+func TestLeaseNeverEndsEarlierInRecordThanForHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // if true, the process pauses for 5 s after the client's next read of the wall clock
@@ -185,7 +185,7 @@ func TestLeaseEndInRecordIsNeverBeforeTrustedUntil(t *testing.T) {
 	})
 }
 
-func TestHolderWithMaxSkewTrustsLockForShorterTime(t *testing.T) {
+func TestLockContextEndsEarlierByMaxSkew(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -223,7 +223,7 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 // between, the head of the queue reads the record, which does not show the hand-over yet. The head
 // later trusts the hand-over for the length of its lease, counted from this read. So the head may
 // trust the key for longer than the former holder expects.
-func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
+func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -264,7 +264,7 @@ func TestKeyHandedOverWithDelayIsNotTakenOverFromNewHolder(t *testing.T) {
 // for this lease, less the largest possible difference between its own clock and the former
 // holder's clock. If this time is too short, the head replaces the hand-over with a grant of its
 // own.
-func TestHolderTrustsHandedOverLockForAtLeast500Milliseconds(t *testing.T) {
+func TestHandedOverLockStaysValidForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
@@ -279,7 +279,7 @@ func TestHolderTrustsHandedOverLockForAtLeast500Milliseconds(t *testing.T) {
 	}
 }
 
-func TestNewRejectsUnusableMaxSkew(t *testing.T) {
+func TestNewRejectsInvalidOrUnsupportedMaxSkew(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*leasehold.Config)
 		says   string

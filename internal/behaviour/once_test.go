@@ -217,7 +217,7 @@ func TestDoneMarkIsNeverDeletedByTTL(t *testing.T) {
 	})
 }
 
-func TestDeleteOnReleaseKeepsRecordsWithDoneMarks(t *testing.T) {
+func TestOptionDeleteOnReleaseKeepsRecordsWithDoneMarks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = true
@@ -227,7 +227,7 @@ func TestDeleteOnReleaseKeepsRecordsWithDoneMarks(t *testing.T) {
 	})
 }
 
-func TestForgetDoneAllowsWorkToBeRepeated(t *testing.T) {
+func TestWorkCanBeRepeatedAfterForgetDoneDeletesDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		marked := get(w, c, "job")
@@ -246,7 +246,7 @@ func TestForgetDoneAllowsWorkToBeRepeated(t *testing.T) {
 	})
 }
 
-func TestNestedCallsStoreNoDoneMarkForFailedOuterWork(t *testing.T) {
+func TestFailedWorkIsNotMarkedAsDoneByNestedCalls(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {

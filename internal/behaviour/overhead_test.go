@@ -191,7 +191,7 @@ func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 // The test divides the allocations of one Acquire and Release by the allocations of two writes with
 // the SDK alone. The ratio is the same on every machine. It varies a little only when the SDK drops
 // a connection.
-func TestLockingAllocatesLittleMoreThanTwoWrites(t *testing.T) {
+func TestLockingNeedsFewMoreAllocationsThanTwoPlainWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)
 	allocations := func(do func(context.Context) error) float64 {

@@ -40,7 +40,7 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // Results vary by chance: with 64 clients, the longest of 400 waits takes 1.6 to 1.9 rounds. So the
 // test compares the median of several runs with the limit. A quick test does only one run, and its
 // limits are an eighth higher.
-func TestQueueWaitAndCostStayWithinBounds(t *testing.T) {
+func TestWaitTimeAndCostInQueueStayWithinBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, tc := range []struct {
 		clients int
@@ -206,7 +206,7 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestSixteenDeadWaitersDelayHandOverByOneLease(t *testing.T) {
+func TestSixteenDeadWaitersDelayLiveOneByOnlyOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 17, lab.Config())
 		for i := range 16 {

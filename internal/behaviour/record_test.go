@@ -155,7 +155,7 @@ func TestRecordJSONShowsHowLongLockHasBeenHeld(t *testing.T) {
 	})
 }
 
-func TestRecordShowsHowPreviousGrantEnded(t *testing.T) {
+func TestRecordShowsHowPreviousGrantOfKeyEnded(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		shown := func(what string, want *leasehold.End) leasehold.Record {

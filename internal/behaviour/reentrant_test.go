@@ -189,7 +189,7 @@ func TestContextsOfReleasedLockHaveCauseErrReleased(t *testing.T) {
 	})
 }
 
-func TestTryAcquireOfKeyOfLockInContextReturnsErrDeadlock(t *testing.T) {
+func TestTryAcquireReturnsErrDeadlockIfLockInContextHoldsKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		outer := w.Acquire(a, "outer")
@@ -217,7 +217,7 @@ func TestTryAcquireOfKeyOfLockInContextReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestCancellingContextFromBindLeavesLockHeld(t *testing.T) {
+func TestCancellingContextReturnedByBindLeavesLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())

@@ -171,7 +171,7 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestLocalWaiterIsGrantedKeyWhenAccessIsAllowedAgain(t *testing.T) {
+func TestWaitingGoroutineIsGrantedKeyAfterAWSAllowsAccessAgain(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		// The goroutine waits with the option Once, so the release does not hand the key to it. The
 		// goroutine sends a grant itself.

@@ -121,7 +121,7 @@ func TestDoReturnsErrLostIfRecordHasChanged(t *testing.T) {
 	}
 }
 
-func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
+func TestReleaseHandsOverKeyToWaitingGoroutineInOneRequest(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		var mu sync.Mutex
 		var order []int
@@ -175,7 +175,7 @@ func panicOf(fn func()) (value any) {
 	return nil
 }
 
-func TestPanicInOnEventReleasesLock(t *testing.T) {
+func TestPanicInOnEventCallbackReleasesLock(t *testing.T) {
 	type row struct {
 		kind    leasehold.EventKind
 		acquire func(context.Context, *leasehold.Client) error
@@ -218,7 +218,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	})
 }
 
-func TestPanicInDoIsDelayedByAtMostReleaseGrace(t *testing.T) {
+func TestReleaseGraceLimitsDelayOfPanicInFunctionPassedToDo(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Client.Do": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })
@@ -248,7 +248,7 @@ func TestPanicInDoIsDelayedByAtMostReleaseGrace(t *testing.T) {
 	})
 }
 
-func TestPanicInDoReleasesLock(t *testing.T) {
+func TestPanicInFunctionPassedToDoReleasesLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		p := panicOf(func() {
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("work") })

@@ -63,7 +63,7 @@ func TestWaitReportsUnreachableEndpointOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestEventGaveUpIsEmittedOnlyForWaits(t *testing.T) {
+func TestFailedAcquireEmitsEventGaveUpButTryAcquireDoesNot(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
 		c, _, events := logged(w, lab.Config())
@@ -125,7 +125,7 @@ func TestObserveReportsFailingReadsOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestLogsOfLostLocksAndFailedReleasesContainTable(t *testing.T) {
+func TestLogsOfLostLocksAndFailedReleasesContainTableName(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var said bytes.Buffer
 		cfg := lab.Config()

@@ -185,7 +185,7 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	})
 }
 
-func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestOptionThatLayoutCannotSupportIsRejectedBeforeRequest(t *testing.T) {
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": lab.Str("month end")})
 	for _, c := range []struct {
 		layout  layout.Layout
@@ -226,7 +226,7 @@ func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-func TestNilInsideAttributeIsRejected(t *testing.T) {
+func TestNilInsideAttributeValueIsRejected(t *testing.T) {
 	list := func(v ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: v} }
 	object := func(name string, v types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{name: v}}

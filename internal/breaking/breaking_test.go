@@ -45,7 +45,7 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 	})
 }
 
-func TestBreakOutcomeIsUnknownAfterNewGrantAndLostReply(t *testing.T) {
+func TestBreakHasUnknownOutcomeIfReplyIsLostAndKeyGrantedAgain(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
@@ -180,7 +180,7 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 	})
 }
 
-func TestBreakNotifiesHolderEvenIfReplyIsLost(t *testing.T) {
+func TestBreakNotifiesHolderEvenIfItsRequestGetsNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())
@@ -192,7 +192,7 @@ func TestBreakNotifiesHolderEvenIfReplyIsLost(t *testing.T) {
 	})
 }
 
-func TestBreakEmitsThrottledEventIfNoticeToHolderIsThrottled(t *testing.T) {
+func TestThrottlingOfNoticeFromBreakToHolderEmitsEvent(t *testing.T) {
 	type row struct {
 		fault lab.Fault
 		told  int

@@ -241,7 +241,7 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 // Many programs exit with 0 after SIGTERM. So exit code 0 does not mean that CMD's work is done if
 // leasehold has forwarded a stop signal to CMD. The same holds if the signal has stopped a process
 // that CMD had left running.
-func TestTerminatedRunSetsNoDoneMarkOnAnyBackend(t *testing.T) {
+func TestRunStoppedBySIGTERMDoesNotMarkJobAsDoneOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

@@ -43,7 +43,7 @@ func TestBreakWarnsIfHolderCannotBeNotified(t *testing.T) {
 	}
 }
 
-func TestForgetRemovesOnlyFreeKeys(t *testing.T) {
+func TestForgetRemovesOnlyRecordsOfFreeKeys(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {

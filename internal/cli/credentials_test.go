@@ -37,7 +37,7 @@ func signedBy(r *http.Request, key string) bool {
 // After the grant, the server refuses the old access key. CMD replaces the credentials file with a
 // file that contains a new access key. CMD then runs until a renewal with the new key has been
 // applied.
-func TestRunReloadsCredentialsAfterRejection(t *testing.T) {
+func TestRunReloadsCredentialsAfterAWSRejectsThem(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
 		t.Run(code, func(t *testing.T) {

@@ -125,7 +125,7 @@ func TestRunRetriesFailedReleaseUntilSuccess(t *testing.T) {
 	}
 }
 
-func TestRunExitsWith123IfDoneMarkCannotBeWritten(t *testing.T) {
+func TestRunExitsWith123IfFinishedWorkCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)

@@ -57,7 +57,7 @@ func TestElectDoesNotRestartCMDAfterSIGTERMOnAnyBackend(t *testing.T) {
 	lab.Want(t, "the term of CMD", fileNumber(t, filepath.Join(dir, "terms")), first)
 }
 
-func TestElectWatchFlagPrintsNewLeaderOnAnyBackend(t *testing.T) {
+func TestElectWithWatchFlagPrintsNewLeaderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
@@ -196,7 +196,7 @@ func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestStepDownSuggestsBreakIfLeaderDoesNotResignOnAnyBackend(t *testing.T) {
+func TestStepDownSuggestsBreakCommandIfLeaderStaysOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string

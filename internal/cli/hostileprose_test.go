@@ -135,7 +135,7 @@ func TestLongTextWrittenByOtherUsersIsShortened(t *testing.T) {
 	h.liar.says(nil, 0)
 }
 
-func TestGetPrintsLongTextInFullAsJSON(t *testing.T) {
+func TestGetWithJSONFlagPrintsLongOwnerInFull(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	long := strings.Repeat("long/", 20_000) + "x"

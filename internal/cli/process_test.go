@@ -338,7 +338,7 @@ func TestLeaseholdDoesNotChangeWhatCMDInheritsOnAnyBackend(t *testing.T) {
 // The test suspends leasehold (SIGSTOP). It uses a server instead of a local store: a
 // suspended process may keep the file of a local store locked, so that no other process
 // could acquire the key.
-func TestCMDOfPausedRunIsKilledBeforeNextCMDStarts(t *testing.T) {
+func TestCMDOfPausedRunIsKilledBeforeNextHolderStartsCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)

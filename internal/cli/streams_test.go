@@ -65,7 +65,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	return found
 }
 
-func TestStandardStreamsAreWrittenOnlyThroughTypeOutput(t *testing.T) {
+func TestStandardStreamsAreWrittenOnlyByMethodsOfTypeOutput(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // the four uses are in FromOS and New, which set up the streams
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor

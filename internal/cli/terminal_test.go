@@ -157,7 +157,7 @@ func isStopped(pid int) bool {
 	})
 }
 
-func TestListOnTerminalIsAlignedOnAnyBackend(t *testing.T) {
+func TestColumnsOfListOnTerminalAreAlignedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
@@ -319,7 +319,7 @@ func TestForgetAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestBreakSuggestsRenamingAttributeThatInvalidatesHeldLock(t *testing.T) {
+func TestBreakOfLockWithBadAttributeSuggestsRenamingAttribute(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

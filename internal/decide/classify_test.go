@@ -140,7 +140,7 @@ func areMarked(t *testing.T, is mark, got func(error) bool) {
 	}
 }
 
-func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
+func TestErrorCountsAsOutageOnlyIfDynamoDBSaysItIsUnavailable(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
@@ -170,7 +170,7 @@ func TestErrorCountsAsNoCredentialsOnlyIfCredentialsAreMissing(t *testing.T) {
 	}
 }
 
-func TestRefusedCredentialsAreRetriedIfAcceptedBefore(t *testing.T) {
+func TestRequestIsRetriedIfRefusedCredentialsWereAcceptedBefore(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool

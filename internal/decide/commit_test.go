@@ -57,7 +57,7 @@ func TestCauseOfFailedCommitIsMostSevereCancellationReason(t *testing.T) {
 	}
 }
 
-func TestFailedGuardOutranksOtherCancellationReasons(t *testing.T) {
+func TestFailedGuardOutranksOtherReasonsForCancelledCommit(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
 			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
@@ -67,7 +67,7 @@ func TestFailedGuardOutranksOtherCancellationReasons(t *testing.T) {
 	}
 }
 
-func TestCommitReplyListsEveryFailedGuard(t *testing.T) {
+func TestClassificationOfCommitErrorListsEveryFailedGuard(t *testing.T) {
 	got := ClassifyCommit(cancelled("None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed"), 4, 3)
 	if failed := slices.Sorted(maps.Keys(got.Failed)); !slices.Equal(failed, []int{0, 2}) {
 		t.Errorf("guards %v failed", failed)
@@ -135,7 +135,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestCauseOfFailedGuardedReadIsMostSevereReason(t *testing.T) {
+func TestCauseOfFailedReadIsMostSevereCancellationReason(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		err   error
@@ -164,7 +164,7 @@ func TestCauseOfFailedGuardedReadIsMostSevereReason(t *testing.T) {
 	}
 }
 
-func TestTimeoutOfRenewalRequestNeverExceedsTrustedTimeLeft(t *testing.T) {
+func TestRenewalRequestTimesOutWhileHolderStillTrustsLock(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},

@@ -15,7 +15,7 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustedUntilIsSendTimePlusLeaseMinusSafetyMargin(t *testing.T) {
+func TestLockIsTrustedUntilSendTimePlusLeaseMinusSafetyMargin(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
@@ -40,7 +40,7 @@ func TestDeadlineIsPastWhenMonotonicOrBootClockReachesIt(t *testing.T) {
 	}
 }
 
-func TestLongestLeaseDoesNotOverflowTrustedUntil(t *testing.T) {
+func TestLongestLeaseDoesNotOverflowTimeUntilWhichLockIsTrusted(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
@@ -68,13 +68,13 @@ func TestHolderStopsTrustingLockBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestEarlierReturnsEarlierReadingOfEachOfTwoClocks(t *testing.T) {
+func TestEarlierOfTwoDeadlinesHasEarlierTimeOnEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestStillToNameReturnsShownVersionAndMostRecentOthers(t *testing.T) {
+func TestWriteConditionNamesAttemptInRecordAndNewestAttempts(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string
@@ -99,7 +99,7 @@ func TestStillToNameReturnsShownVersionAndMostRecentOthers(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontReturnsMedianOfKnownStartTimesOfWaiters(t *testing.T) {
+func TestFrontOfQueueIsMedianOfKnownTimesWhenWaitsBegan(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -187,7 +187,7 @@ func exactly(n *big.Int) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-func TestScaledDurationSaturatesAtOverflow(t *testing.T) {
+func TestScaledDurationIsCappedInsteadOfOverflowing(t *testing.T) {
 	for _, tc := range []struct {
 		d    time.Duration
 		by   float64

@@ -66,7 +66,7 @@ func TestHolderAppearsDeadOneLeaseAfterLastWrite(t *testing.T) {
 	}
 }
 
-func TestTakeoverRequiresVersionUnchangedForWholeLease(t *testing.T) {
+func TestTakeoverRequiresSameRecordVersionForWholeLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := View{
 			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
@@ -220,7 +220,7 @@ func TestMeanDelayUntilWaiterNoticesReleaseIsHalfOfMeanPause(t *testing.T) {
 	}
 }
 
-func TestHandOverLeaseIsHalfOfHoldersLeaseWithinLimits(t *testing.T) {
+func TestLeaseOfHandedOverKeyIsHalfOfPreviousLeaseWithinLimits(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ lease, want time.Duration }{
 		{0, 0},
@@ -283,7 +283,7 @@ func TestQueueIsSuspendedForAtMostSixLeaseDurations(t *testing.T) {
 	}
 }
 
-func TestRateAtWhichOneCallJoinsQueuesIsLimited(t *testing.T) {
+func TestRateAtWhichOneCallAddsQueueEntriesIsLimited(t *testing.T) {
 	var j Joins
 	take := func(from, to time.Duration) (n int) {
 		for now := from; now < to; now += 100 * time.Millisecond {

@@ -46,7 +46,7 @@ func granted(t *testing.T, locks *leasehold.Client, err error) {
 	lab.OK(t, locks.Close(context.Background()))
 }
 
-func TestElectionSnippetRuns(t *testing.T) {
+func TestElectionSnippetElectsLeader(t *testing.T) {
 	locks := openLocks(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -75,7 +75,7 @@ func TestElectionSnippetRuns(t *testing.T) {
 	}
 }
 
-func TestSemaphoreSnippetRuns(t *testing.T) {
+func TestSemaphoreSnippetAcquiresPermitAndRunsJob(t *testing.T) {
 	ctx, locks, job, drawn := t.Context(), openLocks(t), "frame 7", ""
 	draw := func(ctx context.Context, job string) error {
 		drawn = job
@@ -91,7 +91,7 @@ func TestSemaphoreSnippetRuns(t *testing.T) {
 	}
 }
 
-func TestRWLockSnippetRuns(t *testing.T) {
+func TestRWLockSnippetAcquiresReadLockAndThenWriteLock(t *testing.T) {
 	ctx, locks := t.Context(), openLocks(t)
 	rw, err := rwlock.New(locks, "dataset/7", 8)
 	lab.OK(t, err)
@@ -132,7 +132,7 @@ func TestTimingPageSnippetCreatesWorkingClient(t *testing.T) {
 	granted(t, locks, err)
 }
 
-func TestOnEventSnippetRuns(t *testing.T) {
+func TestSnippetWithOnEventCallbackCreatesWorkingClient(t *testing.T) {
 	db := openDB(t, "locks", nil)
 	var lost atomic.Int64
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: func(_ context.Context, e leasehold.Event) {
@@ -144,7 +144,7 @@ func TestOnEventSnippetRuns(t *testing.T) {
 	lab.Want(t, "losses", lost.Load(), 0)
 }
 
-func TestSchemaMigrationSnippetRuns(t *testing.T) {
+func TestSchemaMigrationSnippetRunsOneMigration(t *testing.T) {
 	ctx, locks := t.Context(), openLocks(t)
 	var p provider
 	err := locks.Do(ctx, "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {

@@ -159,7 +159,7 @@ func TestRetriesOfCommitUseSameIdempotencyToken(t *testing.T) {
 // rejects the second request, because the write's condition is still false. Then the condition
 // becomes true, and the first request arrives and is applied. When the commit then sends the guards
 // alone, DynamoDB replies that the token is used.
-func TestCommitSucceedsIfFirstRequestArrivesAfterSecond(t *testing.T) {
+func TestCommitSucceedsIfFirstRequestArrivesAfterRetry(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":                {nil},
 		"lost reply":              {nil, lab.LoseReply},

@@ -101,7 +101,7 @@ func TestCommitAndReleaseOfOneHandleLeavesOtherHandleHeld(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupLeavesOuterLockHeld(t *testing.T) {
+func TestCommitAndReleaseOfReentrantGroupLeavesOuterLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		lab.OK(t, s.commitAndRelease(t.Context(), "1"))
@@ -184,7 +184,7 @@ func TestUnansweredCommitDoesNotBlockReleaseOfOtherHandle(t *testing.T) {
 	})
 }
 
-func TestCommitIsNotRepeatedIfLockIsLost(t *testing.T) {
+func TestCommitIsNotRetriedAfterConflictIfLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {

@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseSucceedsWithContextOfItsLock(t *testing.T) {
+func TestCommitAndReleaseSucceedsIfPassedContextOfSameLock(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -201,7 +201,7 @@ func TestCommitAndReleaseReturnsWhenContextEnds(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseFailsIfLeaseExpires(t *testing.T) {
+func TestCommitAndReleaseFailsIfLeaseExpiresWhileItWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)

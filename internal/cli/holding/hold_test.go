@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewalFailureMessageStatesTimeoutAndErrorBeforeIt(t *testing.T) {
+func TestRenewalFailureMessageStatesTimeoutAndPrecedingError(t *testing.T) {
 	throttled, late := &types.ProvisionedThroughputExceededException{}, context.DeadlineExceeded
 	for name, test := range map[string]struct {
 		failed []error

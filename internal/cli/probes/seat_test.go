@@ -75,7 +75,7 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	check("/live", 200, "live\n")
 }
 
-func TestLeaderProbeEscapesControlCharacters(t *testing.T) {
+func TestReplyOfLeaderProbeEscapesControlCharacters(t *testing.T) {
 	s, check := newSeat(t, time.Now())
 	s.Saw(election.Leader{Owner: "a\ntoken\t9", Value: "\x1b[2J<script>\r\n\r\n"})
 	check("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")

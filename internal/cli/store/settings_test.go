@@ -184,7 +184,7 @@ func refusedBy(code string) requests.Request {
 	return requests.Request{Err: &smithy.GenericAPIError{Code: code}}
 }
 
-func TestCredentialsAreReloadedAfterRejection(t *testing.T) {
+func TestCredentialsAreReloadedOnlyIfAWSRejectsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		var fails error

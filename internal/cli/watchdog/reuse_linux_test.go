@@ -80,7 +80,7 @@ func TestWatchdogDoesNotKillProcessWithReusedPID(t *testing.T) {
 	}
 }
 
-func TestDescendantsOmitChildrenOfProcessWithReusedPID(t *testing.T) {
+func TestListOfDescendantsOmitsChildrenOfProcessWithReusedPID(t *testing.T) {
 	// The process "another" represents a process that has got the id of a dead supervisor.
 	another := startEcho(t, "sh", "-c", "setsid cat; :")
 	// The process that answers is the child (cat), which runs in another process group.

@@ -86,7 +86,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	})
 }
 
-func TestWaitingCommitFailsWhenLockIsReleased(t *testing.T) {
+func TestCommitThatWaitsForAnotherFailsWhenLockIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))
@@ -124,7 +124,7 @@ func TestReleaseFreesKeyDespiteUnansweredCommit(t *testing.T) {
 	})
 }
 
-func TestRenewalWaitsOnlyBrieflyForCommit(t *testing.T) {
+func TestRenewalDoesNotWaitLongForCommitInProgress(t *testing.T) {
 	lab.Each(t, map[string]struct{ commit, wait time.Duration }{
 		"short commit": {time.Second, time.Second},
 		"long commit":  {3 * time.Second, 2 * time.Second}, // the lock is still trusted for 8 s, and the renewal waits for a quarter of that

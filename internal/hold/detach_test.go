@@ -104,7 +104,7 @@ func TestCloseDuringResumeDoesNotReleaseKey(t *testing.T) {
 // Resume gets the reply to its request, and then logs a warning that the client holds many locks.
 // This test's log handler blocks that warning until Close has begun. When Resume continues, it
 // finds that the client is closing.
-func TestResumeThatNoticesCloseAfterReplyDoesNotReleaseKey(t *testing.T) {
+func TestResumeDoesNotReleaseKeyIfClientIsClosedAfterReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -135,7 +135,7 @@ func TestResumeThatNoticesCloseAfterReplyDoesNotReleaseKey(t *testing.T) {
 	})
 }
 
-func TestLocalWaiterForKeyOfResumedLockSendsNoRequest(t *testing.T) {
+func TestWaiterInClientThatHoldsResumedLockSendsNoRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -237,7 +237,7 @@ func TestResumeOutcomeStaysUnknownIfSecondResumeIsThrottled(t *testing.T) {
 	})
 }
 
-func TestRejectedResumeReturnsReasonOfLoss(t *testing.T) {
+func TestErrorOfRejectedResumeStatesWhyLockWasLost(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {

@@ -71,7 +71,7 @@ func TestCommitAndReleaseOfGroupSendsOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfGroupFreesKeysEvenIfItFails(t *testing.T) {
+func TestFailedCommitAndReleaseOfGroupStillFreesKeys(t *testing.T) {
 	type row struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error

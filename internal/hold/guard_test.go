@@ -92,7 +92,7 @@ func TestGuardErrorOfGroupMarksOnlyLocksWithFailedGuardAsLost(t *testing.T) {
 	}
 }
 
-func TestResumedLockIsNotLostIfSessionOfOtherLockIsDead(t *testing.T) {
+func TestResumedLockInGroupIsNotLostIfSessionOfAnotherLockIsDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		grant := w.Detach(w.Acquire(first, "a"))
@@ -109,7 +109,7 @@ func TestResumedLockIsNotLostIfSessionOfOtherLockIsDead(t *testing.T) {
 	})
 }
 
-func TestGuardErrorOfGroupReturnsErrorUnchangedIfIndexIsWrong(t *testing.T) {
+func TestGuardErrorOfGroupReturnsSameErrorIfGuardIndexIsWrong(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

@@ -73,7 +73,7 @@ func TestTryAcquireFailsDuringHandOverBetweenWaiters(t *testing.T) {
 // A goroutine of the first process always waits for the key, so this process could hand the key to
 // its own goroutines forever. But the reply to each hand-over shows the record's queue. Once this
 // queue contains the waiter of the other process, the first process hands the key to that waiter.
-func TestReleasePrefersOtherProcessToGoroutinesOfSameProcess(t *testing.T) {
+func TestReleaseHandsKeyFirstToWaiterOfAnotherProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

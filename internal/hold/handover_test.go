@@ -79,7 +79,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestRenewedGrantOfCancelledWaiterIsReleased(t *testing.T) {
+func TestGrantToCancelledWaiterIsReleasedEvenIfRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -298,7 +298,7 @@ func TestWaiterAcquiresKeyAfterRefusedHandOver(t *testing.T) {
 	})
 }
 
-func TestReleaseWithDataOrDeletionDoesNotHandOverKey(t *testing.T) {
+func TestReleaseThatStoresDataOrDeletesRecordDoesNotHandOverKey(t *testing.T) {
 	type row struct {
 		opt  leasehold.ReleaseOption
 		want string

@@ -47,7 +47,7 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	})
 }
 
-func TestLostReasonDependsOnHowRecordChanged(t *testing.T) {
+func TestLostReasonDistinguishesReplacedFromBrokenLocks(t *testing.T) {
 	type row struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason

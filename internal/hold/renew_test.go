@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewRejectsOptionWithLeaseForLockUnderSharedLease(t *testing.T) {
+func TestRenewRejectsNewLeaseDurationForLockUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		wire.Sent()

@@ -123,7 +123,7 @@ func TestFailedCommitReturnsErrLostIfSessionIsDead(t *testing.T) {
 	})
 }
 
-func TestCommitOfGroupGuardsSessionOnlyOnce(t *testing.T) {
+func TestCommitOfGroupContainsOnlyOneCheckOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -173,7 +173,7 @@ func TestGuardsOfLockSucceedOnlyIfItsSessionIsAlive(t *testing.T) {
 	})
 }
 
-func TestGuardErrorReturnsErrorUnchangedIfIndexIsOfOtherLock(t *testing.T) {
+func TestGuardErrorDoesNotReturnErrLostForGuardOfAnotherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

@@ -36,7 +36,7 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotEndSessionWhileDoRuns(t *testing.T) {
+func TestCloseDoesNotEndSessionWhileFunctionOfDoIsRunning(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "free")
@@ -257,7 +257,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
+func TestUndoOfUnansweredGrantDeletesRecordIfDeleteOnReleaseIsSet(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "deleted": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		cfg := lab.SharedConfig()
 		cfg.DeleteOnRelease = deletes
@@ -285,7 +285,7 @@ func TestUnansweredGrantIsReleasedOrDeletedAsConfigured(t *testing.T) {
 	})
 }
 
-func TestCloseObeysDeleteOnReleaseUnderSession(t *testing.T) {
+func TestCloseDeletesRecordsOfSessionOnlyIfDeleteOnReleaseIsSet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "kept")

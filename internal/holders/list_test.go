@@ -15,7 +15,7 @@ import (
 
 // Any client that may write a single key can write up to 400 KB of data into the record of this
 // key. A bare list must not contain so much data.
-func TestListWithOptionBareOmitsAttributesAndLongData(t *testing.T) {
+func TestBareListOmitsCallerAttributesAndLongData(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

@@ -241,7 +241,7 @@ func TestExpiryIsReportedExactlyOnceAtTrustedUntil(t *testing.T) {
 	})
 }
 
-func TestLeaseIsTrustedAsLongAsRenewalsSucceed(t *testing.T) {
+func TestLeaseDoesNotExpireAsLongAsRenewalsSucceed(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Hour)
 		if err := w.lease.Ended(); err != nil || w.renewals() < 700 {
@@ -265,7 +265,7 @@ func TestTrustedUntilIsCountedFromSendingOfRenewal(t *testing.T) {
 	})
 }
 
-func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
+func TestExpiryDuringSuspendIsReportedAtFirstCallAfterwards(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.suspend(18 * time.Second) // timers do not run while the machine is suspended
 		if err := w.lease.Ended(); err == nil {
@@ -286,7 +286,7 @@ func TestSuspendOfMachineShortensExpiryTimer(t *testing.T) {
 	})
 }
 
-func TestSuspendOfMachineShortensRemainingTrustedTime(t *testing.T) {
+func TestSuspendOfMachineShortensRemainingTimeOfLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
@@ -385,7 +385,7 @@ func TestVersionsOfLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestRenewFailsInOutageButLeaseStaysTrusted(t *testing.T) {
+func TestRenewFailsInOutageButLeaseDoesNotExpire(t *testing.T) {
 	inWorld(t, func(c *Leases, t *Terms) { c.ThroughOutage, t.Manual = true, true }, func(t *testing.T, w *world) {
 		w.will(throttled)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -420,7 +420,7 @@ func TestChildLeaseExpiresAtSameTimeAsParentLease(t *testing.T) {
 	})
 }
 
-func TestDueRenewalIsSentWhenRenewalInFlightEnds(t *testing.T) {
+func TestDueRenewalIsSentWhenPreviousRenewalEnds(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -492,7 +492,7 @@ func TestLossDuringBlockedRenewalIsReportedAsExpiry(t *testing.T) {
 	})
 }
 
-func TestManualLeaseIsNotRenewedInBackground(t *testing.T) {
+func TestLeaseWithManualRenewalIsNotRenewedInBackground(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.lease.ByHand()
 		elapse(18 * time.Second)

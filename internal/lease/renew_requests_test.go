@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-func TestRetriedRenewalWritesNewVersion(t *testing.T) { // in dynamolock, a retry keeps the version: it extends the holder's own trust, but other clients see no renewal
+func TestRetriedRenewalWritesNewRecordVersion(t *testing.T) { // in dynamolock, a retry keeps the version: it extends the holder's own trust, but other clients see no renewal
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		seen := map[string]bool{}

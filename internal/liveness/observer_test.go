@@ -119,7 +119,7 @@ func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
 }
 
-func TestHolderIsDeadOneLeaseAfterNewVersionIsSeen(t *testing.T) {
+func TestHolderIsDeadOneLeaseDurationAfterVersionIsFirstSeen(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	deadAt := func(item protocol.Item) time.Duration {
@@ -235,7 +235,7 @@ func TestHolderIsDeadAfterExpiryPlusMaxSkew(t *testing.T) {
 	}
 }
 
-func TestSessionIsDeadOneLeaseAfterRowIsFoundMissing(t *testing.T) {
+func TestSessionIsDeadOneLeaseDurationAfterRowIsFoundMissing(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))
@@ -296,7 +296,7 @@ func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 	})
 }
 
-func TestSecondTryAcquireTakesOverKeyIfFirstObservedHolder(t *testing.T) {
+func TestSecondTryAcquireOfSameClientTakesOverKeyOfDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")

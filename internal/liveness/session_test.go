@@ -59,7 +59,7 @@ func (w *world) markDead(o *liveness.Observer, id string) bool {
 	return dead
 }
 
-func TestUnrenewedSessionIsMarkedDeadAfterLease(t *testing.T) {
+func TestUnrenewedSessionIsMarkedDeadAfterOneLeaseDuration(t *testing.T) {
 	w, o, renew := observing(t)
 	if at := w.look(o, "s"); at != w.now+lease || w.markDead(o, "s") {
 		t.Fatalf("session just seen: dead in %v", at-w.now)
@@ -109,7 +109,7 @@ func TestDeadSessionIsNotReadAgain(t *testing.T) {
 	lab.Want(t, "dead at", w.look(o, "s"), math.MinInt64)
 }
 
-func TestMissingSessionIsDeadAfterOneLease(t *testing.T) {
+func TestMissingSessionIsDeadAfterOneLeaseDuration(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	seen := w.now

@@ -108,7 +108,7 @@ func TestKeyThatIsReadTwiceCountsOnceTowardCacheLimit(t *testing.T) {
 	}
 }
 
-func TestVersionOfKeyPinnedBeforeFirstReadIsRemembered(t *testing.T) {
+func TestVersionIsRememberedIfKeyWasPinnedBeforeFirstRead(t *testing.T) {
 	v := New(0)
 	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {

@@ -29,7 +29,7 @@ func TestLeaseholdOwnerIsRecognizedByClientID(t *testing.T) {
 	}
 }
 
-func TestVersionsAreUniqueUUIDs(t *testing.T) {
+func TestRecordVersionsAreUniqueUUIDs(t *testing.T) {
 	shape := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
 	for range 1000 {
@@ -41,7 +41,7 @@ func TestVersionsAreUniqueUUIDs(t *testing.T) {
 	}
 }
 
-func TestVersionContainsTimeOfCreation(t *testing.T) {
+func TestRecordVersionContainsTimeOfItsCreation(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
@@ -59,7 +59,7 @@ func TestVersionContainsTimeOfCreation(t *testing.T) {
 	}
 }
 
-func TestLeaseholdVersionIsRecognizedByFormat(t *testing.T) {
+func TestRecordVersionOfLeaseholdIsRecognizedByFormat(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is not a version", v)
@@ -74,7 +74,7 @@ func TestLeaseholdVersionIsRecognizedByFormat(t *testing.T) {
 	}
 }
 
-func TestHexOfVersionConvertsBackToSameVersion(t *testing.T) {
+func TestRecordVersionConvertsToHexAndBackUnchanged(t *testing.T) {
 	v := NewVersion()
 	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
 		t.Errorf("%q becomes %q, and that becomes %q", v, h, VersionOfHex(h))

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-func TestWriteUsesPlaceholderForEveryAttributeName(t *testing.T) {
+func TestExpressionsContainPlaceholdersInsteadOfAttributeNames(t *testing.T) {
 	w := NewUpdate(Item{"key": &types.AttributeValueMemberS{Value: "job"}})
 	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // DATA and OWNER are reserved words of DynamoDB expressions
 	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})
@@ -27,7 +27,7 @@ func TestWriteUsesPlaceholderForEveryAttributeName(t *testing.T) {
 	}
 }
 
-func TestWriteRequestsOldItemInCaseItsConditionFails(t *testing.T) {
+func TestUpdateAndDeleteAskForOldItemIfTheirConditionFails(t *testing.T) {
 	if in := NewUpdate(nil).UpdateItem("locks"); in.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld || in.ReturnValues != types.ReturnValueAllNew {
 		t.Errorf("an update asks for %v and %v", in.ReturnValuesOnConditionCheckFailure, in.ReturnValues)
 	}
@@ -36,7 +36,7 @@ func TestWriteRequestsOldItemInCaseItsConditionFails(t *testing.T) {
 	}
 }
 
-func TestWriteHasUniquePlaceholderForEachOperand(t *testing.T) {
+func TestUpdateHasUniquePlaceholderForEachOperand(t *testing.T) {
 	const many = 10 * usualOperands
 	w := NewUpdate(nil)
 	for i := range many {

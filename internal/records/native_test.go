@@ -98,7 +98,7 @@ func TestDecodeErrorNamesDamagedAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordIsReadDespiteDamage(t *testing.T) {
+func TestReleasedRecordIsDecodedIfKindAndTokenAreValid(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -126,7 +126,7 @@ func TestTokenIsNotReadIfOwnerHasNoClientID(t *testing.T) {
 	}
 }
 
-func TestLeaseIsReadAsMillisecondsOrGoDuration(t *testing.T) {
+func TestStoredLeaseIsReadAsMillisecondsOrGoDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20000": 20 * time.Second, "20s": 20 * time.Second, "1m30s": 90 * time.Second, "1": time.Millisecond,
 		"9223372036854775807": math.MaxInt64, "99999999999999999999999999": math.MaxInt64,
@@ -137,7 +137,7 @@ func TestLeaseIsReadAsMillisecondsOrGoDuration(t *testing.T) {
 	}
 }
 
-func TestLeaseInSecondsIsLimitedToRangeOfDuration(t *testing.T) {
+func TestLeaseStoredInSecondsIsLimitedToRangeOfGoDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20": 20 * time.Second, "0.5": 500 * time.Millisecond, "1e-10": 1, "0": 0, "-1": 0, "-1e30": 0,
 		"9223372036": 9223372036 * time.Second, "9223372036.854775807": math.MaxInt64, "1e30": math.MaxInt64,
@@ -149,7 +149,7 @@ func TestLeaseInSecondsIsLimitedToRangeOfDuration(t *testing.T) {
 	}
 }
 
-func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
+func TestStoredLeaseDurationIsRoundedUpToMilliseconds(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("stored as %s ms", got)
 	}
@@ -202,7 +202,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestReservedIsTrueForEveryAttributeNameThatLeaseholdUses(t *testing.T) {
+func TestReservedReturnsTrueForEachAttributeNameLeaseholdUses(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {

@@ -32,7 +32,7 @@ func noteWith(note, changes protocol.Item) types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: note}
 }
 
-func TestUnreadableDetailsOfBreakInRecordCountAsAbsent(t *testing.T) {
+func TestUnreadableBreakDetailsStoredInRecordCountAsAbsent(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	note := protocol.Item{"by": text("me"), "at": number(at.UnixMilli()), "reason": text("stuck"), "fencingToken": number(42)}
 	for name, tc := range map[string]struct {
@@ -53,7 +53,7 @@ func TestUnreadableDetailsOfBreakInRecordCountAsAbsent(t *testing.T) {
 	}
 }
 
-func TestUnreadableDetailsOfTakeoverInRecordCountAsAbsent(t *testing.T) {
+func TestUnreadableTakeoverDetailsStoredInRecordCountAsAbsent(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	note := protocol.Item{"from": text("me"), "at": number(at.UnixMilli()), "fencingToken": number(42)}
 	for name, tc := range map[string]struct {
@@ -73,7 +73,7 @@ func TestUnreadableDetailsOfTakeoverInRecordCountAsAbsent(t *testing.T) {
 	}
 }
 
-func TestAttributeThatOtherLockLibraryCannotReadIsReported(t *testing.T) {
+func TestAttributeUnreadableToLockLibraryOfLayoutIsReported(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

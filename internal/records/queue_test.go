@@ -37,7 +37,7 @@ func lining(t *testing.T, joined int) (b *bench, p protocol.Native, h protocol.H
 
 func (b *bench) line() []protocol.Waiter { return b.record().Waiters }
 
-func TestQueueIsReadInOrderOfJoins(t *testing.T) {
+func TestQueueIsReadInOrderInWhichWaitersJoined(t *testing.T) {
 	b, p, _ := lining(t, 5)
 	if got := b.line(); !slices.Equal(got, []protocol.Waiter{nth(0), nth(1), nth(2), nth(3), nth(4)}) {
 		t.Errorf("queue %v", got)
@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestQueueIsErasedOnlyByTakeoverBreakOrReleaseMarkingWorkDone(t *testing.T) {
+func TestOnlyTakeoverOrBreakOrReleaseWithDoneMarkErasesQueue(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)

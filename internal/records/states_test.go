@@ -182,7 +182,7 @@ func TestReleasedRowWithAttributeNamedKindIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestOwnedIsTrueOnlyForLayoutsThatStoreOwner(t *testing.T) {
+func TestOwnedReturnsTrueOnlyForLayoutsThatStoreOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {

@@ -248,7 +248,7 @@ func TestLossWhileRenewalWaitsForSlotIsReportedAsExpiry(t *testing.T) {
 	})
 }
 
-func TestThrottledCallOfLockRenewDoesNotCauseLossOfLock(t *testing.T) {
+func TestLockIsNotLostIfCallOfRenewIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))

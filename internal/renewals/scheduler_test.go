@@ -118,7 +118,7 @@ func remove(q *Scheduler, leases ...*Lease) {
 	elapse(time.Minute)
 }
 
-func TestDueLeaseWhoseTrustedTimeEndsSoonestIsRenewedFirst(t *testing.T) {
+func TestDueLeaseThatExpiresSoonestIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
@@ -174,7 +174,7 @@ func TestRenewalWaitingForAnotherWriteOccupiesNoSlot(t *testing.T) {
 	})
 }
 
-func TestDelayedRenewalIsFollowedByPauseOfRandomLength(t *testing.T) {
+func TestTimeFromDelayedRenewalToNextRenewalIsRandom(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal of a new lease is
@@ -189,7 +189,7 @@ func TestDelayedRenewalIsFollowedByPauseOfRandomLength(t *testing.T) {
 	})
 }
 
-func TestShortenedTrustedTimeMakesRenewalDueSooner(t *testing.T) {
+func TestRenewalBecomesDueSoonerIfLeaseIsShortened(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // its first attempt is due after 3 s
 		elapse(time.Second)
@@ -203,7 +203,7 @@ func TestShortenedTrustedTimeMakesRenewalDueSooner(t *testing.T) {
 	})
 }
 
-func TestRemovedLeaseIsNotRenewed(t *testing.T) {
+func TestLeaseRemovedFromSchedulerIsNotRenewed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent)
 		due := b.lease("due", 4100*time.Millisecond, trust, 0, Renewed)
@@ -217,7 +217,7 @@ func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-func TestLeaseWithoutTrustedTimeLeftIsRenewedImmediately(t *testing.T) {
+func TestLeaseWithNoTimeLeftIsRenewedImmediately(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -293,7 +293,7 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterTransactionConflict(t *testing.T) 
 // Waited must return true while a renewal waits for a slot, and until this renewal has finished.
 // After that it must return false. If it still returned true, and the process were paused and lost
 // its lock, the loss would not be reported as a result of the pause.
-func TestWaitedIsTrueFromWaitForSlotUntilEndOfRenewal(t *testing.T) {
+func TestWaitedReturnsTrueWhileRenewalWaitsForSlotAndIsSent(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

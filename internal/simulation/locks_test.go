@@ -111,7 +111,7 @@ func lines(seed uint64) world {
 // A record contains hints about its queue: whether the previous holder handed the key over,
 // how long the queue is suspended, and which clients wait. In this world the hints are wrong.
 // No promise of docs/guarantees.md depends on the hints, so the test checks all promises.
-func TestSimulationOfWrongHintsAboutQueueFindsNoViolation(t *testing.T) {
+func TestSimulationOfWrongQueueDataInRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
 

@@ -208,7 +208,7 @@ func (c *process) holdsThroughRefusals(r *worker) {
 	c.releases(r, lock)
 }
 
-func TestSimulationCatchesClientThatStopsWaitingAfterRefusal(t *testing.T) {
+func TestSimulationCatchesWaiterGivingUpAfterRefusedRequest(t *testing.T) {
 	areFound(t, 100,
 		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misread(replacing("#ExpiredTokenException", "#ValidationException"), simulate)},
 		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misread(replacing("#AccessDeniedException", "#ValidationException"), simulate)},

@@ -30,7 +30,7 @@ var worlds = []struct {
 	{"TestSimulationOfLocksFindsNoViolation", 5, simulate},
 	{"TestSimulationOfSharedLeasesFindsNoViolation", 1, likewise(sharedLeases)},
 	{"TestSimulationOfQueuesFindsNoViolation", 3, likewise(lines)},
-	{"TestSimulationOfWrongHintsAboutQueueFindsNoViolation", 1, likewise(wrongAdvice)},
+	{"TestSimulationOfWrongQueueDataInRecordsFindsNoViolation", 1, likewise(wrongAdvice)},
 	{"TestSimulationOfOnceOnlyWorkFindsNoViolation", 2, likewise(once)},
 	{"TestDiningPhilosophersNeverStarve", 1, simulatePhilosophers},
 	{"TestSimulationOfElectionsFindsNoViolation", 2, simulateEveryElection},

@@ -64,7 +64,7 @@ func TestConditionOnMissingOrWronglyTypedValueIsFalse(t *testing.T) {
 	}
 }
 
-func TestUpdateWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
+func TestUpdateItemReturnsOnlyChangedPathsInUpdatedNewMode(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
 		{"SET m.x = :v, m.z = :v", `":v":{"N":"1"}`, `{"m":{"M":{"x":{"N":"1"},"z":{"N":"1"}}}}`},
@@ -77,7 +77,7 @@ func TestUpdateWithUpdatedNewReturnsOnlyChangedPaths(t *testing.T) {
 	}
 }
 
-func TestUpdateUsesPositionsInListAsItWasBeforeUpdate(t *testing.T) {
+func TestUpdateExpressionUsesListPositionsFromBeforeUpdate(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},

@@ -242,7 +242,7 @@ func TestEnvHoldAndEnvStealGrantKeyInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestEnvClientFailsTestIfLayoutsDiffer(t *testing.T) {
+func TestEnvClientFailsTestIfLayoutsOfClientsDiffer(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Client(leasehold.Config{})
 		p.fails(t, func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) }, "set the Layout that all clients use in the first client")

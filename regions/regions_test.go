@@ -352,7 +352,7 @@ func TestNewPanicsIfClientsShareRegion(t *testing.T) {
 
 // DescribeTable may be answered by a proxy, and not by DynamoDB. The proxy's reply does not
 // prove that the table is strongly consistent.
-func TestDescribeTableReplyOfProxyDoesNotAllowFailover(t *testing.T) {
+func TestClientDoesNotFailOverIfProxyAnswersDescribeTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {
@@ -418,7 +418,7 @@ func TestScanWaitsLongerThanOneSecondForReply(t *testing.T) {
 
 // A client usually waits three seconds for a reply. Once the Region has replied within one
 // second, the client waits only one second for each later reply, and then uses the next Region.
-func TestUnansweredRequestMovesToNextRegion(t *testing.T) {
+func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

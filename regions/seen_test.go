@@ -56,7 +56,7 @@ func (s *seen) lines(level string) []string {
 	return lines
 }
 
-func TestFailoverAndReturnEmitOneEventEach(t *testing.T) {
+func TestFailoverAndReturnToHomeRegionEmitOneEventEach(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		db, client := w.process(0, s.config())
@@ -194,7 +194,7 @@ func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {
 	})
 }
 
-func TestHoldThroughOutageIsRejectedForSeveralRegions(t *testing.T) {
+func TestHoldThroughOutageOptionIsRejectedForSeveralRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
 	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {

@@ -182,7 +182,7 @@ func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	}
 }
 
-func TestPolicyForPrefixOfSessionsAllowsEverySharedLease(t *testing.T) {
+func TestPolicyForSharedLeasePrefixAllowsEverySharedLease(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})
@@ -214,7 +214,7 @@ func TestPolicyForPrefixOfSessionsAllowsEverySharedLease(t *testing.T) {
 	}
 }
 
-func TestPolicyForPrefixDeniesScansAndOtherKeys(t *testing.T) {
+func TestPolicyForPrefixDeniesScansAndKeysWithoutPrefix(t *testing.T) {
 	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {
@@ -249,7 +249,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	}
 }
 
-func TestPolicyRejectsPrefixOfSharedLeaseKeys(t *testing.T) {
+func TestPolicyRejectsTooShortPrefixOfSharedLeaseKeys(t *testing.T) {
 	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
 		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
 		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {

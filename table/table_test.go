@@ -77,7 +77,7 @@ func TestConcurrentCallsOfCreateAllSucceed(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCreateRejectsTableWithOtherKeySchema(t *testing.T) {
+func TestCreateRejectsExistingTableWithWrongPartitionKey(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}))
 	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})

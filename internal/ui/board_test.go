@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestUIForgetsDeletedKeysInOrderOfDeletion(t *testing.T) {
+func TestUIForgetsKeysDeletedLongestAgoFirst(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration

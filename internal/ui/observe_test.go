@@ -127,7 +127,7 @@ func TestUIObserveDerivesEventsFromRecordChanges(t *testing.T) {
 	}
 }
 
-func TestUILockUnderSessionIsDeadOnlyIfSessionIsDead(t *testing.T) {
+func TestUIShowsLockOfSessionAsDeadOnlyIfSessionIsDead(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}

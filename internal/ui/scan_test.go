@@ -249,7 +249,7 @@ func TestUIPageCanLowerButNotRaiseScanRate(t *testing.T) {
 	})
 }
 
-func TestUIScanFindsNewLocksDespiteOpenLockDetails(t *testing.T) {
+func TestUIScanFindsNewLocksWhileLockDetailsAreOpen(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
@@ -306,7 +306,7 @@ func TestUIPageShowsErrorIfReplyOfDynamoDBIsOverdue(t *testing.T) {
 	})
 }
 
-func TestUILockIsExpiringOnlyIfReadsShowNoRenewal(t *testing.T) {
+func TestUIShowsLockAsExpiringOnlyIfReadsFindNoRenewal(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)

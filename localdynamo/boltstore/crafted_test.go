@@ -167,7 +167,7 @@ func swap(elements []byte, placeAt int) {
 	order.PutUint32(b, order.Uint32(b)-size)
 }
 
-func TestMaliciousPagesAreReportedAsDamage(t *testing.T) {
+func TestMaliciousPagesInStoreFileAreReportedAsDamage(t *testing.T) {
 	whole := filled(t)
 	for name, craft := range crafts {
 		t.Run(name, func(t *testing.T) {

@@ -186,7 +186,7 @@ func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	}
 }
 
-func TestConcurrentCallsOfMakeAndOpenCreateOnlyOneFile(t *testing.T) {
+func TestStoreFileIsCreatedOnceByConcurrentCallsOfMakeAndOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32
@@ -214,7 +214,7 @@ func TestConcurrentCallsOfMakeAndOpenCreateOnlyOneFile(t *testing.T) {
 	}
 }
 
-func TestOpenOfExistingStoreWritesNothing(t *testing.T) {
+func TestOpenDoesNotChangeExistingStoreFile(t *testing.T) {
 	path, _ := newFile(t)
 	before := lab.Must(os.ReadFile(path))(t)
 	lab.OK(t, lab.Must(boltstore.Open(path))(t).Close())

@@ -151,7 +151,7 @@ func FuzzFormattedConditionParsesToSameTree(f *testing.F) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestReservedRecognizesAll573ReservedWordsInAnyCase(t *testing.T) {
+func TestAll573ReservedWordsAreRecognizedInUpperAndLowerCase(t *testing.T) {
 	words := strings.Fields(reservedWords)
 	if len(words) != 573 {
 		t.Errorf("%d reserved words; DynamoDB has 573", len(words))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseUpdateParsesAllFourSections(t *testing.T) {
+func TestParseUpdateParsesSetRemoveAddAndDelete(t *testing.T) {
 	a, b, v := Path{{Name: "a"}}, Path{{Name: "b"}}, Placeholder(":v")
 	for source, want := range map[string]*Update{
 		"SET a = :v":                       {Set: []Assignment{{a, v}}},

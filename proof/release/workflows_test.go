@@ -268,7 +268,7 @@ func TestGovulncheckIsSkippedIfVulnerabilityDatabaseIsUnusable(t *testing.T) {
 	}
 }
 
-func TestReleaseCheckPassesIfDatabaseFailsDuringGovulncheck(t *testing.T) {
+func TestReleaseCheckPassesIfVulnerabilityDatabaseFailsMidway(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

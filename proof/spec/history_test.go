@@ -104,7 +104,7 @@ meets #1 applied #1 #1 held
 
 // Each case omits one rule from the code. The model must reject at least one history of that code:
 // if it rejected none, the comparison of code and model would not check the rule.
-func TestModelRejectsHistoryOfBrokenCode(t *testing.T) {
+func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",

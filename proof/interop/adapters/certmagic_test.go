@@ -69,7 +69,7 @@ func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmag
 	return cfg, names
 }
 
-func TestCertmagicServersObtainOneCertificate(t *testing.T) {
+func TestSeveralCertmagicServersObtainOnlyOneCertificate(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t, begins: func(context.Context, int32) error {
 			time.Sleep(3 * time.Minute) // much longer than a lease
@@ -112,7 +112,7 @@ func TestCertmagicRequestsNoCertificateAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestHeldLockIsReleasedByCertmagicCleanUpOwnLocks(t *testing.T) {
+func TestCertmagicReleasesHeldLockInCleanUpOwnLocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestStopLeavesNoProcessOfDynamoDBServer(t *testing.T) {
+func TestStoppedDynamoDBServerLeavesNoProcess(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -191,7 +191,7 @@ func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 	}
 }
 
-func TestParseAddrReadsFormatOfProcNetTCP(t *testing.T) {
+func TestParseAddrParsesHexAddressesOfProcNetTCP(t *testing.T) {
 	for in, want := range map[string]string{
 		"0100007F:1F90":                         "127.0.0.1:8080",
 		"00000000:0050":                         "0.0.0.0:80",

@@ -49,7 +49,7 @@ func TestLockLibrariesGrantHeldKeyOnlyAfterRelease(t *testing.T) {
 	})
 }
 
-func TestWaitingCallDoesNotBlockOtherCallsToLibrary(t *testing.T) {
+func TestCallThatWaitsForLockDoesNotBlockCallsForOtherKeys(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")

@@ -36,7 +36,7 @@ func TestPostgresHasPinnedVersionAndNoTCPPort(t *testing.T) {
 	}
 }
 
-func TestStopLeavesNoProcessOrFilesOfPostgres(t *testing.T) {
+func TestStoppedPostgresLeavesNoProcessOrFiles(t *testing.T) {
 	s := lab.Must(start(t.Context()))(t)
 	lab.OK(t, s.stop())
 	select {

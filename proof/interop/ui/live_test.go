@@ -141,7 +141,7 @@ func TestPageShowsThatLockWasBrokenOnAnotherPage(t *testing.T) {
 	}
 }
 
-func TestBreakButtonOfStalePageDoesNotBreakNewHolder(t *testing.T) {
+func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
 	s := newScene(t)
 	p := s.ui("--allow-break")
 	first := s.hold("job")
@@ -159,7 +159,7 @@ func TestBreakButtonOfStalePageDoesNotBreakNewHolder(t *testing.T) {
 	}
 }
 
-func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
+func TestPageHasNoBreakButtonUnlessAllowBreakIsSet(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("job")
@@ -195,7 +195,7 @@ func TestPageReconnectsToRestartedServer(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageShowsHoldersAsUnknownDuringOutage(t *testing.T) {
+func TestPageShowsHoldersAsUnknownDuringDynamoDBOutage(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")

@@ -41,7 +41,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
-func TestArrowKeysAndEnterOpenLock(t *testing.T) {
+func TestArrowKeysAndEnterShowDetailsOfLock(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {

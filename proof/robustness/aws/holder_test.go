@@ -38,7 +38,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 	}
 }
 
-func TestLockThatCannotBeRenewedIsLostAtTrustedUntil(t *testing.T) {
+func TestLockIsLostAtItsTrustedUntilTimeIfRenewalsFail(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		until := lock.TrustedUntil()
 		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {

@@ -117,7 +117,7 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 // Each case adds one defect to the lock, and runs random histories until the checker rejects one of
 // them. Some defects are visible only in the records, for example a guard that checks the owner
 // alone. The checker reads no records, so it cannot find these defects. The simulation finds them.
-func TestCheckerRejectsHistoriesOfBrokenLock(t *testing.T) {
+func TestCheckerRejectsHistoriesOfDefectiveLockCode(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
 	for name, v := range map[string]struct {
 		how   sharing

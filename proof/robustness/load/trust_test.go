@@ -83,7 +83,7 @@ func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock
 	wg.Wait()
 }
 
-func TestLocksAreRenewedBeforeHalfOfTrustedTimeHasPassed(t *testing.T) {
+func TestManyLocksAreAllRenewedBeforeHalfTheirLeaseHasPassed(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	for kind, config := range configs {
 		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {

@@ -149,7 +149,7 @@ func TestVerifyDetectsWorkerThatCountsLeaseFromReplyNotRequest(t *testing.T) {
 }
 
 // The test pauses a worker after the worker has read a counter and before it writes the counter.
-func TestVerifyDetectsOverwriteByWorkerWithoutCommit(t *testing.T) {
+func TestVerifyDetectsOverwriteByResumedWorkerWithoutFencing(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}

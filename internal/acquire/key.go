@@ -77,17 +77,17 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
-	if move != decide.TakeOver || !w.isOwnLock(*w.seen) {
+	if move != decide.TakeOver || !w.isOwnLock() {
 		return move, wait
 	}
 	view.Dead = math.MaxInt64
 	return decide.Next(view, now, u)
 }
 
-// isOwnLock reports whether r shows a lock that this client still holds. With
+// isOwnLock reports whether the record shows a lock that this client still holds. With
 // HoldThroughOutage of layout.AWSLabs, the client may hold a lock through an outage, even
 // if its record has not changed for a whole lease.
-func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
+func (w *waiter) isOwnLock() bool { return w.c.keeper.Holds(w.want.Key, w.seen.Grant) }
 
 // pausing returns the time until the waiter may send the next request. Zero means that it
 // may send the request now.
@@ -250,7 +250,7 @@ func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
 	}
-	w.appearsDead = slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall()) && !w.isOwnLock(*w.seen)
+	w.appearsDead = slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall()) && !w.isOwnLock()
 	if w.isWatched() {
 		w.watched = max(w.watched, w.view.Dead)
 	}

@@ -47,7 +47,6 @@ type waiter struct {
 	met         []string         // the version that the first holder had when the waiter first saw this holder; nil until the waiter has seen a holder
 	appearsDead bool             // the holder appears dead
 	queue       inQueue          // state of the waiter in the queue of the record
-	news        bool             // the waiter has not yet reported the current holder
 
 	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called First or All
 	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called First or All
@@ -154,7 +153,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	if isNew && !w.view.Ours {
 		w.c.Local.ReportHolder(w.want.Key, held)
 	}
-	w.news = w.news || isNew
+	if isNew {
+		w.queue.told = -1
+	}
 }
 
 // isOurs reports whether the record shows a grant that comes from an attempt of this client,
@@ -205,10 +206,10 @@ func (w *waiter) refresh() error {
 // reports both in one event.
 func (w *waiter) tell() {
 	q := &w.queue
-	if w.seen == nil || w.view.Ours || !w.news && q.place+1 == q.told {
+	if w.seen == nil || w.view.Ours || q.told == q.place+1 {
 		return
 	}
-	w.news, q.told = false, q.place+1
+	q.told = q.place + 1
 	w.c.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
 }
 

@@ -24,7 +24,7 @@ type inQueue struct {
 	since      time.Time      // time when the call began, by the client's wall clock
 	entries    []GrantAttempt // entries that the waiter has added: a release may turn any of them into a grant
 	place      int            // index of the waiter's most recent entry in the queue, as of the last read; -1 if the entry was absent
-	told       int            // the position in the queue, 1 for the head, that was last reported
+	told       int            // the position, 1 for the head and 0 outside the queue, last reported with the current holder; -1 if that holder was not reported yet
 	joining    bool           // the waiter has sent a join (a write that adds an entry), and has not read the record since
 	joins      decide.Joins   // limits how many joins the call may send
 	holdsBack  bool           // the waiter does not join the queue, as its call has joined the shorter queues of other keys

@@ -28,8 +28,7 @@ type inQueue struct {
 	joining    bool           // the waiter has sent a join (a write that adds an entry), and has not read the record since
 	joins      decide.Joins   // limits how many joins the call may send
 	holdsBack  bool           // the waiter does not join the queue, as its call has joined the shorter queues of other keys
-	front      time.Time      // the front of the queue (see frontOf) when the record was last read
-	firstFront time.Time      // the front when it was first seen
+	firstFront time.Time      // the front of the queue (see frontOf) when it was first seen
 	firstAt    time.Duration  // monotonic time when firstFront was seen
 	lookedAt   time.Duration  // monotonic time when the last read was sent
 	last       time.Duration  // time between the last two reads, from request to request
@@ -99,7 +98,7 @@ func (w *waiter) wantsPlace() bool {
 		return false
 	}
 	places := protocol.MostWaiters
-	if !w.queue.since.Before(w.queue.front) {
+	if !w.queue.since.Before(frontOf(w.seen.Waiters)) {
 		places -= protocol.LastPlaces
 	}
 	return len(w.seen.Waiters) < places
@@ -118,7 +117,12 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	} else if item != nil {
 		shown, _ = w.c.Decode(w.want.Key, item) // cannot fail: the caller has already decoded the item
 	}
-	joined := w.queue.joining
+	front := frontOf(shown.Waiters)
+	if !w.queue.joining {
+		// A join follows right after a read, so the two replies would not show how far the front
+		// usually moves between two reads.
+		w.noteFront(front)
+	}
 	w.queue.joining, w.queue.place = false, -1
 	if n := len(w.queue.entries); n > 0 {
 		last := w.queue.entries[n-1].Version
@@ -129,7 +133,6 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 			w.queue.entries[i].Sent = w.asked
 		}
 	}
-	w.noteFront(frontOf(shown.Waiters), joined)
 	w.view.Position, w.view.Outside = nil, nil
 	switch {
 	case w.queue.place >= 0:
@@ -138,7 +141,7 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 		// The waiter polls: either its call has joined the queues of other keys, and acquires this
 		// key only if it becomes free, or the queue is suspended.
 	default:
-		w.view.Outside = w.outside()
+		w.view.Outside = w.outside(front)
 	}
 }
 
@@ -149,26 +152,21 @@ func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 }
 
 // noteFront records the front of the queue, which is a time (see frontOf), and when the waiter sent
-// the request whose reply showed it. If joined is true, this request was a join, and noteFront does
-// not record its time. A join follows right after a read, so the two replies do not show how far the
-// front usually moves between two reads.
-func (w *waiter) noteFront(front time.Time, joined bool) {
-	w.queue.front = front
-	switch {
-	case joined:
-	case w.queue.firstFront.IsZero():
+// the request whose reply showed it.
+func (w *waiter) noteFront(front time.Time) {
+	if w.queue.firstFront.IsZero() {
 		w.queue.firstFront, w.queue.firstAt, w.queue.lookedAt = front, w.asked.Mono, w.asked.Mono
-	default:
-		w.queue.last, w.queue.lookedAt = durations.Less(w.asked.Mono, w.queue.lookedAt), w.asked.Mono
+		return
 	}
+	w.queue.last, w.queue.lookedAt = durations.Less(w.asked.Mono, w.queue.lookedAt), w.asked.Mono
 }
 
 // outside returns the data from which decide.Next computes the pauses of a waiter that has
-// no entry in the queue.
-func (w *waiter) outside() *decide.Outside {
+// no entry in the queue. The parameter front is the front of the queue (see frontOf).
+func (w *waiter) outside(front time.Time) *decide.Outside {
 	return &decide.Outside{
 		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.c.RoundTrip(),
-		Ahead: w.queue.since.Sub(w.queue.front), Moved: w.queue.front.Sub(w.queue.firstFront),
+		Ahead: w.queue.since.Sub(front), Moved: front.Sub(w.queue.firstFront),
 		Seen: durations.Less(w.queue.lookedAt, w.queue.firstAt), Last: w.queue.last,
 	}
 }

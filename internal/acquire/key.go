@@ -117,12 +117,20 @@ func (w *waiter) observe(item protocol.Item) error {
 	if err != nil {
 		return err
 	}
-	w.noteQueue(item, held)
-	if err := w.isDone(item); err != nil {
-		// Set w.seen although the wait ends: if w.seen shows that the key was handed to this waiter,
-		// leaveQueue frees the key.
+	var shown protocol.Record // the record, whether or not a client holds the key; empty if there is no record
+	if held != nil {
+		shown = *held
+	} else if item != nil {
+		shown, _ = w.c.Decode(w.want.Key, item) // cannot fail: Observe has decoded the item
+	}
+	w.noteQueue(shown)
+	if w.want.Once.IsDone(shown.Done) {
+		// DynamoDB rejects all later grants of this call, no matter which client holds the key now:
+		// their condition is that the work is not done. A hand-over to an entry in the queue has no
+		// such condition, so the call must check the mark itself. Set w.seen although the wait ends:
+		// if w.seen shows that the key was handed to this waiter, leaveQueue frees the key.
 		w.seen = held
-		return err
+		return w.c.Errors.Done(w.want.Key, *shown.Done)
 	}
 	if held == nil {
 		w.seen = nil
@@ -165,21 +173,6 @@ func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
 	return granted || handed || w.c.IsInDoubt(w.want.Key, r.Version) || r.Grant != "" && w.c.IsInDoubt(w.want.Key, r.Grant)
-}
-
-// isDone returns an error if the record marks the work of the call as done, no matter which client
-// holds the key now. DynamoDB then rejects all later grants of this call: their condition is that
-// the work is not done. A hand-over to an entry in the queue has no such condition, so the call
-// must check the mark itself.
-func (w *waiter) isDone(item protocol.Item) error {
-	if w.want.Once.None() || item == nil {
-		return nil
-	}
-	shown, err := w.c.Decode(w.want.Key, item)
-	if err == nil && w.want.Once.IsDone(shown.Done) {
-		err = w.c.Errors.Done(w.want.Key, *shown.Done)
-	}
-	return err
 }
 
 // refresh reads the row of the holder's session if necessary, and joins the queue of the

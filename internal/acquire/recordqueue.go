@@ -104,18 +104,11 @@ func (w *waiter) wantsPlace() bool {
 	return len(w.seen.Waiters) < places
 }
 
-// noteQueue records the state of the queue from item, the record in a reply. The waiter sent the
-// request for that reply at w.asked. The parameter held is the decoded record if a client holds the
-// key, and nil otherwise.
-func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
+// noteQueue records the state of the queue from shown, the record in a reply, which is empty if no
+// record exists. The waiter sent the request for that reply at w.asked.
+func (w *waiter) noteQueue(shown protocol.Record) {
 	if !w.mayQueue() {
 		return
-	}
-	var shown protocol.Record
-	if held != nil {
-		shown = *held
-	} else if item != nil {
-		shown, _ = w.c.Decode(w.want.Key, item) // cannot fail: the caller has already decoded the item
 	}
 	front := frontOf(shown.Waiters)
 	if !w.queue.joining {
@@ -260,7 +253,7 @@ func (w *waiter) leaveQueue() {
 		if err != nil {
 			return
 		}
-		w.noteQueue(r.Item, &shown)
+		w.noteQueue(shown)
 		w.seen = &shown
 	}
 	if w.seen == nil || w.seen.Released {

@@ -69,8 +69,9 @@ func (w *call) acquireAll() error {
 // reads the records of all keys in left, and then waits for the key of left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
-	w.at.Store(of)
+	w.mu.Lock()
 	w.waiters = left[:1]
+	w.mu.Unlock()
 	if !of.ready {
 		began := w.began
 		began.Mono = max(began.Mono, w.watched)

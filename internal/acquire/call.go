@@ -67,7 +67,6 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 		return c.one(ctx, wants[0])
 	}
 	call := c.newCall(ctx, wants, c.Now())
-	call.at.Store(call.parts[0])
 	return call.run(ctx, call.all)
 }
 
@@ -82,19 +81,18 @@ type call struct {
 	done   chan struct{} // closed when the function search has returned; see run
 	began  decide.Instant
 
-	parts   []*waiter // one waiter for each key, in the order of wants
-	waiters []*waiter // waiters of the keys that the call waits for now: all keys in a call of First, one key in any other call
-	turns   chan turn // receives the call's turns in the local queues; nil unless this is a call of First with several keys
+	parts []*waiter // one waiter for each key, in the order of wants
+	turns chan turn // receives the call's turns in the local queues; nil unless this is a call of First with several keys
 
 	requests int // number of requests sent so far
 	trouble  Trouble
 	watched  time.Duration // monotonic time from which the call can take over the keys of all holders that appear dead, if none of them renews; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // the key that a call of All waits for now; nil in any other call; also read by the goroutine that called All
-	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; also read by the goroutine that called First or All
+	damaged atomic.Pointer[error] // reason why one of the keys cannot be acquired; also read by the goroutine that called First or All
 
 	mu       sync.Mutex // guards the fields below until done is closed
+	waiters  []*waiter  // waiters of the keys that the call waits for now: all keys in a call of First, one key in any other call; the goroutine that writes it reads it without mu
 	finished bool
 	held     []Holding // keys acquired so far, in the order of parts
 	err      error     // why the call has failed; read only after done is closed
@@ -144,18 +142,23 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	}
 	<-w.done
 	if w.err != nil {
-		at := cmp.Or(w.at.Load(), w.parts[0])
-		return Result{At: at.want.Key, Requests: w.requests}, w.err
+		return Result{At: w.waiters[0].want.Key, Requests: w.requests}, w.err
 	}
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
+
+// isAll reports whether the call is to acquire all of several keys.
+func (w *call) isAll() bool { return len(w.parts) > 1 && w.turns == nil }
 
 // waitsFor returns the waiter of the key that the call's error names if the wait ends now. In a call
 // of All, this is the key for which the call waits now. In any other call, it is the first key that
 // another process or goroutine is known to hold or, if no holder is known, the first key of the call.
 // waitsFor also returns the record of the key's holder, or nil if no holder is known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
-	if at := w.at.Load(); at != nil {
+	if w.isAll() {
+		w.mu.Lock()
+		at := w.waiters[0]
+		w.mu.Unlock()
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
 	}
 	for _, of := range w.parts {
@@ -188,7 +191,7 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 // the call returns, such as AWS Lambda functions. A frozen process cannot undo its writes.
 func (w *call) cleanUp(held []Holding) {
 	switch {
-	case w.at.Load() != nil:
+	case w.isAll():
 		w.c.AwaitGrace(w.c.detached(func() {
 			w.c.keeper.GiveBack(held)
 			<-w.done

@@ -45,7 +45,7 @@ func (w *call) acquireAll() error {
 		w.mu.Lock()
 		w.held = append(w.held, h)
 		w.mu.Unlock()
-		r := h.Lease().Record()
+		r := h.Record()
 		// Because of this report, calls of this client with NoWait for the same key return ErrHeld at
 		// once. Otherwise they would wait until this call ends.
 		w.c.Local.ReportHolder(left[0].want.Key, &r)
@@ -55,7 +55,7 @@ func (w *call) acquireAll() error {
 		}
 	}
 	for i, of := range w.parts {
-		if of.manual {
+		if of.want.Manual {
 			held[i].Lease().ByHand()
 		}
 	}
@@ -85,10 +85,6 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has stopped waiting
 	}
-	// Renew the key while the call waits for other keys, even if the caller wants no renewal: the
-	// wait for the other keys may be longer than the lease.
-	of.want.Manual = false
-	defer func() { of.want.Manual = of.manual }()
 	if err := of.recall(); err != nil {
 		return nil, err
 	}

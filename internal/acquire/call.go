@@ -196,7 +196,7 @@ func (w *call) cleanUp(held []Holding) {
 			w.c.keeper.GiveBack(held)
 			<-w.done
 		}))
-	case w.parts[0].manual:
+	case w.parts[0].want.Manual:
 		w.c.AwaitGrace(w.done)
 	}
 }

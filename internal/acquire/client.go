@@ -76,7 +76,7 @@ type Want struct {
 	IfExists   bool
 	NoWait     bool
 	EvenIfDead bool // if NoWait is set too, the call returns at once even if the holder appears dead
-	Manual     bool // the lock is not renewed, and the client sends nothing in the background
+	Manual     bool // the lock is not renewed, and the client sends nothing in the background after the call
 	Delete     bool // the release deletes the record
 	Once       protocol.Once
 
@@ -91,8 +91,9 @@ type Want struct {
 // Grant is a granted key: the attempt that was applied, and the record after that write.
 type Grant struct {
 	GrantAttempt
-	Record  protocol.Record
-	Resumed bool // the client has resumed the grant after a Detach; Close does not release the key until the caller has received the lock
+	Record     protocol.Record
+	AwaitsRest bool // the call is to acquire all of several keys: the lock is renewed until the call has them all, even if Want.Manual is set, as the wait may be longer than the lease
+	Resumed    bool // the client has resumed the grant after a Detach; Close does not release the key until the caller has received the lock
 }
 
 // GrantAttempt is one write that can grant a key. The client sends the write once, and never

@@ -68,7 +68,7 @@ func (w *call) leaveOthers(granted *waiter) {
 	// If the caller wanted a lock without renewal, wait until the writes to the other keys are
 	// undone: the process, such as an AWS Lambda function, may be frozen as soon as the call
 	// returns.
-	if w.parts[0].manual {
+	if w.parts[0].want.Manual {
 		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}
 }

@@ -165,7 +165,7 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	}
 	w.forget(entry)
 	w.c.Observer.Records.Forget(w.want.Key)
-	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r})
+	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r, AwaitsRest: w.isAll()})
 }
 
 // leaveTried adds the waiter's unanswered attempts to the client's attempts in doubt. DynamoDB may

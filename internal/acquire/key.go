@@ -25,8 +25,7 @@ const TryFor = 10 * time.Second
 // record, and the attempts to acquire the key.
 type waiter struct {
 	*call
-	want   *Want
-	manual bool // value of Want.Manual that the caller has set: the lock is not renewed, and the client sends nothing in the background after the call
+	want *Want
 
 	local   *Place        // the call's entry in the local queue of the key; nil unless First waits for several keys: other calls wait in awaitTurn
 	ready   bool          // the call is first in the local queue of the key
@@ -57,7 +56,7 @@ type waiter struct {
 func (w *call) newWaiter(want *Want) *waiter {
 	c := w.c
 	return &waiter{
-		call: w, want: want, manual: want.Manual,
+		call: w, want: want,
 		view:   decide.View{PollMin: c.PollMin, PollMax: c.PollMax},
 		pauses: c.Pauses(),
 		queue:  inQueue{since: c.Wall().Add(-durations.Less(c.Now().Mono, w.began.Mono)), place: -1},

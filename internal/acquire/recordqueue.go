@@ -175,7 +175,7 @@ func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	// The shorter lease counts: the first renewal stores the waiter's own lease in the record.
 	// DynamoDB may apply this renewal even if the waiter gets no answer.
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease)
-	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
+	return a, ok && r.Owner == a.Owner && !w.want.Manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
 }
 

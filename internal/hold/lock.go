@@ -49,7 +49,7 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 		first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
-	terms := lease.Terms{Timing: want.Timing, Manual: want.Manual, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing}
+	terms := lease.Terms{Timing: want.Timing, Manual: want.Manual && !g.AwaitsRest, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing}
 	if h.session != nil {
 		terms.Parent = h.session.lease
 	}

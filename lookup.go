@@ -134,7 +134,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 		answered := false
 		pauses := c.acquirer.Pauses()
 		for {
-			seen, err := w.Look(ctx)
+			err := w.Look(ctx)
 			f := attempts.FailureOf(err).After(answered)
 			switch {
 			case c.env.IsClosing():
@@ -159,7 +159,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 			pauses.Reset()
 			trouble.Passed()
 			answered = true
-			if !yield(Sighting{Holder: recordIn(seen.Holder), Dead: seen.Dead, NewGrant: seen.NewGrant}, nil) {
+			if !yield(Sighting{Holder: recordIn(w.Holder), Dead: w.Dead, NewGrant: w.NewGrant}, nil) {
 				return
 			}
 			attempts.Wait(ctx, w.Pause())

@@ -117,7 +117,7 @@ func TestEnvStealGrantsKeyInAnyState(t *testing.T) {
 	}
 }
 
-func TestEnvStealTakesOnlyGivenLockOfSharedLease(t *testing.T) {
+func TestEnvStealLeavesOtherLocksOfSharedLeaseHeld(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")

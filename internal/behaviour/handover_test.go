@@ -271,7 +271,7 @@ func (l *lined) joins() (n int) {
 	return n
 }
 
-func TestTakeoverFromDeadQueueHeadSuspendsQueue(t *testing.T) {
+func TestTakeoverFromDeadHeadAfterHandOverSuspendsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l, next := suspended(t, w)
 		defer func() {

@@ -246,7 +246,7 @@ func TestWorkCanBeRepeatedAfterForgetDoneDeletesDoneMark(t *testing.T) {
 	})
 }
 
-func TestFailedWorkIsNotMarkedAsDoneByNestedCalls(t *testing.T) {
+func TestNestedCallsDoNotMarkFailedOuterWorkAsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {

@@ -219,7 +219,7 @@ func TestProcessWithoutMainThreadCountsAsAliveOnAnyBackend(t *testing.T) {
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
-func TestRunReapsOrphansWhileCMDRunsOnAnyBackend(t *testing.T) {
+func TestRunReapsOrphansBeforeCMDExitsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)

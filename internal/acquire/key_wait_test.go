@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +27,37 @@ func TestWaiterReadsAtMostSixTimesPerSecond(t *testing.T) {
 			t.Errorf("%d reads in a minute, want 60 to 350", n)
 		}
 		w.Release(lock)
+	})
+}
+
+func TestWatchReadsKeyLessOftenTheLongerItIsFree(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		for range c.Watch(w.Within(10*time.Minute), "job") {
+		}
+		if n := len(wire.Sent()); n < 600 || n > 2500 {
+			t.Errorf("%d reads in ten minutes, want 600 to 2,500", n)
+		}
+	})
+}
+
+func TestWaiterOutsideQueueReportsEachHolderOnce(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, _, lock := w.Holding(lab.Config())
+		w.Suspend("job", time.Hour)
+		var owners []string
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventWaiting {
+				owners = append(owners, e.Holder.Owner)
+			}
+		}
+		c, _ := w.Client(cfg)
+		time.AfterFunc(5*time.Second, func() { w.Steal("job") })
+		_, _ = c.Acquire(w.Within(10*time.Second), "job")
+		if want := []string{lock.Record().Owner, lab.Text(w.Item("job"), "ownerName")}; !slices.Equal(owners, want) {
+			t.Errorf("reported the holders %q, want %q", owners, want)
+		}
 	})
 }
 

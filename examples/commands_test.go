@@ -20,10 +20,10 @@ import (
 // typed matches the go run command in the comment at the beginning of an example program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless contains the programs that run until Ctrl-C. For each program it lists the beginnings of
-// lines. The test sends SIGINT once the program has printed all these lines: then both processes of
-// the program handle SIGINT. The shell starts one of them in the background with SIGINT ignored, so
-// this process would miss an earlier signal.
+// endless contains the programs that run until Ctrl-C, each with the beginnings of the lines that
+// the test awaits before it sends SIGINT. These lines show that both processes of the program
+// handle SIGINT. An earlier signal would be lost, because the shell starts one of them with SIGINT
+// ignored.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {

@@ -232,9 +232,9 @@ func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// checkReplicas returns a problem for each replica with eventual consistency, and for each
-// replica or witness that is not active. With eventual consistency, two Regions can grant the
-// same key (AWS, Developer Guide, "Global tables: multi-Region eventual consistency").
+// checkReplicas returns one problem for all replicas of an eventually consistent table: two
+// Regions can grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
+// consistency"). In other tables, each replica or witness that is not active is a problem.
 func checkReplicas(t *types.TableDescription) (problems []Problem) {
 	found := func(format string, args ...any) {
 		problems = append(problems, Problem{About: "replicas", What: fmt.Sprintf(format, args...)})

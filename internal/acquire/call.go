@@ -249,8 +249,8 @@ func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *e
 const handOvers = 16
 
 // awaitTurn waits in the local queue of a key until the call is first in that queue, or another
-// goroutine hands the key to the call. With NoWait, it waits no longer than TryFor after the
-// beginning of the call.
+// goroutine hands the key to the call. With NoWait, it gives up when TryFor has passed since the
+// instant began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it

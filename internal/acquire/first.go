@@ -226,9 +226,8 @@ func (w *call) takeTurn(given turn) {
 	}
 }
 
-// pause waits for d, or less if the call becomes the first in a local queue or its caller
-// stops waiting. It returns true if it has waited for all of d. It is then time to read the
-// records.
+// pause waits for d, and then returns true: it is time for the next step. It returns false earlier
+// if the call becomes the first in a local queue, or if its caller stops waiting.
 func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {

@@ -306,8 +306,8 @@ func TestHeldErrorOfAcquireAnyNamesKeyEvenIfBatchReadFails(t *testing.T) {
 		held := w.AcquireAll(other, leasehold.Keys("a", "b"))
 		c, wire := w.Client(lab.Config(), lab.Chance(func() float64 { return 0.5 }))
 		n, batches := 0, 0
-		// The second request is the grant of b. The call repeats that grant only after a batch read
-		// of both keys.
+		// The second request is the grant of b. If it fails, AcquireAny sends it again only after a
+		// batch read of both keys.
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if n++; r.Op == "BatchGetItem" {
 				batches++

@@ -163,9 +163,9 @@ func (l *LocalQueues) IsKnown(key protocol.Key) bool {
 	return q != nil && q.known
 }
 
-// ReportHolder records the holder of a key that a goroutine is trying to acquire. It sends
-// this holder to all waiters in the key's queue that have set NoWait, and removes these waiters
-// from the queue.
+// ReportHolder records the holder of a key that a goroutine is trying to acquire. It also sends
+// this holder to the calls with NoWait that stand in the key's queue, and removes these calls from
+// the queue.
 func (l *LocalQueues) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +235,8 @@ func (l *LocalQueues) holder(q *localQueue) *protocol.Record {
 	return &holder
 }
 
-// tellHolder sends the holder to the waiters that have set NoWait, and removes these waiters
-// from the queue. It does nothing if no holder is known. The caller must hold l.mu.
+// tellHolder sends the holder to the calls with NoWait that stand in the queue, and removes these
+// calls from it. It does nothing if no holder is known. The caller must hold l.mu.
 func (l *LocalQueues) tellHolder(q *localQueue) {
 	if len(q.waiting) == 0 {
 		return

@@ -52,8 +52,8 @@ func (w *waiter) recall() error {
 	return w.observe(item)
 }
 
-// join sends a write that adds an entry to the queue, if the queue has room and the record
-// shows no entry of this waiter. The reply, or the next read, shows whether the queue
+// join sends a write that adds an entry of the waiter to the queue, unless wantsPlace returns false
+// or the call has sent too many joins. The reply, or the next read, shows whether the queue
 // contains the entry.
 func (w *waiter) join() error {
 	if !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {

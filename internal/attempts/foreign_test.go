@@ -30,8 +30,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// answerTo returns the error of a GetItem request to a server that replies as DynamoDB
-// does. The function body writes the body of the reply.
+// answerTo returns the error of a GetItem request to a server that replies as DynamoDB does. The
+// server calls the parameter body to write the content of its reply.
 func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -119,9 +119,9 @@ func (r *row) send(
 	return tried.Run(ctx, limit, r.c.Requests, op), reads
 }
 
-// errOfNoUse is the error of a release that had no answer for as long as a lease, and is not
-// repeated any further. If the lock has its own lease, that lease has expired by then, so the key is
-// free. If the lock is under a session, the key may still be held, and is released again later.
+// errOfNoUse is the error of a release that had no answer for as long as a lease. If the lock has
+// its own lease, that lease has expired by then, so the key is free. If the lock is under a
+// session, the key may still be held, and a timer repeats the release later.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 func (r *row) get() types.TransactGetItem {

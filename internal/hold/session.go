@@ -26,8 +26,8 @@ const (
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of the record of a lock under a session. The margin of the result
-// is the margin of the given timing.
+// UnderSession returns the timing for the record of a lock under a session. It takes only the margin
+// from the timing that the lock would have without a session.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }
@@ -139,11 +139,11 @@ func (s *session) join(h *Lock) {
 // conflict, DynamoDB rejects the next transaction, and this client retries it.
 const turnAtMost = 500 * time.Millisecond
 
-// lockTransactions waits until no other transaction of this client checks the session's row, and
-// blocks other transactions until leave is called. At most one transaction waits for the mutex
-// s.naming; all others wait for the mutex s.queue. A renewal of the row waits only for s.naming. So
-// at most two transactions are sent before the renewal: the one in flight, and the one that waits
-// for s.naming. With a nil session, lockTransactions returns at once.
+// lockTransactions waits until no other transaction of this client checks the session's row. It
+// then blocks other transactions until leave is called, but at most for turnAtMost. Only one of
+// them waits for the mutex s.naming; the others wait for the mutex s.queue. So a renewal of the
+// row, which waits only for s.naming, waits for at most two transactions: the one in flight, and
+// the one that waits for s.naming. With a nil session, lockTransactions returns at once.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}

@@ -73,9 +73,9 @@ func (s *session) close(ctx context.Context) error {
 	})
 }
 
-// mark marks the row dead once no transaction of this client checks the row. The parameter trusted
-// is true if this client itself has ended the session, as Close does. If the session was lost
-// instead, mark sends only one attempt.
+// mark waits until no transaction of this client checks the row, and then marks the row dead. The
+// parameter trusted is true if this client itself has ended the session, as Close does. If the
+// session was lost instead, mark tries only once.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	if !s.marking.Lock(limit) { // limit was done while another call was still marking the row
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))

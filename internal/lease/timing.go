@@ -38,9 +38,9 @@ func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// Scaled returns the timing for another lease. Margin and Every change in proportion to the lease.
-// Skew stays the same, so the trust becomes a smaller part of a shorter lease. Therefore Every is
-// at most a third of the trust if Skew is not 0.
+// Scaled returns the timing for another lease. Margin and Every change in proportion to the lease,
+// but Skew stays the same. A shorter lease then has less trust in proportion, so if Skew is not 0,
+// Scaled also limits Every to a third of the trust.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

@@ -150,9 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether Lead returned err because AWS refused a request before the process led for
-// the first time. Before its context is done, Lead must not return any other error. The function
-// gaveUp has already checked that this refusal may end the campaign.
+// isFirst reports whether err is the one error that Lead may return while its context is live: a
+// refusal by AWS before the process led for the first time. The function gaveUp has already checked
+// that this refusal may end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

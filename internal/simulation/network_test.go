@@ -300,9 +300,9 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang never answers a request. It returns an error after the sender has cancelled the
-// request. If two requests are cancelled at the same instant, their calls of hang return at
-// different instants, so that the scheduler does not decide which sender continues first.
+// hang simulates a request that gets no reply. It returns an error after the sender has cancelled
+// the request, and after a short further delay. The delay differs between requests, so that the
+// scheduler does not decide which of two senders continues first.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)

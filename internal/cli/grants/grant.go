@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Grant is a grant of a lock, together with the store that granted it. Another store may
-// have a table of the same name, which would report the grant as lost.
+// Grant is a grant of a lock, together with the store that granted it. Another store may have a
+// table of the same name: if the grant were looked up there, it would seem to be lost.
 type Grant struct {
 	leasehold.Grant
 	At Place

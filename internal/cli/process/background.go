@@ -63,9 +63,8 @@ func newBackground(mode string) *background {
 	return b
 }
 
-// lookIn schedules the next read of the processes after d. If a read is already scheduled
-// for an earlier time, lookIn changes nothing. So a series of exits cannot postpone the
-// read forever.
+// lookIn schedules the next read of the process list for d from now, unless an earlier read is
+// already scheduled. So a series of exits cannot postpone the read forever.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {

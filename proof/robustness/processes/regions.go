@@ -45,7 +45,8 @@ const (
 	sluggish    way = "answers after 1.2 s" // answers slowly, but does not count as dark
 )
 
-// ways lists the values of way that make a Region dark: all except serves and sluggish.
+// ways lists the ways in which a test makes a Region dark. It leaves out two values of type way
+// with which a Region still answers: serves and sluggish.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
 // globalTable simulates a DynamoDB global table with multi-Region strong consistency in

@@ -222,8 +222,8 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	})
 }
 
-// forget removes one mark. It has succeeded as soon as the record lacks the mark, whichever of
-// its attempts removed the mark. So it does not look for the version of an attempt.
+// forget removes one mark. It succeeds once the mark is gone from the record, no matter which of
+// its attempts removed the mark, or whether another client did.
 func (c *Client) forget(ctx context.Context, key Key, mark protocol.Done, tried *attempts.Sequence[attempts.Version]) error {
 	r := tried.Run(context.WithoutCancel(ctx), ctx, c.env.Requests, attempts.Operation[attempts.Version]{
 		Key: key,

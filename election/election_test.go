@@ -116,8 +116,7 @@ func TestCampaignWithNoWaitReplacesOnlyDeadLeader(t *testing.T) {
 		lab.Want(t, "campaign returned after", time.Since(began), 0)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		// This new candidate has not read the record yet, so it observes the leader for one
-		// lease.
+		// This new candidate has not read the record yet, so it observes the leader for one lease.
 		c, _, _ := elects(w, lab.Config())
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())

@@ -195,9 +195,8 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		// The first break ends the term of the running function. The second break ends
-		// the next term. The function of that term must not start before the first
-		// function returns.
+		// The first break ends the term of the running function. The second break ends the next
+		// term. The function of that term must not start before the first function returns.
 		for range 2 {
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)

@@ -33,8 +33,7 @@ func invalid(message string) string {
 	return `{"__type":"com.amazon.coral.validate#ValidationException","message":"` + strings.ReplaceAll(message, `"`, `\"`) + `"}`
 }
 
-// update returns an UpdateItem request for the item of seed, with the given expression and
-// values.
+// update returns an UpdateItem request for the item of seed, with the given expression and values.
 func update(expression, values string) string {
 	if values != "" {
 		values = `,"ExpressionAttributeValues":{` + values + `}`

@@ -226,8 +226,7 @@ func TestServeHTTPRejectsBodyWithTooManyValues(t *testing.T) {
 			t.Errorf("%s: something was stored", name)
 		}
 	}
-	// The item has the maximum size, and consists of the smallest possible values, of 2 bytes
-	// each.
+	// The item has the maximum size, and consists of the smallest possible values, of 2 bytes each.
 	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
 		t.Errorf("an item of the maximum size: %d %.300s", w.Code, w.Body)
 	}

@@ -187,8 +187,7 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// replaced returns a function that replaces a text in the Authorization header of a
-// request.
+// replaced returns a function that replaces a text in the Authorization header of a request.
 func replaced(old, by string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), old, by, 1))

@@ -29,8 +29,7 @@ func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Cli
 	return lab.Must(byname.New(c, "certificates/"))(w.T), c, wire
 }
 
-// locking calls Lock in a new goroutine. It returns a channel that receives the error from
-// Lock.
+// locking calls Lock in a new goroutine. It returns a channel that receives the error from Lock.
 func locking(ctx context.Context, names *byname.Locker) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- names.Lock(ctx, issue) }()

@@ -94,9 +94,8 @@ func TestKeysWithSameGroupLabelShareMetricSeries(t *testing.T) {
 	})
 }
 
-// A counter must exist before its first count. A counter that appears with its first count has
-// one sample, but PromQL's increase() needs two. So an alert on the first lost lock would not
-// fire.
+// A counter must exist before its first count. A counter that appears with its first count has one
+// sample, but PromQL's increase() needs two. So an alert on the first lost lock would not fire.
 func TestCountersStartAtZero(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)

@@ -89,8 +89,7 @@ func isEmpty(t *testing.T, l *LocalQueues) {
 	}
 }
 
-// isHeldBy fails the test unless the name of the holder is want. If want is "",
-// holder must be nil.
+// isHeldBy fails the test unless the name of the holder is want. If want is "", holder must be nil.
 func isHeldBy(t *testing.T, holder *protocol.Record, want string) {
 	t.Helper()
 	if (holder == nil) != (want == "") || holder != nil && holder.Owner != want {

@@ -80,8 +80,7 @@ func compare(t *testing.T, tables []string) {
 	}
 }
 
-// tableOf runs a trial for each pair of fates of an operation, and returns the
-// operation's table.
+// tableOf runs a trial for each pair of fates of an operation, and returns the operation's table.
 func tableOf(t *testing.T, op *operation) string {
 	var found []outcome
 	var rows strings.Builder

@@ -113,8 +113,7 @@ func TestBreakRejectsTooLongOrInvalidReason(t *testing.T) {
 	})
 }
 
-// overJSON encodes a grant as JSON and decodes it again, as if another process had received
-// it.
+// overJSON encodes a grant as JSON and decodes it again, as if another process had received it.
 func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	t.Helper()
 	b := lab.Must(json.Marshal(g))(t)

@@ -194,8 +194,7 @@ func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	return c
 }
 
-// On-demand prices of DynamoDB in us-east-1 since November 2024, in dollars per million
-// units.
+// On-demand prices of DynamoDB in us-east-1 since November 2024, in dollars per million units.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// hostileNames contains keys with every kind of character that a shell does not read
-// literally.
+// hostileNames contains keys with every kind of character that a shell does not read literally.
 var hostileNames = []string{
 	"t/`touch x`", "t/$(touch x)", "t/(touch x)", "-rf", "~root", "a b", "a\tb", "a\nb", "a;b", "a&b", "a|b", "a<b", "a>b", "a'b", `a"b`, `a\b`,
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",

@@ -19,8 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// credentialsFile writes an AWS credentials file with one access key, and returns the
-// file's path.
+// credentialsFile writes an AWS credentials file with one access key, and returns the file's path.
 func credentialsFile(t *testing.T, dir, name, key string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

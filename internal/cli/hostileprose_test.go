@@ -87,9 +87,8 @@ func TestNamesWrittenByOtherUsersAppearInQuotes(t *testing.T) {
 	}
 }
 
-// longestLine is the limit for the length of a line that leasehold prints, in characters.
-// The longest lines contain several names of the greatest length, and a suggested command
-// with a key.
+// longestLine is the limit for the length of a line that leasehold prints, in characters. The
+// longest lines contain several names of the greatest length, and a suggested command with a key.
 const longestLine = 8 << 10
 
 func TestLongTextWrittenByOtherUsersIsShortened(t *testing.T) {

@@ -191,8 +191,7 @@ func readerless(t *testing.T) *os.File {
 	return w
 }
 
-// withoutReader runs leasehold with its standard output connected to a pipe that has no
-// reader.
+// withoutReader runs leasehold with its standard output connected to a pipe that has no reader.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
 	w := readerless(t)

@@ -25,8 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// said runs leasehold, waits until leasehold has ended, and returns the output and the exit
-// code.
+// said runs leasehold, waits until leasehold has ended, and returns the output and the exit code.
 func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return saidBy(t, "leasehold", env, args...)

@@ -21,9 +21,8 @@ func response(status int, err error) error {
 	}}
 }
 
-// wrongTimeError is the error of a request that AWS refused because its signature had
-// the wrong time. The SDK marks such an error as retryable if it expects AWS to accept
-// its next signature.
+// wrongTimeError is the error of a request that AWS refused because its signature had the wrong
+// time. The SDK marks such an error as retryable if it expects AWS to accept its next signature.
 type wrongTimeError struct{ error }
 
 func (wrongTimeError) RetryableError() bool { return true }

@@ -21,8 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// fate is the outcome of one request of a commit, as the simulated network and DynamoDB
-// decide it.
+// fate is the outcome of one request of a commit, as the simulated network and DynamoDB decide it.
 type fate string
 
 const (

@@ -318,8 +318,7 @@ func TestReleaseThatStoresDataOrDeletesRecordDoesNotHandOverKey(t *testing.T) {
 	})
 }
 
-// mostNamed returns the length of the longest list of versions in the condition of a
-// request.
+// mostNamed returns the length of the longest list of versions in the condition of a request.
 func mostNamed(c lab.Call) int {
 	most := 0
 	for _, in := range regexp.MustCompile(` IN \(([^)]*)\)`).FindAllSubmatch(c.Body, -1) {

@@ -168,8 +168,7 @@ func noTouch(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// patient returns cfg with long pauses between polls, so that a test of many hours has few
-// steps.
+// patient returns cfg with long pauses between polls, so that a test of many hours has few steps.
 func patient(cfg leasehold.Config) leasehold.Config {
 	cfg.PollMax = time.Minute
 	return cfg

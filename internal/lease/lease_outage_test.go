@@ -15,9 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// inOutage makes a client with HoldThroughOutage that holds the key "job", and then begins
-// an outage for this client alone. It returns the client, its simulated network, and the
-// lock.
+// inOutage makes a client with HoldThroughOutage that holds the key "job", and then begins an
+// outage for this client alone. It returns the client, its simulated network, and the lock.
 func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire, lock := w.Holding(lab.OutageConfig())

@@ -81,8 +81,7 @@ func TestRenewalIsNotRepeatedAfterTrustedUntil(t *testing.T) {
 				renewed++
 				return lab.ErrReset
 			},
-			// Called when the client reads the record to find out whether the renewal was
-			// applied.
+			// Called when the client reads the record to find out whether the renewal was applied.
 			get: func() {
 				paused = true
 				k.Boot.Store(int64(2 * time.Hour)) // the machine was suspended, so no timer has fired

@@ -27,8 +27,7 @@ func keysOf(v *Versions) []string {
 
 func key(name string) protocol.Key { return protocol.Key{Partition: name} }
 
-// of returns the version that is stored for a key. It returns false if no
-// version is stored.
+// of returns the version that is stored for a key. It returns false if no version is stored.
 func (v *Versions) of(key protocol.Key) (Version, bool) {
 	e := v.byKey[key]
 	if e == nil {

@@ -78,8 +78,7 @@ func named(path string) error {
 	return err
 }
 
-// says fails the test unless the reason in err contains want. If want is "", err must be
-// nil.
+// says fails the test unless the reason in err contains want. If want is "", err must be nil.
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if got := refusal(t, err); want == "" && got != "" || !strings.Contains(got, want) {

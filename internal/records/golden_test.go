@@ -220,8 +220,7 @@ const (
 	held     = "held"
 )
 
-// notTheCallers returns the names of the attributes that the peer or leasehold
-// writes.
+// notTheCallers returns the names of the attributes that the peer or leasehold writes.
 func (r goldenRecord) notTheCallers() []string {
 	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "lastTakeover", "expiresAt"}
 	for name := range peerWrites[r.folder].shows {

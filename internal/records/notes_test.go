@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// readNote stores a note under the given attribute name in a record of the Java client, and
-// decodes the record. It checks that even a malformed note does not count as an attribute of
-// the caller.
+// readNote stores a note under the given attribute name in a record of the Java client, and decodes
+// the record. It checks that even a malformed note does not count as an attribute of the caller.
 func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
 	t.Helper()
 	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))

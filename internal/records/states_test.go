@@ -222,8 +222,7 @@ func TestRecordWithInvalidReleaseMarkIsNotFree(t *testing.T) {
 func TestDeleteExactlyIsRejectedIfItemHasChanged(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
-		// The item is damaged, because it has no grant id. It has one attribute of each
-		// type.
+		// The item is damaged, because it has no grant id. It has one attribute of each type.
 		delete(item, "grantId")
 		maps.Copy(item, protocol.Item{
 			"s": text("x"), "n": decimal("1.50"), "b": &types.AttributeValueMemberB{Value: []byte("x")},

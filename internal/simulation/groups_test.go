@@ -55,8 +55,7 @@ func (c *process) oneOf(r *worker) {
 	c.releases(r, lock)
 }
 
-// allOf acquires all keys, holds them for a while and commits under all of
-// them.
+// allOf acquires all keys, holds them for a while and commits under all of them.
 func (c *process) allOf(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()

@@ -161,8 +161,7 @@ func isReading(e ast.Expr) bool {
 	return ok && (field.Sel.Name == "Mono" || field.Sel.Name == "Boot")
 }
 
-// sourceAt returns the source line at a position, in the form "file:line:
-// source".
+// sourceAt returns the source line at a position, in the form "file:line: source".
 func sourceAt(t *testing.T, at token.Position) string {
 	t.Helper()
 	source := lab.Must(os.ReadFile(at.Filename))(t)

@@ -198,9 +198,8 @@ func TestUIServerProvesToPageThatItHasSecret(t *testing.T) {
 		if _, said := ask(two); said["proof"] == proofFor(secret, one, named) {
 			t.Error("the proof for one nonce is valid for another")
 		}
-		// The server must accept only a nonce of hexadecimal digits. If a nonce could
-		// contain the name of another server, the reply could be a valid proof for that
-		// server.
+		// The server must accept only a nonce of hexadecimal digits. If a nonce could contain the
+		// name of another server, the reply could be a valid proof for that server.
 		for _, nonce := range []string{"", "01", one + "01", one[2:] + "zz", one + "%0Aevil.localhost:1"} {
 			if status, said := ask(nonce); status != http.StatusBadRequest || said["proof"] != "" {
 				t.Errorf("nonce %q: %d %v", nonce, status, said)

@@ -97,8 +97,7 @@ func serveWith(t *testing.T, w *lab.World, cfg leasehold.Config, change ...func(
 	return b
 }
 
-// onPage runs a test in a synctest bubble, with a table in the native layout and a
-// connected page.
+// onPage runs a test in a synctest bubble, with a table in the native layout and a connected page.
 func onPage(t *testing.T, test func(t *testing.T, w *lab.World, b *bench)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, serve(t, w, layout.Native{})) })

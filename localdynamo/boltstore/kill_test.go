@@ -51,8 +51,7 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 		more.TableName = aws.String(fmt.Sprintf("more-%03d", n))
 		return lab.ErrorOf(client.CreateTable(ctx, &more))
 	},
-	// Each write also removes the expired item of the previous write, in the same
-	// transaction.
+	// Each write also removes the expired item of the previous write, in the same transaction.
 	"TTL": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		long := time.Now().Add(-2 * time.Hour).Unix()
 		return lab.ErrorOf(client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{

@@ -103,8 +103,7 @@ func TestParseProjectionAcceptsOnlyDocumentPaths(t *testing.T) {
 	}
 }
 
-// formatUpdate returns an update as text, with its sections in the order SET, REMOVE, ADD,
-// DELETE.
+// formatUpdate returns an update as text, with its sections in the order SET, REMOVE, ADD, DELETE.
 func formatUpdate(u *Update) string {
 	var sections []string
 	section := func(name string, actions []string) {

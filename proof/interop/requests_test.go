@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The requests use few keys, attributes and values, so that many requests concern the same
-// items.
+// The requests use few keys, attributes and values, so that many requests concern the same items.
 var (
 	pks        = []string{"a", "b"}
 	sks        = []string{"1", "2", "10"}

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// asked returns the Asker that all tests share, because compiling the specification takes
-// seconds.
+// asked returns the Asker that all tests share, because compiling the specification takes seconds.
 var asked = sync.OnceValues(func() (*Asker, error) {
 	ctx := context.Background()
 	checker, err := NewChecker(ctx, ".", 0)

@@ -52,9 +52,8 @@ func (a *authority) Issue(ctx context.Context, csr *x509.CertificateRequest) (*c
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// server simulates a server process that obtains certificates with certmagic. It returns
-// the configuration and the Locker of this process. All servers store their certificates in
-// dir.
+// server simulates a server process that obtains certificates with certmagic. It returns the
+// configuration and the Locker of this process. All servers store their certificates in dir.
 func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmagic.Config, *byname.Locker) {
 	t.Helper()
 	names := namesOf(t, env, leasehold.Config{}, "certificates/")

@@ -100,8 +100,7 @@ func exported(t *testing.T) map[string][]string {
 	return names
 }
 
-// fromPrometheus contains the labels that Prometheus adds to each series when it scrapes a
-// process.
+// fromPrometheus contains the labels that Prometheus adds to each series when it scrapes a process.
 var fromPrometheus = []string{"job", "instance"}
 
 // check parses a PromQL query. It fails the test if the query uses a series that leasehold

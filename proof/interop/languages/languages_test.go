@@ -81,8 +81,7 @@ func (p *program) said(want string) string {
 	return strings.TrimSpace(line)
 }
 
-// held reports whether the key is held. To find out, it tries to acquire the key without
-// waiting.
+// held reports whether the key is held. To find out, it tries to acquire the key without waiting.
 func (m *machine) held(key string) bool {
 	m.t.Helper()
 	return m.leasehold("run", "-n", "-E", "1", key, "--", "true") == 1

@@ -74,8 +74,7 @@ func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 }
 
 // same compares a record with the granted lock and the written data. It ignores all other
-// attributes, because some libraries return every attribute of an item, including
-// leasehold's own.
+// attributes, because some libraries return every attribute of an item, including leasehold's own.
 func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	t.Helper()
 	if got == nil {

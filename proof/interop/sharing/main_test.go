@@ -1,8 +1,7 @@
 //go:build linux
 
-// Package sharing tests leasehold and other lock libraries on one shared lock table. It
-// uses real servers, and real processes that it kills and pauses. make interop prints the
-// results as a table.
+// Package sharing tests leasehold and other lock libraries on one shared lock table. It uses real
+// servers, and real processes that it kills and pauses. make interop prints the results as a table.
 package sharing
 
 import (

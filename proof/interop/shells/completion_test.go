@@ -138,9 +138,8 @@ func TestTabCompletionDoesNotExecuteKeysOrFileNames(t *testing.T) {
 	}
 }
 
-// plainKeysAreCompleted checks that TAB completes plain keys. The completion script reads
-// keys for at most one second. On a busy machine this may not be enough, so the test
-// presses TAB again.
+// plainKeysAreCompleted checks that TAB completes plain keys. The completion script reads keys for
+// at most one second. On a busy machine this may not be enough, so the test presses TAB again.
 func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for line, want := range map[string]string{"leasehold get pl": "leasehold get plain/one", "leasehold get mix": "leasehold get mixed/one"} {

@@ -34,8 +34,7 @@ const (
 	tell  = "\x14" // Ctrl-T
 )
 
-// terminal is a pseudo-terminal in which a shell runs. Only the goroutine of the test may
-// use it.
+// terminal is a pseudo-terminal in which a shell runs. Only the goroutine of the test may use it.
 type terminal struct {
 	t      *testing.T
 	keys   *os.File

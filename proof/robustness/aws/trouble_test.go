@@ -132,8 +132,7 @@ const (
 	kmsAdvice       = "the KMS key that encrypts the table"
 )
 
-// troubles lists all simulated failures in the order of the page
-// docs/internals/aws-errors.md.
+// troubles lists all simulated failures in the order of the page docs/internals/aws-errors.md.
 var troubles = []trouble{
 	{name: "the table's provisioned throughput is used up", passes: true, advice: throttledAdvice,
 		answer: cancels("ProvisionedThroughputExceeded", says(400, dynamo+"ProvisionedThroughputExceededException",

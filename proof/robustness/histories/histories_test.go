@@ -19,8 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // usually returns the default number of histories, summed over all kinds of locks. The race
-// detector makes a history five times as slow, so the number is smaller under the race
-// detector.
+// detector makes a history five times as slow, so the number is smaller under the race detector.
 func usually() uint64 {
 	if lab.Race {
 		return 500

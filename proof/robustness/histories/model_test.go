@@ -130,8 +130,7 @@ func semaphoreModel() porcupine.Model {
 	return m
 }
 
-// kind returns a text for the kind of an operation and of its result, for example "write,
-// refused".
+// kind returns a text for the kind of an operation and of its result, for example "write, refused".
 func kind(in asked, out told) string {
 	s := string(in.verb)
 	if in.frees {

@@ -134,8 +134,7 @@ type footprint struct {
 	memory     uint64
 }
 
-// settled waits until all abandoned requests have ended. It returns the footprint of the
-// process.
+// settled waits until all abandoned requests have ended. It returns the footprint of the process.
 func settled(wire *lab.Wire) footprint {
 	lab.Elapse(20 * time.Minute)
 	wire.Sent()

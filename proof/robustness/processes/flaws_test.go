@@ -42,8 +42,7 @@ func granted(e Event) bool { return e.Kind == Granted }
 func (c *crew) first() string  { return c.name + "-0.1" }
 func (c *crew) second() string { return c.name + "-1.1" }
 
-// pause suspends worker process i with SIGSTOP. The returned function continues the
-// process.
+// pause suspends worker process i with SIGSTOP. The returned function continues the process.
 func (c *crew) pause(i int) (goOn func()) {
 	c.t.Helper()
 	c.mu.Lock()

@@ -33,7 +33,8 @@ func TestWaiterReadsAtMostSixTimesPerSecond(t *testing.T) {
 func TestWatchReadsKeyLessOftenTheLongerItIsFree(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		for range c.Watch(w.Within(10*time.Minute), "job") {
+		for _, err := range c.Watch(w.Within(10*time.Minute), "job") {
+			lab.OK(t, err)
 		}
 		if n := len(wire.Sent()); n < 600 || n > 2500 {
 			t.Errorf("%d reads in ten minutes, want 600 to 2,500", n)

@@ -455,6 +455,25 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
+func TestNewWaiterDoesNotTakeLastPlacesInQueue(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, _, lock := w.Holding(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		for range protocol.MostWaiters {
+			c, _ := w.Client(lab.Config())
+			go func() {
+				lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
+			}()
+			lab.Elapse(time.Second)
+		}
+		(&lined{World: w}).wantWaiting(protocol.MostWaiters - protocol.LastPlaces)
+		cancel()
+		lab.Elapse(time.Second)
+		w.Release(lock)
+		lab.Elapse(30 * time.Second)
+	})
+}
+
 // The head of the queue may begin its work as soon as it reads that the key was handed to it. A
 // former holder that gets no reply to its hand-over does not know whether the head has begun. So it
 // must not undo the hand-over.

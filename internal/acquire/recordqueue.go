@@ -97,11 +97,9 @@ func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
 	}
-	places := protocol.MostWaiters
-	if !w.queue.since.Before(frontOf(w.seen.Waiters)) {
-		places -= protocol.LastPlaces
-	}
-	return len(w.seen.Waiters) < places
+	queue := w.seen.Waiters
+	return len(queue) < protocol.MostWaiters-protocol.LastPlaces ||
+		len(queue) < protocol.MostWaiters && w.queue.since.Before(frontOf(queue))
 }
 
 // noteQueue records the state of the queue from shown, the record in a reply, which is empty if no

@@ -235,8 +235,8 @@ func TestSignalReachesProcessesThatCMDHasStartedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", `
+		trap 'wait; exit 40' USR1
 		sh -c 'trap "echo 1 >got; exit" USR1; echo 1 >ready; while :; do sleep 0.01; done' &
-		trap 'wait $!; exit 40' USR1
 		wait`)
 	fileNumber(t, filepath.Join(dir, "ready"))
 	p.signal(syscall.SIGUSR1)

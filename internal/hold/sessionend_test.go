@@ -246,6 +246,35 @@ func TestHundredGrantsWithLostRepliesCauseFewReads(t *testing.T) {
 	})
 }
 
+func TestGrantAbandonedDuringCheckIsCheckedAfterFiveSeconds(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.SharedConfig())
+		w.Acquire(c, "other")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case r.Grants():
+				return lab.Drop(r)
+			case r.Reads():
+				return lab.Slow(2 * time.Second)(r)
+			}
+			return r.Send()
+		})
+		abandon := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(ctx, "job")))
+		}
+		abandon()
+		lab.Elapse(6 * time.Second) // the first check is waiting for its reply
+		abandon()
+		lab.Elapse(2 * time.Second)
+		lab.Want(t, "reads until the first check ended", lab.Count(wire.Sent(), lab.Call.Reads), 1)
+		lab.Elapse(5 * time.Second)
+		lab.Want(t, "reads in the next five seconds", lab.Count(wire.Sent(), lab.Call.Reads), 1)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := leavesGrantUnanswered(w, lab.SharedConfig(), lab.Slow(time.Hour))

@@ -57,6 +57,9 @@ func (u *keyInDoubt) due() {
 		return
 	}
 	defer c.Leave()
+	u.s.mu.Lock()
+	u.pause = min(durations.Times(u.pause, 2), longestPause) // before the check: CheckSoon may shorten the pause during the check
+	u.s.mu.Unlock()
 	free := u.check()
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
@@ -64,7 +67,6 @@ func (u *keyInDoubt) due() {
 		delete(u.s.inDoubt, u.key)
 		return
 	}
-	u.pause = min(durations.Times(u.pause, 2), longestPause)
 	u.timer.Reset(u.pause)
 }
 

@@ -256,7 +256,6 @@ func TestRunStoppedBySIGTERMDoesNotMarkJobAsDoneOnAnyBackend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			needsTrap(t, c.signal)
 			dir, env := tableEnv(t)
 			p := startSaying(t, dir, env, "leasehold", "run", "--once", "v7", "k", "--", "sh", "-c", "echo $$ >pid; "+c.cmd)
 			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))

@@ -15,12 +15,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,6 +78,17 @@ func alone() invocation.Env {
 	return env
 }
 
+// catchIgnoredSignals catches each signal that a shell or nohup has made this process ignore, as a
+// shell does with SIGINT in a background job. The processes that a test starts would inherit this.
+// A signal that this process catches has its default effect in them.
+func catchIgnoredSignals() {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
+
 // leakChecked runs the tests and then fails if goroutines have leaked, like
 // goleak.VerifyTestMain. Its method Run returns the exit code instead of calling os.Exit,
 // because testscript.Main calls os.Exit itself.
@@ -89,6 +102,7 @@ func (l leakChecked) Run() int {
 			_ = os.Unsetenv(name)
 		}
 	}
+	catchIgnoredSignals()
 	manyAtATime()
 	code := l.m.Run()
 	if installedIn != "" {

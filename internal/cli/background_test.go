@@ -132,7 +132,7 @@ func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
-	p := start(t, dir, env, "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", works)
+	p := start(t, dir, env, "run", "-l", "6s", "-g", "0.1s", "k", "--", "sh", "-c", works)
 	left, token := leftBehind(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
 	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
 	p.ends(123)
@@ -179,7 +179,7 @@ func TestProcessWithoutMainThreadCountsAsAliveOnAnyBackend(t *testing.T) {
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
 		dir, env = tableEnv(t)
-		p = startSaying(t, dir, env, "leasehold", "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", leaves+after)
+		p = startSaying(t, dir, env, "leasehold", "run", "-l", "6s", "-g", "0.1s", "k", "--", "sh", "-c", leaves+after)
 		fileNumber(t, filepath.Join(dir, "token"))
 		left = fileNumber(t, filepath.Join(dir, "left"))
 		t.Cleanup(func() {

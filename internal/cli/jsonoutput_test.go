@@ -243,7 +243,7 @@ func TestClosedStderrDoesNotChangeExitCodeOnAnyBackend(t *testing.T) {
 		p.start()
 		return p
 	}
-	p := unheard("run", "-l", "2", "k", "--", "sh", "-c", works)
+	p := unheard("run", "-l", "6", "k", "--", "sh", "-c", works)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	unheard("run", "-n", "k", "--", "true").ends(75)
 	unheard("run", "k2", "--", "./nothing").ends(127)

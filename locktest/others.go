@@ -56,16 +56,17 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 }
 
 // A holder that renews without a pause can prevent takeovers. So after maxTakeovers attempts,
-// Steal breaks the grant instead. A renewal does not prevent a break: it fails only if the grant
-// has ended. Steal fails after maxSteals attempts, takeovers and breaks together.
+// Steal breaks the grant instead. A renewal does not prevent a break: a break fails only if the
+// grant has ended. Steal fails after maxSteals attempts, takeovers and breaks together.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
 )
 
-// steal makes one attempt to acquire the key. It takes a held key over or, if byForce is true or
-// p cannot outwait the holder, breaks the grant first. It returns ErrHeld, ErrChanged or
-// ErrNotFound if another process changed the record in the meantime.
+// steal makes one attempt to acquire the key. If the key is held, steal takes it over. But if
+// byForce is true, or p cannot outwait the holder, steal breaks the grant and then acquires the
+// key. It returns ErrHeld, ErrChanged or ErrNotFound if another process changed the record in the
+// meantime.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 	var held *leasehold.HeldError

@@ -233,7 +233,7 @@ func TestGrantRemovesAttributeExpiresAtFromRecord(t *testing.T) {
 	})
 }
 
-func TestFirstTokenOfRecordWithoutTokenComesFromClock(t *testing.T) {
+func TestRecordWithoutTokenGetsFirstTokenFromClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
@@ -353,7 +353,7 @@ func TestWaiterTakesOverLockOfDeadHolderAfterOneLease(t *testing.T) {
 	})
 }
 
-func TestTokensAreIssuedAgainAfterRecordIsRestoredFromBackup(t *testing.T) {
+func TestTokensRepeatAfterRecordIsRestoredFromBackup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		granted := func() int64 {
 			lab.Elapse(time.Second)

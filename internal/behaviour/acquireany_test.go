@@ -54,7 +54,7 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestLeaseOfAcquireAnyStartsAtLastReadBeforeHandOver(t *testing.T) {
+func TestAcquireAnyCountsLeaseFromItsLastReadBeforeHandOver(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -152,7 +152,7 @@ func TestAcquireAnyErrorContainsFirstGivenKey(t *testing.T) {
 	})
 }
 
-func TestCallWithNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
+func TestCallWithOptionNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -186,7 +186,7 @@ func TestAcquireAnySkipsKeyWithDamagedRecord(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyOfLockWhoseContextItIsGiven(t *testing.T) {
+func TestAcquireAnyWithContextOfLockSkipsKeyOfThatLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
@@ -322,7 +322,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsForUndoOfGrantNoLongerThanReleaseGrace(t *testing.T) {
+func TestAcquireAnyWaitsAtMostReleaseGraceToUndoGrantOfOtherKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()

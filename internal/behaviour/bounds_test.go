@@ -31,8 +31,8 @@ type scene struct {
 }
 
 // The constants from tries to tokenUse are time limits for calls whose context is not cancelled.
-// Once the limit has passed, the call cancels its request in flight. Within a few more seconds (the
-// constant undoes), it undoes any effect of this request.
+// Once the limit has passed, the call cancels its request in flight. It then has a few more seconds
+// (see the constant named undoes) to reverse any effect of this request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a holder trusts its lock after a renewal

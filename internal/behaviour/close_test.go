@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseReleasesAllLocksExceptThatOfRunningDoCall(t *testing.T) {
+func TestCloseReleasesAllLocksExceptLockOfRunningDo(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)

@@ -122,8 +122,8 @@ func uneven(chance *rand.Rand) time.Duration {
 	return roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
 }
 
-// longTailed returns round trips with the mean roundTrip. One in a hundred is several times
-// as long as the others.
+// longTailed returns round trips whose mean is roundTrip. One in a hundred takes, on average,
+// five times as long as the others.
 func longTailed(chance *rand.Rand) time.Duration {
 	rare := time.Duration(0)
 	if chance.IntN(100) == 0 {

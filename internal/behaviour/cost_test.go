@@ -180,9 +180,9 @@ var sharedOperations = []priced{
 	}},
 }
 
-// measure returns the number of requests of an operation, and the units that they consume. The
-// reply to a rejected write states no units. The meter counts a rejected write like an applied
-// write, because DynamoDB charges the same for both.
+// measure returns the number of requests of an operation, and the capacity units that these
+// requests consume. The reply to a rejected write states no units. So lab.Meter counts one unit for
+// it, because DynamoDB charges the same as for an applied write.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -20,7 +20,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 }
 
 // sums returns two sums over the collected events: the number of requests, and the time for which
-// locks were held. The number of requests does not include the requests of EventThrottled events.
+// locks were held. The number of requests leaves out EventThrottled events, because the last event
+// of a call counts the same requests.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +34,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEventsCountEachRequestAndEachHoldTimeExactlyOnce(t *testing.T) {
+func TestEventsAddUpToNumberOfRequestsAndTotalHoldTime(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration

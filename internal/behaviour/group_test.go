@@ -115,7 +115,7 @@ func TestGroupDoReleasesRemainingLocksIfOneIsLostOrReleased(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitIfGroupDoDidNotRunItsFunction(t *testing.T) {
+func TestCloseDoesNotWaitIfFunctionPassedToGroupDoNeverRan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)

@@ -23,9 +23,9 @@ func leased(lease time.Duration) leasehold.Config {
 	return cfg
 }
 
-// handed makes a holder hand the key to a waiter that has been in the queue for a while. It returns
-// the waiter's lock. It also returns the time of the waiter's last read that did not show the
-// hand-over.
+// handed makes a holder hand the key to a waiter that has been in the queue for a while. A read by
+// the waiter then shows the hand-over. The function returns the waiter's lock, and the time when
+// the waiter sent its previous read, which did not show the hand-over yet.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l := inOrderBehind(t, w, holds, 1, waits)
@@ -85,7 +85,7 @@ func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
 	})
 }
 
-func TestLeaseOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
+func TestHandedOverLeaseCountsFromWaitersLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
@@ -101,14 +101,14 @@ func TestLeaseOfQueueHeadStartsAtLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadReplacesHandOverIfLittleHandedOverLeaseIsLeft(t *testing.T) {
+func TestQueueHeadSendsOwnGrantIfTrustInHandOverEndsTooSoon(t *testing.T) {
 	skewed := lab.Config()
-	// The head replaces a hand-over if it could trust the key only for less than a minimum time.
-	// The minimum is usually one second. With this MaxSkew, the head could trust the key for only
-	// 800 ms. With the configuration "short", the minimum is lower: half of the 900 ms for which a
-	// grant is trusted.
+	// The head replaces a hand-over if less than half of its trusted time is left, or less than a
+	// minimum. The minimum is one second or, if that is shorter, half of the time for which the
+	// head would trust its own grant. With this MaxSkew, even a new hand-over is trusted for only
+	// 800 ms, so the head replaces it.
 	skewed.MaxSkew = 8200 * time.Millisecond
-	short := leased(time.Second)
+	short := leased(time.Second) // a grant is trusted for 900 ms, so the minimum is 450 ms
 	type row struct {
 		cfg     leasehold.Config
 		silent  time.Duration // how long the waiter's requests are throttled, so that the waiter reads the hand-over late
@@ -222,7 +222,7 @@ func TestDetachOfHandedOverLockSendsRenewal(t *testing.T) {
 	})
 }
 
-func TestDetachOfHandedOverLockSendsNothingAfterRenewal(t *testing.T) {
+func TestDetachOfHandedOverLockSendsNothingIfLockWasRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -271,7 +271,7 @@ func (l *lined) joins() (n int) {
 	return n
 }
 
-func TestTakeoverFromDeadHeadAfterHandOverSuspendsQueue(t *testing.T) {
+func TestTakeoverOfKeyHandedToDeadWaiterSuspendsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l, next := suspended(t, w)
 		defer func() {
@@ -311,9 +311,10 @@ func TestTakeoverFromDeadHeadAfterHandOverSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The holder dies after it has written the record itself, by its own grant or by a renewal after
-// the hand-over. So the record shows that the holder was live when it got the key. The clients in
-// the queue may be live too, so the takeover must not suspend the queue.
+// The holder dies after it has written the record itself: in one case with its own grant, in the
+// other case with a renewal after it was handed the key. So the record shows that the holder was
+// live while it held the key. The clients in the queue may be live too, so the takeover must not
+// suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -379,9 +380,9 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// If a client has handed the key to another client, its next call joins the queue before it
-		// sends a grant. Here the client has released the key without a hand-over, so its next call
-		// must not join.
+		// After a hand-over, the next call of the client that handed the key over joins the queue
+		// before it sends a grant. Here the holder has released the key without a hand-over, so the
+		// holder's next call must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)

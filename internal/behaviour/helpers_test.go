@@ -133,7 +133,8 @@ func electionOf(c *leasehold.Client, key string) *election.Election {
 	return e
 }
 
-// Each function below ends the test if the client's method returns an error.
+// Each function below calls a method of a client or a lock. It ends the test if the method returns
+// an error.
 
 func acquireAny(ctx context.Context, w *lab.World, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()

@@ -177,7 +177,7 @@ func TestLockReportsLossImmediatelyAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestLostErrorHasReasonLostPausedOnlyAfterProcessPause(t *testing.T) {
+func TestReasonOfLostErrorIsLostPausedOnlyAfterProcessPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

@@ -70,7 +70,7 @@ func TestWaiterTakesOverAtLeaseEndPlusMaxSkewOfWaiter(t *testing.T) {
 	})
 }
 
-func TestAcquireWithNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
+func TestOptionNoWaitWaitsForDeadHolderUntilLeaseEndPlusMaxSkew(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -80,7 +80,7 @@ func TestAcquireWithNoWaitTakesOverAtLeaseEndPlusMaxSkew(t *testing.T) {
 	})
 }
 
-func TestTakeoverIsNotFasterIfOnlyOneClientHasMaxSkew(t *testing.T) {
+func TestTakeoverRequiresObservingHolderIfOnlyOneClientHasMaxSkew(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -103,9 +103,9 @@ func TestTakeoverIsNotFasterIfOnlyOneClientHasMaxSkew(t *testing.T) {
 	}
 }
 
-// The first client writes the end of its lease to the attribute leaseEnds. Then another client
-// renews the same grant, but does not write leaseEnds, so the old value stays in the record. Other
-// clients must ignore this value.
+// The first client writes the end of its lease to the attribute leaseEnds, and detaches its grant.
+// A second client then renews this grant, but does not write leaseEnds, so the old value stays in
+// the record. Other clients must ignore this value.
 func TestOutdatedLeaseEndInRecordDoesNotCauseTakeover(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -185,7 +185,7 @@ func TestLeaseNeverEndsEarlierInRecordThanForHolder(t *testing.T) {
 	})
 }
 
-func TestLockContextEndsEarlierByMaxSkew(t *testing.T) {
+func TestLockContextEndsAtLeaseEndMinusMarginAndMaxSkew(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
@@ -221,8 +221,9 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 
 // The former holder builds the request for the hand-over, but DynamoDB applies it 2.9 s later. In
 // between, the head of the queue reads the record, which does not show the hand-over yet. The head
-// later trusts the hand-over for the length of its lease, counted from this read. So the head may
-// trust the key for longer than the former holder expects.
+// later counts the lease of the hand-over from this read. But the former holder has counted it from
+// the time when it built the request, so the head may trust the key for longer than the former
+// holder expects.
 func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)

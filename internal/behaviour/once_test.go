@@ -135,7 +135,7 @@ func TestOptionEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 
 // A call with the option Every is for the work of the period in which the call began. If the call
 // waits for the key until the next period, it must not do the work of that next period.
-func TestOptionEveryRefersToPeriodInWhichCallBegan(t *testing.T) {
+func TestPeriodOfOptionEveryIsPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -274,7 +274,7 @@ func TestNestedCallsDoNotMarkFailedOuterWorkAsDone(t *testing.T) {
 	})
 }
 
-func TestInvalidOrUnsupportedUseOfOptionOnceIsRejected(t *testing.T) {
+func TestOptionOnceIsRejectedIfInvalidOrUnsupported(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
@@ -317,7 +317,7 @@ func TestInvalidOrUnsupportedUseOfOptionOnceIsRejected(t *testing.T) {
 	})
 }
 
-func TestDamagedDoneMarkPreventsWorkIfLabelOrPeriodIsReadable(t *testing.T) {
+func TestWorkIsNotRepeatedIfDoneMarkHasReadableLabelOrPeriod(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
@@ -360,11 +360,11 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 	})
 }
 
-// A client does not read the done mark when it hands the key to its own next goroutine. If this
-// goroutine waits with the option Once, its work may be done already. So the client never hands the
-// key to a goroutine with this option. The goroutine sends a grant instead, and the reply shows the
-// mark.
-func TestHandOverSkipsGoroutineWhoseWorkIsDone(t *testing.T) {
+// A client does not read the done mark when it hands the key to another of its own goroutines. If
+// the other goroutine waits with the option Once, its work may be done already. So the client never
+// hands the key to a goroutine with this option. The goroutine sends a grant instead, and the reply
+// shows the mark.
+func TestHandOverSkipsGoroutineWhoseWorkIsMarkedDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		lock := w.Acquire(c, "job")
@@ -438,7 +438,7 @@ func TestWaiterWithOptionOnceIsNotStarvedByOtherProcesses(t *testing.T) {
 
 // The client that hands the key over does not know for which work the head of the queue waits. So
 // the head itself must read the done mark after the hand-over.
-func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
+func TestNextWaiterAcquiresKeyIfWorkOfQueueHeadIsMarkedDone(t *testing.T) {
 	lab.Each(t, map[string]bool{"head is handed the key": true, "head is still in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		_, _, lock := w.Holding(lab.Config())
 		head, _ := w.Client(lab.Config())
@@ -465,9 +465,9 @@ func TestNextWaiterAcquiresIfWorkOfQueueHeadIsDone(t *testing.T) {
 }
 
 // The holder makes the key free, and the waiter sends a grant. Before this grant reaches DynamoDB,
-// the holder does the waiter's work, acquires the key once more, and hands it to the waiter. The
-// reply to the waiter's grant then shows the hand-over, and that the work is done.
-func TestHandedOverKeyIsReleasedIfWorkIsAlreadyDone(t *testing.T) {
+// the holder acquires the key again, does the waiter's work, and marks the work as done. So
+// DynamoDB rejects the waiter's grant, and the reply shows the mark.
+func TestGrantIsRejectedIfWorkWasDoneWhileGrantWasInFlight(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		// Without renewals the holder does not learn that a waiter is in the queue. So the first
 		// Release makes the key free instead of handing it over.

@@ -27,10 +27,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside compares a leasehold client with the SDK alone. The method "lock" acquires and releases a
-// key, which takes two writes. The method "twoWrites" sends the same two writes with the SDK alone.
-// Both methods use the SDK's HTTP client over loopback, and a server that repeats recorded replies.
-// So the difference in cost is the cost of leasehold.
+// beside has two methods whose costs differ only by the cost of leasehold. The method "lock"
+// acquires and releases a key with a leasehold client, which takes two writes. The method
+// "twoWrites" sends the same two writes with the SDK alone. Both methods use the SDK's HTTP client
+// over loopback, and a server that repeats recorded replies.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold
@@ -191,7 +191,7 @@ func BenchmarkLockComparedToTwoPlainWrites(b *testing.B) {
 // The test divides the allocations of one Acquire and Release by the allocations of two writes with
 // the SDK alone. The ratio is the same on every machine. It varies a little only when the SDK drops
 // a connection.
-func TestLockingNeedsFewMoreAllocationsThanTwoPlainWrites(t *testing.T) {
+func TestLockingAllocatesAtMost25PercentMoreThanTwoPlainWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)
 	allocations := func(do func(context.Context) error) float64 {

@@ -193,8 +193,8 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
 			// The network may deliver a second copy of the waiter's join request late, and the
-			// waiter may then be handed the key again with the same grant id. If the version of a
-			// hand-over were its grant id, both hand-overs would have the same version.
+			// waiter may then be handed the key again with the same grant id. The two hand-overs
+			// must differ in version, so a hand-over must not use the grant id as its version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
@@ -206,7 +206,7 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestSixteenDeadWaitersDelayLiveOneByOnlyOneHandOverLease(t *testing.T) {
+func TestSixteenDeadWaitersDelayLiveWaiterByOnlyOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 17, lab.Config())
 		for i := range 16 {
@@ -391,9 +391,9 @@ func TestWaiterAcquiresDespiteUnreadableQueue(t *testing.T) {
 	})
 }
 
-// A hand-over contains neither the head's data nor the head's own lease. So a head that wants to
-// store data, or that has a lease of its own, replaces the hand-over with a grant.
-func TestQueueHeadReplacesHandOverToStoreItsDataOrLease(t *testing.T) {
+// A hand-over contains no data of the head, and has a short lease of its own. So a head replaces
+// the hand-over with a grant if it stores data, does not renew its lock, or has a shared lease.
+func TestQueueHeadSendsOwnGrantIfHandOverLacksNeededDataOrLease(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -455,7 +455,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-func TestNewWaiterDoesNotTakeLastPlacesInQueue(t *testing.T) {
+func TestNewWaitersLeaveLastThreePlacesInQueueFree(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())

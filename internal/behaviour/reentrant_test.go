@@ -101,7 +101,7 @@ func TestEveryHandleOfGrantHasOwnExpiryWarning(t *testing.T) {
 	})
 }
 
-func TestReleaseOfOneOfTwoHandlesCannotStoreNewData(t *testing.T) {
+func TestReleaseOfOneOfTwoHandlesReturnsErrorIfGivenNewData(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}

@@ -164,8 +164,9 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 		}
 	}
 	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
-	// This subtest covers only "denied". All other refusals concern the credentials. The client
-	// retries after them, because DynamoDB has accepted these credentials before.
+	// In this subtest, DynamoDB has accepted the client's credentials in an earlier call. So the
+	// client retries after the refusals that concern the credentials. The subtest covers only
+	// "denied", the one refusal that does not.
 	t.Run("first of the call", func(t *testing.T) {
 		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})

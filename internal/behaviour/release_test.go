@@ -218,7 +218,7 @@ func TestPanicInOnEventCallbackReleasesLock(t *testing.T) {
 	})
 }
 
-func TestReleaseGraceLimitsDelayOfPanicInFunctionPassedToDo(t *testing.T) {
+func TestPanicInFunctionPassedToDoContinuesWithinReleaseGrace(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Client.Do": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })

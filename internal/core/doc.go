@@ -6,8 +6,8 @@
 //
 //	core.Env → lease.Leases → acquire.Keys → hold.Holds → liveness.Observer → acquire.Acquirer
 //
-// These types call the root package through two fields of the Env. The function Report receives
-// events. The field [Errors] makes the errors whose types are public. The function that finds out
-// why an operation failed makes the error with a method of Errors. Its callers return this error
-// unchanged.
+// These types call the root package through three fields of the Env. The function Report receives
+// events. The function Kept is called when the client holds one more lock without a session. The
+// methods of [Errors] make the errors whose types are public. Whichever internal function finds out
+// why an operation failed calls one of these methods. Its callers return this error unchanged.
 package core

@@ -88,8 +88,9 @@ const (
 
 // Seen records in l that the client has read record r, which no longer shows the lost grant. The
 // parameter "ours" contains the id of the lost grant, and the ids of grants that the lock's own
-// hand-overs may have made. If r shows a held key, or the release of a grant that is not in "ours",
-// another grant has replaced the lost one. Seen then sets the reason for the loss to Replaced.
+// hand-overs may have made. Seen sets the reason for the loss to Replaced in two cases: r shows
+// that the key is held, or r shows a released grant whose id is not in "ours". In both cases,
+// another grant has replaced the lost one.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -125,7 +126,7 @@ func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent a
 	return err
 }
 
-// withoutLoss returns an error with the text of err that does not match ErrLost.
+// withoutLoss returns an error that has the text of err, but does not match ErrLost.
 func withoutLoss(err error) error {
 	if !errors.Is(err, ErrLost) {
 		return err

@@ -95,8 +95,8 @@ type Telling struct {
 	stop   func()
 }
 
-// news returns the report about the trouble in seen, if a report is due at the time now.
-// Otherwise due is false.
+// news returns the report that is due at the time now. If no report is due, due is false. The
+// parameter "seen" is the current trouble.
 func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
@@ -130,9 +130,9 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, it
-// discards the last reported trouble, so no report will say that requests are answered again. The
-// next report of trouble still comes at least newsRepeat after the last one.
+// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, t forgets
+// what trouble it has reported, so no report will say that requests are answered again. But t still
+// knows when it last reported trouble: its next report of trouble comes at least newsRepeat later.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

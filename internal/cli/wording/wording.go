@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// mostNamed is the greatest number of things that List names. List only counts the
-// others.
+// mostNamed is the greatest number of things that List names. If there are more, List adds
+// the number of the rest.
 const mostNamed = 5
 
 // List returns the text of up to five things, and how many more there are. Examples: "a",

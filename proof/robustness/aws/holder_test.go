@@ -13,7 +13,8 @@ import (
 
 // eachHolder runs a test for each way to renew a lock, with each simulated failure. In each run, a
 // client acquires a lock. After one and a half renewal periods the failure begins. Then eachHolder
-// calls test. With its parameter seek, the test can acquire the same key for another client.
+// calls test. The function test can call its parameter seek to acquire the same key for another
+// client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {

@@ -160,8 +160,8 @@ func report(out io.Writer, results []result, least float64) error {
 	return err
 }
 
-// percentKilled returns the percentage of killed mutants among the mutants that compile. A
-// mutant in harmless.txt counts as not killed.
+// percentKilled returns the percentage of killed mutants among all mutants that compile. A
+// mutant with the outcome known (see harmless.txt) is among these, but does not count as killed.
 func percentKilled(n map[outcome]int) float64 {
 	dead := n[killed] + n[timedOut]
 	all := dead + n[known] + n[survived] + n[unseen]

@@ -114,8 +114,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		// The type of a key attribute matters only if its name is right. The code above has
-		// reported each wrong name.
+		// The type of a key attribute matters only if the attribute has the right name. The code
+		// above has reported each wrong name.
 		isPartition := want.Partition == have.Partition && name == have.Partition
 		isSort := want.Sort == have.Sort && name == have.Sort
 		if (isPartition || isSort) && a.AttributeType != wanted {

@@ -39,9 +39,9 @@ type Spec struct {
 	DeletionProtection bool
 
 	// Disposable makes a table easy to delete if Terraform or CloudFormation creates it. If
-	// Disposable is false, DynamoDB refuses to delete the table, and so does the tool that has
-	// created it. DynamoDB can then also recover the table to a point in time. AWS charges for
-	// point-in-time recovery by the size of the table.
+	// Disposable is false, the table is protected in three ways: DynamoDB refuses to delete it, the
+	// tool that has created it does not delete it, and DynamoDB can recover it to a point in time.
+	// AWS charges for point-in-time recovery by the size of the table.
 	Disposable bool
 }
 

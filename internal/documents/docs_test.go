@@ -109,7 +109,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	found(t, links, 1, "links")
 }
 
-func TestFileLinkedFromTestNameInDocumentsContainsThatTest(t *testing.T) {
+func TestLinkOnTestNameInDocumentsLeadsToFileWithThatTest(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {

@@ -52,7 +52,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	}
 }
 
-func TestTimesInLeaseTableOnTimingPageFollowFromConfigDefaults(t *testing.T) {
+func TestLeaseTableOfTimingPageMatchesConfigDefaults(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/timing.md")
 	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(page, -1)

@@ -174,8 +174,8 @@ func (c *Commit) LastErr() error {
 	return c.lastErr
 }
 
-// Answered is called when the caller no longer waits for Run. Run then continues, but sends no
-// further request. Answered returns once the SDK no longer reads the caller's values. It
+// Answered is called when the caller no longer waits for Run. Answered makes Run send no request
+// after the one in flight. Answered returns once the SDK no longer reads the caller's values. It
 // reports whether no request is in flight. Answered and LastErr implement attempts.Sent.
 func (c *Commit) Answered() bool {
 	c.mu.Lock()

@@ -9,7 +9,7 @@
 // even if its conditions are false by then. A different request under a used token
 // is rejected.
 //
-//	        outcome known                  applied: the writes will never be applied
+//	        outcome known                  guards applied: the writes never will be
 //	sending ─────────► done      voiding ─────────► cancelled
 //	   │                          ▲   │
 //	   └─ a write failed, while ──┘   └─ the token is taken ─► rereading ─► done

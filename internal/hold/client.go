@@ -93,8 +93,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats records whether a timer and Close repeat the failed release of h, a lock without a
-// session. If they do, the method adds h to c.unfreed; otherwise it removes h.
+// repeats adds h, a lock without a session, to c.unfreed if the parameter "repeats" is true, and
+// otherwise removes h. A timer and Close repeat the failed releases of the locks in c.unfreed.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,8 @@ func (c *Holds) repeats(h *Lock, repeats bool) {
 	}
 }
 
-// failedToFree returns the locks without a session whose failed release a timer repeats.
+// failedToFree returns the locks in c.unfreed. None of them has a session. Each has a failed
+// release that a timer repeats.
 func (c *Holds) failedToFree() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -184,8 +184,8 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // *now. If other handles share a grant, the transaction contains the grant's guard in place of a
 // release. If the transaction was committed, commitWithReleases ends the releases. Otherwise it
 // ends only the releases of locks that were lost. If the outcome is unknown, the transaction may
-// have freed the keys of the other locks. commitWithReleases then records the attempt in the
-// freeing of each of these locks.
+// have freed the key of each lock whose release it contains. commitWithReleases then records the
+// attempt in the field "freeing" of each such lock.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

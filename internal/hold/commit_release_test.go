@@ -277,7 +277,7 @@ func TestUnansweredReleaseDoesNotHideCommitError(t *testing.T) {
 	}
 }
 
-func TestReleaseOfContextsOtherLockEndsCommitAndRelease(t *testing.T) {
+func TestCommitAndReleaseFailsIfOtherLockOfItsContextIsReleased(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to other lock": false, "bound to both locks": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {

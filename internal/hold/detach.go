@@ -56,8 +56,8 @@ func (l *Handle) Detach() (Detached, error) {
 }
 
 // Resume resumes a grant that this process or another has detached. It renews the grant with the
-// lease and the changes that want contains, and repeats the renewal until DynamoDB answers. If ctx
-// is done first, the caller may call Resume again: the client remembers the attempts of earlier
+// lease and the changes in the parameter "want", and repeats the renewal until DynamoDB answers. If
+// ctx is done first, the caller may call Resume again: the client remembers the attempts of earlier
 // calls.
 func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want) (h *Lock, err error) {
 	err = c.Call(ctx, "resume", want.Key, func(ctx context.Context) (err error) {

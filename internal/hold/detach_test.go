@@ -202,7 +202,7 @@ func TestSecondResumeSucceedsIfOutcomeOfFirstIsUnknown(t *testing.T) {
 // goroutine waits behind the first. The release hands the key to neither, because the record's
 // queue is suspended. The first goroutine then sends a grant, and its context is cancelled before
 // the reply arrives. The second goroutine must still acquire the key.
-func TestCancelledWaiterForKeyOfResumedLockWakesNextWaiter(t *testing.T) {
+func TestNextWaiterBehindResumedLockAcquiresKeyIfFirstIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))

@@ -50,7 +50,8 @@ type freeing struct {
 	r *release // release that may send requests now; guarded by h.mu
 }
 
-// left is the latest event after which the record may no longer show the lock's own grant.
+// left says why the record may no longer show the lock's own grant. If there are several reasons,
+// left is the one that comes last in the list below.
 type left int
 
 // Values of left. The value for a grant never decreases.
@@ -61,10 +62,10 @@ const (
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
-// freeing returns the lock's freeing, which this release uses from now on. The trust in the lock
-// may have expired before any write that could free the key, for example during an outage or a long
-// commit. Another client may then take the key over, so a record without the grant would not prove
-// that a write of this client has freed the key. In this case, freeing clears sentInLease.
+// freeing returns the lock's freeing, which this release uses from now on. It clears sentInLease if
+// the trust in the lock expired before any write that could free the key, for example during an
+// outage or a long commit. Another client may then take the key over, so a record without the grant
+// would not prove that a write of this client has freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -232,8 +233,8 @@ func (f *freeing) isOfUse() bool {
 }
 
 // report logs the error of a failed release, and emits the release's event with the number of
-// requests since the last event. It does nothing if this release of a lock without a session was
-// begun by a timer, has failed, and will be repeated by another timer.
+// requests since the last event. For a lock without a session, report does nothing if a timer has
+// begun this release, the release has failed, and another timer will repeat it.
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

@@ -131,7 +131,7 @@ func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 	})
 }
 
-func TestOnlyFirstOfTwoReleasedEventsContainsHoldingTime(t *testing.T) {
+func TestHoldingTimeIsReportedOnlyOnceIfReleaseIsRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)

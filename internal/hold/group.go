@@ -27,7 +27,7 @@ func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, c
 // Context returns a context that is cancelled as soon as one of the locks ends.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Err returns the error with which the first lock of the group has ended, or nil while all
+// Err returns the error of the lock whose end has ended the group's context, or nil while all
 // locks are trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 

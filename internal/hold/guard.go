@@ -65,12 +65,13 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends, as lost, every lock in holds that depends on a row in shown. Each key of shown is a row
-// that no longer shows its grant. Each value is the item that was read, or nil if the row is missing.
-// A failed guard can never pass again, so the loss is final. loseBy returns one error for each lock
-// in holds: nil if the lock was not lost. The error of a lost lock wraps err. If this client itself
-// had ended the lock before, for example by a release, the error also wraps the reason, which
-// otherwise(lock) returns. loseBy reports the losses only after all lost locks have ended.
+// loseBy ends, as lost, every lock in holds that depends on a row in the map "shown". Each key of
+// the map is a row that no longer shows its grant. Each value is the item that was read, or nil if
+// the row is missing. A failed guard can never pass again, so the loss is final. loseBy returns one
+// error for each lock in holds: nil if the lock was not lost. The error of a lost lock wraps err.
+// If this client itself had ended the lock before, for example by a release, the error also wraps
+// the reason. The function "otherwise" returns this reason. loseBy reports the losses only after
+// all lost locks have ended.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardErrorDoesNotTurnUnrelatedErrorIntoErrLost(t *testing.T) {
+func TestCallingGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
@@ -109,7 +109,7 @@ func TestResumedLockInGroupIsNotLostIfSessionOfAnotherLockIsDead(t *testing.T) {
 	})
 }
 
-func TestGuardErrorOfGroupReturnsSameErrorIfGuardIndexIsWrong(t *testing.T) {
+func TestGuardErrorOfGroupReturnsErrorUnchangedIfIndexIsWrong(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -184,7 +184,7 @@ func TestInvalidGuardedReadFailsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestErrorOfTooLargeGuardedReadStatesLimitOfItems(t *testing.T) {
+func TestErrorOfTooLargeGuardedReadContainsMaximumNumberOfItems(t *testing.T) {
 	type row struct {
 		cfg  leasehold.Config
 		said string

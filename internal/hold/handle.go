@@ -87,9 +87,9 @@ func (h *Lock) Share(ctx context.Context, l *Handle) error {
 	return nil
 }
 
-// leave ends this handle if other handles share the grant. The result left is true if this call has
-// ended the handle. The result before is true if an earlier call had ended the handle. Until drop
-// is called, the handle still counts as sharing the grant.
+// leave ends this handle if other handles share the grant. The result "left" is true if this call
+// has ended the handle. The result "before" is true if an earlier call had ended the handle. Until
+// the method drop is called, the handle still counts as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -104,8 +104,8 @@ func (l *Handle) leave() (left, before bool) {
 	return true, false
 }
 
-// drop removes a handle that leave has ended. It reports whether this was the grant's last
-// handle.
+// drop removes a handle that the method leave has ended. It reports whether this was the grant's
+// last handle.
 func (l *Handle) drop() (last bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 }
 
 // innermost returns the innermost lock of this client that ctx belongs to, that is still
-// held, and for which the function fits returns true. It returns nil if there is no such lock.
+// held, and for which the function "fits" returns true. It returns nil if there is no such lock.
 func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 	for h := boundLockOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && fits(h.by) && h.by.Ended() == nil {

@@ -60,8 +60,8 @@ func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 // crowded returns a client that holds "job" and eight other locks, and a function that acquires one
 // more lock. Once the test has called this function, the client holds so many locks that its next
 // hand-over of "job" logs a warning. The log handler blocks until the test closes the given channel.
-// At that time the hand-over has been applied, but the client has not yet checked whether the
-// goroutine that receives the key still waits.
+// While the handler blocks, the hand-over has been applied, but the client has not yet checked
+// whether the goroutine that receives the key still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -215,7 +215,7 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 // grant, but DynamoDB refuses this request. The test then changes the record, so that it shows
 // neither a mark nor the grant. A second Release, with MarkDone, must return an error, because the
 // mark is not stored. The error must not be ErrLost, because the first Release had ended the grant.
-func TestReleaseWithMarkDoneFailsIfHandOverStoredNoDoneMark(t *testing.T) {
+func TestReleaseWithOptionMarkDoneFailsAfterHandOverWithoutMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },
 		"released":                func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -250,7 +250,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseRefusedAfterUndeliveredHandOverReturnsOpError(t *testing.T) {
+func TestReleaseReturnsOpErrorIfRefusedAfterLostHandOverRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)
@@ -327,7 +327,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestConditionOfHandOverListsAtMost100RecordVersions(t *testing.T) {
+func TestHandOverConditionContainsAtMost100RecordVersions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -376,7 +376,7 @@ func TestHandOverWithinProcessGrantsKeyUnderSameSession(t *testing.T) {
 	})
 }
 
-func TestWaiterForKeyOfResumedLockAcquiresUnderSharedLease(t *testing.T) {
+func TestWaiterBehindResumedLockAcquiresKeyUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

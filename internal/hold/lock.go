@@ -151,7 +151,7 @@ func (h *Lock) Lost(why lease.Loss) {
 
 // reportLosses logs the losses of locks that have ended, and emits their events. The log and
 // OnEvent may be slow. So reportLosses first lets waiting goroutines acquire the keys, and
-// calls the expiry warnings.
+// calls the functions of the expiry warnings.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		h.passTurn()

@@ -37,8 +37,8 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 // have freed the key.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	// If some write had no reply, that write may have freed the key, or the lease has expired since.
-	// If the first write was sent within the lease, both happened after this client had given the
-	// lock up. So the lock was not lost.
+	// If the first write was sent within the lease, either of these happened after this client had
+	// given the lock up. So the lock was not lost.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -69,7 +69,7 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 // unmarked is called if the record in item shows neither the grant nor this lock's done mark. If a
 // write of this client has freed the key without the mark, or may have done so, unmarked returns the
 // error of the release. Otherwise the lock was lost, and unmarked returns nil. For example, the lock
-// was certainly lost if DynamoDB has answered, and so rejected, all writes of this client.
+// was certainly lost if DynamoDB has answered all writes of this client, and has applied none.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

@@ -118,7 +118,7 @@ func TestDoFailsWithoutDelayIfDoneMarkIsRefused(t *testing.T) {
 	})
 }
 
-func TestCloseStopsRetriesOfReleaseWithDoneMark(t *testing.T) {
+func TestCloseStopsRetriesOfReleaseThatStoresDoneMark(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"throttled": lab.Throttled, "no answer": lab.Cut,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {

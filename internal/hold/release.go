@@ -126,7 +126,7 @@ type release struct {
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }
 
-// enter waits for a slot for the next request. It returns false if the context limit is done first.
+// enter waits for a slot for the next request. It returns false if r.limit is done first.
 func (r *release) enter() (leave func(), ok bool) {
 	if r.slots == nil {
 		return func() {}, true
@@ -163,7 +163,7 @@ func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	return false
 }
 
-// open sets the contexts of the release's requests, and makes the channel done, on which other
+// open sets the contexts of the release's requests, and makes the channel r.done, on which other
 // calls wait for the release.
 func (r *release) open(limit context.Context) {
 	r.limit, r.done = limit, make(chan struct{})
@@ -236,8 +236,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release were answered and it sends no retry, because
-// its context limit is done.
+// Answered reports whether all requests of the release were answered, and the release sends no
+// retry because the context r.limit is done.
 func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
 // LastErr returns the error of the release's last attempt that is no longer in flight.
@@ -286,7 +286,8 @@ func (r *release) repeat(limit context.Context) error {
 
 // currentRelease returns the lock's release that is in progress, or that has freed the key. If there
 // is no such release, it begins the release "next", and returns it. If a timer has begun the release
-// in progress, or if that release's context limit is done, currentRelease cuts it short.
+// in progress, or if the context in that release's field "limit" is done, currentRelease cuts that
+// release short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

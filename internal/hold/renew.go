@@ -142,8 +142,8 @@ type failing struct {
 // summaries.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
-	// Do not add a row whose lease has ended: forget may have been called already, so that no
-	// call would remove the row again.
+	// Do not add a row whose lease has ended: the method forget may have been called for the row
+	// already, and then no later call would remove the row.
 	if !r.lease.IsOver() {
 		f.locks[r] = err
 	}

@@ -100,7 +100,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	})
 }
 
-func TestUndoingUnansweredGrantSetsNoTTLOnRecordWithData(t *testing.T) {
+func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
@@ -113,7 +113,7 @@ func TestUndoingUnansweredGrantSetsNoTTLOnRecordWithData(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordHasNoTTLIfUnansweredRenewStoredData(t *testing.T) {
+func TestReleasedRecordHasNoTTLIfUnansweredRenewalStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
@@ -124,7 +124,7 @@ func TestReleasedRecordHasNoTTLIfUnansweredRenewStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasNoTTLIfCancelledWaiterStoredData(t *testing.T) {
+func TestRecordHasNoTTLIfGrantToCancelledWaiterStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))

@@ -30,7 +30,7 @@ type row struct {
 	lease *lease.Lease
 }
 
-// newRow returns the row of the grant that record shows. The caller of newRow must set the
+// newRow returns the row of the grant in the given record. The caller of newRow must set the
 // row's lease.
 func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
 	ctx = context.WithoutCancel(ctx)

@@ -18,9 +18,9 @@ import (
 // under a session, this lease is lockLease, and the record is renewed every touchEvery, so that
 // those libraries wait and do not take the key over. lockLease is long, so that the renewals cost
 // little. (A lease that never expires would overflow in the Java client.) The trust of this client
-// in its lock does not depend on lockLease: a renewal of the record does not extend the trust, and a
-// renewal that fails does not end it. Only a rejected renewal does, because it shows that the record
-// was broken or deleted.
+// in its lock does not depend on lockLease: a renewal of the record does not extend the trust. A
+// rejected renewal ends the trust, because it shows that the record was broken or deleted. A
+// renewal that fails in any other way does not end the trust.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -120,9 +120,9 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 }
 
 // join is called once the client holds h under the session. If the session has ended in the
-// meantime, join ends the lock as lost. A break notice for h may have arrived between the grant and
-// this call. If so, the method hear did not find h among the held locks, and ignored the notice. So
-// if any notice has arrived since the grant, join checks the record of h.
+// meantime, join ends the lock as lost. If any break notice has arrived since the grant, join
+// checks the record of h: the notice may be for h, and the method s.hear may have ignored it,
+// because the client did not hold h yet.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.attempt.Sent.Mono {
@@ -140,10 +140,11 @@ func (s *session) join(h *Lock) {
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client checks the session's row. It
-// then blocks other transactions until leave is called, but at most for turnAtMost. Only one of
-// them waits for the mutex s.naming; the others wait for the mutex s.queue. So a renewal of the
-// row, which waits only for s.naming, waits for at most two transactions: the one in flight, and
-// the one that waits for s.naming. With a nil session, lockTransactions returns at once.
+// then blocks other transactions until leave is called, but at most for turnAtMost. Of the
+// transactions that wait, only one waits for the mutex s.naming; the others wait for the mutex
+// s.queue. So a renewal of the row, which waits only for s.naming, waits for at most two
+// transactions: the one in flight, and the one that waits for s.naming. With a nil session,
+// lockTransactions returns at once.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}

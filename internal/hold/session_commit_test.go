@@ -46,7 +46,7 @@ func TestCommitArrivingAfterSessionEndedIsNotApplied(t *testing.T) {
 	}
 }
 
-func TestCommitUnderDeadSessionCancelsContextsOfAllItsLocks(t *testing.T) {
+func TestCommitUnderDeadSessionCancelsContextsOfAllLocksOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -173,7 +173,7 @@ func TestGuardsOfLockSucceedOnlyIfItsSessionIsAlive(t *testing.T) {
 	})
 }
 
-func TestGuardErrorDoesNotReturnErrLostForGuardOfAnotherLock(t *testing.T) {
+func TestCallingGuardErrorWithIndexOfOtherGuardDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

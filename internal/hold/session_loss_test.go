@@ -174,7 +174,7 @@ func TestTakeoverIsNotReportedAsBreak(t *testing.T) {
 	})
 }
 
-func TestExpiredSessionIsNotReportedBroken(t *testing.T) {
+func TestLostReasonIsExpiredIfExpiredSessionIsMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.SharedConfig(), k.Edit)

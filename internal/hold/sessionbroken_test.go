@@ -134,7 +134,7 @@ func TestLockIsLostIfBrokenBeforeGrantReplyArrives(t *testing.T) {
 	})
 }
 
-func TestHolderNoticesBreakEvenIfFirstTwoChecksAreRefused(t *testing.T) {
+func TestHolderNoticesBreakAfterTwoRefusedChecks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -158,7 +158,7 @@ func TestFalseBreakNoticeDoesNotCauseLossOfLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The client checks the record once, because of the notice. Its next renewal of the
 		// record would look like a second check. That renewal comes at a random time within
-		// twenty minutes. With this constant, it comes after ten minutes.
+		// twenty minutes. With the random number 0.5, it comes after ten minutes.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")

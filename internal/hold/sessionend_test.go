@@ -36,7 +36,7 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotEndSessionWhileFunctionOfDoIsRunning(t *testing.T) {
+func TestCloseDoesNotEndSessionWhileFunctionPassedToDoIsRunning(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "free")

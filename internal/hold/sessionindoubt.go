@@ -48,9 +48,9 @@ func (c *Holds) CheckSoon(key protocol.Key) {
 	u.timer.Reset(firstPause)
 }
 
-// due checks the key, and sets the timer for the next check if an attempt may still be
-// applied or still holds the key. It does nothing once the session has ended, because the
-// end frees the session's keys.
+// due is called by the timer. It checks the key, and sets the timer for the next check if an
+// attempt may still be applied or still holds the key. It does nothing once the session has
+// ended, because the end frees the session's keys.
 func (u *keyInDoubt) due() {
 	c := u.s.c
 	if u.s.lease.Ended() != nil || !c.Enter() {

@@ -30,9 +30,10 @@ type transaction struct {
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
 
-// newTransaction prepares a commit. For CommitAndRelease, the slice releases contains the releases of
-// the locks, sorted by key. The slice ends contains the write that releases each lock or, if other
-// handles share the lock's grant, its guard. For Commit, both slices are nil.
+// newTransaction prepares a commit. For CommitAndRelease, the slice "releases" contains the
+// releases of the locks, sorted by key. For each lock, the slice "ends" contains the write that
+// releases the lock or, if other handles share the grant, the lock's guard. For Commit, both slices
+// are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	guards := each(rowsOf(holds), (*row).guard)

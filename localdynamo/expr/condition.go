@@ -10,7 +10,7 @@ type And struct{ Left, Right Condition }
 // Or holds if Left or Right holds, or both.
 type Or struct{ Left, Right Condition }
 
-// Not holds if Part does not hold.
+// Not is the negation of Part: it holds if Part does not hold.
 type Not struct{ Part Condition }
 
 // Comparison compares two operands. Op is one of = <> < <= > >=.

@@ -19,10 +19,11 @@
 // late. For each probe, this process compares the end of the trusted time with the clock. It
 // uses no timer. So a process that was suspended answers correctly as soon as it continues.
 //
-// This process sends no request to the table in order to answer a probe. While it campaigns, the
-// body names the leader in the record that it read last. That leader's term may have ended since
-// the read. The leader is unknown until the campaign has read the record for the first time.
+// This process sends no request to the table in order to answer a probe. While this process
+// campaigns, the body names the leader in the record that this process read last. That leader's
+// term may have ended since the read. The leader is unknown until the campaign has read the
+// record for the first time.
 //
-// A Seat records whether this process leads, and answers the probes. Its method answers
+// A Seat records whether this process leads, and answers the probes. The method Seat.answers
 // implements the table above. Package serve chooses the address.
 package probes

@@ -34,8 +34,9 @@ func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
-// Saw records leader as the current leader if this process campaigns. If this process already
-// leads, Saw does nothing: the caller has read leader before this process was elected.
+// Saw records the given leader as the current one if this process campaigns. If this process
+// already leads, Saw does nothing: the caller read the leader's record before this process was
+// elected.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +45,8 @@ func (s *Seat) Saw(leader election.Leader) {
 	}
 }
 
-// Won records that this process leads: its term, and the leader that observers now see.
+// Won records that this process leads in the given term. The parameter "as" is this process as the
+// leader that observers now see.
 func (s *Seat) Won(term Term, as election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,9 +56,9 @@ func (s *Seat) Won(term Term, as election.Leader) {
 // Left records that the term of this process has ended, so that the leader is unknown.
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
-// answers returns the current answers to the probes, and the leader to name. leads is true
-// if this process leads and trust in its term has not ended. live is false if CMD runs and
-// renewals are overdue.
+// answers returns the current answers to the probes, and the leader for the body of GET /leader.
+// The result "leads" is true if this process leads and trust in its term has not ended. The result
+// "live" is false if CMD runs and renewals are overdue.
 func (s *Seat) answers() (leads, live bool, leader election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader

@@ -327,7 +327,7 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 // The test kills leasehold ui while its page is open, and an attacker takes the port. The page
 // must not show the attacker's text. The attacker must receive no token that leasehold ui still
 // accepts after a restart with the same secret.
-func TestPageSendsNoSecretToServerOnStolenPort(t *testing.T) {
+func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 	s := newScene(t)
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}

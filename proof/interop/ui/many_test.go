@@ -98,7 +98,8 @@ func scroll(p *page) scrolling {
 
 // TestPageLoadsAndScrollsTenThousandLocksQuickly measures the time until the page is first painted,
 // and the smoothness of scrolling. Both depend on the load of the machine. So the test also scrolls
-// a list of only a hundred locks, and compares the two results. It logs all measurements.
+// a list of only a hundred locks, and compares the smoothness with that of the long list. It logs
+// all measurements.
 func TestPageLoadsAndScrollsTenThousandLocksQuickly(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command is the leasehold command that the first test builds for all tests: its directory,
-// or the error of the build.
+// command contains the directory of the leasehold command, which the first test builds for all
+// tests, or the error of the build.
 var command struct {
 	once sync.Once
 	dir  string
@@ -235,7 +235,7 @@ func (s *scene) ui(flags ...string) *page {
 	return p
 }
 
-// origin returns the part of the page's URL that ends with the port.
+// origin returns the page's URL up to and including the port.
 func (p *page) origin() string {
 	u, err := url.Parse(p.url)
 	if err != nil {

@@ -69,9 +69,9 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // process may work under the name as soon as the lock is lost.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// If the earlier section has lost its lock, wait until its caller calls Unlock. If not,
-		// Acquire below waits in the client's local queue, and Unlock hands the lock over to this
-		// call.
+		// If the earlier section has lost its lock, wait until its caller calls Unlock. If it still
+		// has the lock, Acquire below waits in the client's local queue, and Unlock hands the lock
+		// over to this call.
 		if before := l.section(name); before != nil && before.lock.Err() != nil {
 			if err := before.wait(ctx); err != nil {
 				return err

@@ -78,7 +78,7 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 }
 
 // overPipes calls fn with a network of pipes and an HTTP client on that network. The client
-// reaches a server that reads each request completely, and then calls the handler answer.
+// reaches a server that reads each request completely before it calls the given handler.
 func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, client *http.Client, network *Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewPipes()
@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedIfReplyArrivesBeforeConnWriteReturns(t *testing.T) {
+func TestConnectionIsReusedIfReplyArrivesBeforeCallOfWriteReturns(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -179,7 +179,7 @@ func TestAwaitReturnsNilForFinishedWriteEvenAfterDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitWaitsForAnsweredWriteEvenPastDeadline(t *testing.T) {
+func TestAwaitLetsWriteFinishAfterDeadlineIfRequestHasReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -210,7 +210,7 @@ func TestCauseShowsWhetherContextWasCancelledOrTimedOut(t *testing.T) {
 	}
 }
 
-func TestPatientlySendsFailingRequestAtMostThreeTimes(t *testing.T) {
+func TestFunctionPatientlySendsFailingRequestAtMostThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

@@ -194,7 +194,7 @@ func TestTimedOutCallReturnsErrorOfItsEarlierAttempt(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// Turn off background renewals: one of them could be sent in place of the request of Renew.
+		// Turn off background renewals: while one of them waits for its reply, Renew sends nothing.
 		// Under a shared lease, WithoutRenewal is not allowed, and not needed: the client renews
 		// such a lock only every twenty minutes.
 		if !r.config.SharedLease {
@@ -256,7 +256,7 @@ func TestCancelledBreakOrResumeDoesNotWaitForReply(t *testing.T) {
 	})
 }
 
-func TestLostConnectionIsNotReportedAsServerOtherThanDynamoDB(t *testing.T) {
+func TestErrorOfLostConnectionDoesNotSayThatServerIsNotDynamoDB(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

@@ -25,8 +25,8 @@ type Sent interface {
 	LastErr() error
 }
 
-// Outlive runs the function write on a new goroutine, which it starts with detach. The returned
-// channel done is closed when write returns. Outlive then calls Await, and returns its error.
+// Outlive runs the function write on a new goroutine, which it starts with detach. Meanwhile it
+// calls Await, and returns Await's error. The returned channel done is closed when write returns.
 // Once the context in the parameter limit is cancelled, write must send no new request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})

@@ -152,8 +152,8 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 
 // causeOf returns the cause by which the client decides whether to retry after err, and the error
 // that the caller should return. The returned cause is the given cause, unless the given cause is
-// Unidentified. The method After then replaces it, depending on whether DynamoDB has accepted an
-// earlier request of this client.
+// Unidentified. In that case the method decide.Cause.After chooses the returned cause, depending on
+// whether DynamoDB has accepted an earlier request of this client.
 func (s *Sender) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

@@ -364,7 +364,7 @@ func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	}
 }
 
-func TestWriteOutcomeIsUnknownIfReadAfterFailedConditionFails(t *testing.T) {
+func TestWriteOutcomeIsUnknownIfConditionAndFollowUpReadFail(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}

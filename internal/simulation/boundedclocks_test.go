@@ -70,7 +70,7 @@ func boundedClocks(times float64) func(seed uint64) world {
 // Clients with bounded clocks wait in the queue of one key, and each holds the key for a moment. If
 // a holder does not release the key, a waiter takes the key over once the lease end stored in the
 // record has passed.
-func TestSimulationOfQueuesAndBoundedClocksFindsNoViolation(t *testing.T) {
+func TestSimulationOfQueuesWithMaxSkewFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClockQueues))
 }
 
@@ -260,7 +260,7 @@ func (k *clocks) read() (mono, boot time.Duration) {
 	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
 }
 
-// stoodStill returns how much time the mono clock has lost in suspends until the time now. The
+// stoodStill returns how much time the mono clock has lost in suspends up to the given time. The
 // caller must hold k.mu.
 func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {

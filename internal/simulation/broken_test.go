@@ -43,7 +43,7 @@ var rare = []string{
 }
 
 // areFound runs seeds of each variant until one shows a violation that the variant must cause (see
-// the field finds). The test fails if none of the given number of seeds does.
+// broken.finds). The test fails if none of the given number of seeds shows such a violation.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	lab.SkipUnderRace(t, "looks for a broken rule, not for a race")

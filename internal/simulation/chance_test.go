@@ -136,11 +136,11 @@ func namesGoroutine(stack *middleware.Stack) error {
 // scheduler then decides which of the two happens first. So the random number depends only on
 // requests at earlier instants (see the method before).
 type asking struct {
-	// latest is the last request, which was sent at the time at. If several requests were sent at
-	// that time, latest is the last of them in alphabetical order.
+	// latest is the last request. If several requests were sent at the same time as the last one,
+	// latest is the last of them in alphabetical order.
 	latest  string
-	at      time.Time
-	earlier string // latest request before the time in the field at
+	at      time.Time // time at which latest was sent
+	earlier string    // last request that was sent before that time
 }
 
 func (a asking) before(now time.Time) string {
@@ -190,8 +190,8 @@ func callers() string {
 	return names.String()
 }
 
-// yield sometimes lets other goroutines run first, as a busy machine would. It does so only if the
-// world's field yields is set. Whether it does so in a given call does not depend on the seed.
+// yield sometimes lets other goroutines run first, as a busy machine would. It does so only if
+// world.yields is set. Whether it does so in a given call does not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()

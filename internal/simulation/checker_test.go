@@ -136,8 +136,8 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	})
 }
 
-// sent records a request at the time at which it is sent, and checks it against
-// the beliefs of its sender.
+// sent is called when a request is sent. It records the request, and checks it against the beliefs
+// of the request's sender.
 func (c *checker) sent(r *request) {
 	if c.clocked {
 		return // these checks do not fit layouts with expiry times, whose renewals are different
@@ -251,7 +251,8 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	return res, nil
 }
 
-// received records what a reply shows to the process that sent the request.
+// received is called when a reply arrives. It records what the reply shows to the process that sent
+// the request.
 func (c *checker) received(r *request, res *http.Response) {
 	body := bodyOf(res)
 	c.mu.Lock()
@@ -286,10 +287,10 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 }
 
 // supports returns the time, by the world's clock, until which a request allows its sender to trust
-// the grant once the request is applied. After the sender has sent the request, it trusts the grant
-// for the duration trust by its own clock. If that clock is slow, the trust lasts longer by the
-// world's clock. If that clock is fast, the trust lasts no shorter, because timers run by the
-// world's clock.
+// the grant once the request is applied. The parameter trust is how long the sender then trusts the
+// grant by its own clock, counted from when it sent the request. If that clock is slow, the trust
+// lasts longer by the world's clock. If that clock is fast, the trust lasts no shorter, because
+// timers run by the world's clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

@@ -62,15 +62,15 @@
 //
 // # Why a seed can be replayed
 //
-// The order in which Go's scheduler runs goroutines does not affect any random number, and a process
-// runs one seed at a time, on one thread. What happens to a request depends only on the seed, the
-// goroutine that sent the request, the operation and the keys of the request, and the number of
-// equal requests before it. No two processes reach the table at the same instant, and no two
-// cancelled requests return at the same instant. No call of a worker begins at the instant at which
-// the worker's last call returned. TestSameSeedGivesSameHistory checks that a seed always has the
-// same history. In that test, goroutines yield to Go's scheduler at random where they read the
-// clock, draw a random number, send or receive, so that the scheduler runs them in another order
-// each time.
+// The order in which Go's scheduler runs goroutines does not affect any random number. The test
+// binary runs one seed at a time, on one thread (type tests). What happens to a request depends
+// only on the seed, the goroutine that sent the request, the operation and the keys of the request,
+// and the number of equal requests before it. No two processes reach the table at the same instant,
+// and no two cancelled requests return at the same instant. No call of a worker begins at the
+// instant at which the worker's last call returned. TestSameSeedGivesSameHistory checks that a seed
+// always has the same history. In that test, goroutines yield to Go's scheduler at random where
+// they read the clock, draw a random number, send or receive, so that the scheduler runs them in
+// another order each time.
 //
 // One event may wake several goroutines of a client. For example, a group releases several keys for
 // which goroutines wait in local queues. Without a delay, the scheduler would decide which of these
@@ -104,7 +104,8 @@
 // Each variant below is broken on purpose. Its test runs seeds until one shows a violation.
 // The second column contains the numbers of the invariants (docs/guarantees.md) of which one
 // must be violated. The test fails if no seed shows a violation, or if this list lacks the
-// variant.
+// variant. In the names of variants, "whatever it shows" means: whatever version the grant's record
+// shows.
 //
 //	broken                                                     found as
 //	a guard on the owner alone                                 4

@@ -323,8 +323,8 @@ func (v *voter) leadsNow() *leasehold.Lock {
 }
 
 // awaitLeader waits until a live process leads in a term other than the given last term, and
-// returns that process. If no process does so within a lease, a poll and 100 ms, it reports a
-// violation and returns nil.
+// returns that process. If no process does so within the sum of a lease by the slowest clock, the
+// longest pause between polls, and 100 ms, it reports a violation and returns nil.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond

@@ -72,7 +72,7 @@ const (
 )
 
 // injected is a fault that happened in a run. A fault has the same id in every run of its
-// seed, even if the other faults of these runs differ.
+// seed, whatever other faults happen in the run.
 type injected struct {
 	id    string
 	fault fault
@@ -83,7 +83,7 @@ type injected struct {
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
 // happens reports whether the fault f should happen. If so, it records the fault. If the world
-// lists the faults that may happen (field only) or their kinds (field kinds), no others happen.
+// lists the faults that may happen (world.only) or their kinds (world.kinds), no others happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,8 +266,9 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns a name for the operation to which the request belongs. The client must have
-// started this operation by itself, as it starts a renewal: the request must not belong to a call.
+// operation returns a name for the operation to which the request belongs. It may be used only for
+// requests of operations that the client starts by itself, such as renewals, and not for requests
+// of calls.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

@@ -106,8 +106,9 @@ func (c *checker) checkHearing(b *belief) {
 
 // Records are deleted in two ways. First, an operator deletes records by hand, whatever state they
 // are in. For the grants in these records, promise 2 of docs/guarantees.md does not hold. Second,
-// TTL deletes records that are released and have expired. After a deletion of either kind, a copy
-// of a request that arrives late may break the order of tokens. The test checks all other promises.
+// TTL deletes records that are released and have expired. If a copy of an earlier request arrives
+// after a deletion of either kind, it may break the order of tokens. The test checks all other
+// promises.
 func TestSimulationOfDeletedRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(deletion))
 }

@@ -157,9 +157,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time of the last write that changed the key's record or renewed a session,
-// because these writes affect how long the key is held. Late copies of requests count, too. If there
-// was no such write after the time in the parameter from, lastArrival returns from.
+// lastArrival returns the time of the last write that affects how long the key is held: a write
+// that changed the key's record, or that renewed a session. Late copies of requests count, too. If
+// there was no such write after the given time, lastArrival returns the given time.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

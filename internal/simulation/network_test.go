@@ -309,8 +309,9 @@ func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	return nil, ctx.Err()
 }
 
-// pass delivers a request after the delay there, and returns the reply after the further delay
-// back. If the sender's context is done before the reply arrives, pass returns an error.
+// pass delivers a request after a delay, and returns the reply after another delay. The delays are
+// the parameters "there" and "back". If the sender's context is done before the reply arrives, pass
+// returns an error.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response

@@ -25,8 +25,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w. Two kinds of its fields come from the second world: the functions
-// that change or receive what happens in a run, and the lists of allowed faults.
+// watchedAs returns a copy of w with two kinds of fields from the world "by" (the parameter): the
+// functions that change or receive what happens in a run, and the lists of allowed faults.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -69,8 +69,8 @@ func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends runs section or, in a third of the calls, commits whose deadlines are up
-// to an hour away. The machine may be suspended during these commits.
+// sectionWithSuspends runs section. In a third of the calls it instead makes commits whose
+// deadlines are up to an hour away. The machine may be suspended during these commits.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
 		c.section(r)
@@ -101,7 +101,7 @@ func (c *process) sectionWithSuspends(r *worker) {
 }
 
 // suspend suspends the machine of a process for d. During this time the process sends and
-// receives nothing, and its mono clock almost stops.
+// receives nothing, and its clock mono almost stops (see the type clocks).
 func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)
@@ -156,8 +156,8 @@ func (c *process) sectionBeforeClose(r *worker) {
 
 // During an outage, DynamoDB answers that it is unavailable. In this world most clients keep their
 // locks through outages (AWSLabs.HoldThroughOutage), even after their leases have expired. Promise
-// 2 of docs/guarantees.md, that the holder stops first, does not hold then, and the checker skips
-// it. Fenced writes stay safe.
+// 2 of docs/guarantees.md, that the holder stops before another client can acquire the key, then
+// does not hold, and the checker skips it. Fenced writes stay safe.
 func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(outages))
 }

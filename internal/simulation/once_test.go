@@ -156,9 +156,9 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks that a task was not yet done when its lock was granted. For this, it reads the
-// done mark in the record, because the mark does not change while the grant is current. If the grant
-// is no longer current, it checks nothing.
+// isUndone checks that a task was not yet done when its lock was granted. It reads the done mark in
+// the record now: while the grant is current, the record has the same mark as when the lock was
+// granted. If the grant is no longer current, isUndone checks nothing.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {

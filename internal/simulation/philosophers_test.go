@@ -268,8 +268,8 @@ func (p *sharer) section(r *worker) {
 	}
 }
 
-// checkPermitsLiveness acquires every permit after the faults have stopped. Each permit
-// must be granted within a lease, two longest pauses between polls, and a round trip.
+// checkPermitsLiveness acquires every permit after the faults have stopped. Each permit must be
+// granted within the sum of a lease, twice the longest pause between polls, and a round trip.
 func (s *run) checkPermitsLiveness(seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for i := range permits {

@@ -76,7 +76,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// The rate of each clock differs from 1 by at most 4 %. The margin is a tenth of the
+	// The rate of each clock differs from 1 by at most 4 %. cfg.Margin is a tenth of the
 	// lease, so it covers the errors of two clocks together.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
@@ -142,8 +142,8 @@ func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
 	for d := c.isPaused(); d > 0; d = c.isPaused() {
 		time.Sleep(d)
-		// This second pause makes the goroutines of a process continue at different times after
-		// a pause of the process.
+		// This additional sleep makes the goroutines of a process continue at different times
+		// after the process was paused.
 		time.Sleep(upTo(r, time.Millisecond))
 	}
 }

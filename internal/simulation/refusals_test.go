@@ -70,7 +70,8 @@ func isRefused(body []byte) bool {
 }
 
 // isRefusal reports whether err is a refusal by AWS, and whether this refusal is a denial
-// of access. It compares the error's message, because a tampered reply has another code.
+// of access. It compares the error's message, which is the code that the simulated AWS sent. The
+// error's own code may differ: the variants with broken waits change it on the way to the client.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -85,8 +86,8 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields hold what was known when the last request was refused. Answers that came
-	// later must not count: before the call returns, the client may undo an attempt, and
+	// The next two fields hold what was known when the last request was refused. Later answers must
+	// not count: before the call returns, the client may send a request that undoes an attempt, and
 	// DynamoDB answers that request, too.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal

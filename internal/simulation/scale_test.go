@@ -51,18 +51,18 @@ var worlds = []struct {
 	{"TestSimulationOfSkewedClocksFindsNoViolation", 1, skewedBy(wallSkew * 9 / 10)},
 	{"TestSimulationOfWallClockChangesFindsNoViolation", 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfClocksWithinMaxSkewFindsNoViolation", 2, likewise(boundedClocks(1))},
-	{"TestSimulationOfQueuesAndBoundedClocksFindsNoViolation", 1, likewise(boundedClockQueues)},
+	{"TestSimulationOfQueuesWithMaxSkewFindsNoViolation", 1, likewise(boundedClockQueues)},
 	{"TestSimulationOfCloseDuringOnceOnlyWorkFindsNoViolation", 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfOnceOnlyWorkWithMaxSkewFindsNoViolation", 1, likewise(boundedClockOnce)},
 	{"TestSimulationOfRefusedRequestsFindsNoViolation", 1, simulateRefusals},
 }
 
-// TestSimulationAtScaleFindsNoViolation runs rounds of all simulations. It ends when
-// LEASEHOLD_FAULTED operations have met a fault, after the time LEASEHOLD_FOR, or when it is
-// interrupted. The seeds start at LEASEHOLD_FIRST. Without this variable they start at a number
-// made from the current time, so that they are new. A process runs one seed at a time, on one
-// thread. So the test starts one process, called a lane, for each processor, and divides the
-// rounds among the lanes.
+// TestSimulationAtScaleFindsNoViolation runs rounds of all simulations. It ends when as many
+// operations have met a fault as LEASEHOLD_FAULTED says, when the time in LEASEHOLD_FOR has passed,
+// or when it is interrupted. The seeds start at LEASEHOLD_FIRST. Without this variable they start
+// at a number made from the current time, so that they are new. A test binary runs one seed at a
+// time, on one thread. So the test starts one process of the binary, called a lane, for each
+// processor, and divides the rounds among the lanes.
 func TestSimulationAtScaleFindsNoViolation(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)
@@ -169,7 +169,7 @@ func runLane(t *testing.T, lane string) {
 
 // The run at scale includes only the simulations in the list worlds. Other simulations would run
 // with only the few seeds of their own tests.
-func TestEverySimulationIsListedForRunAtScale(t *testing.T) {
+func TestListOfWorldsContainsEverySimulation(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {
 		at[w.test] = true

@@ -39,8 +39,8 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed, in a world that it chooses by itself. Only the fields that watchedAs
-// copies come from the parameter watched.
+// simulation runs one seed, in a world that it chooses by itself. From the parameter watched it
+// takes the fields that the method watchedAs copies. Some simulations also take other fields.
 type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for the given number of seeds. The environment variable

@@ -251,8 +251,8 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 	lab.OK(t, file.Close())
 }
 
-// written runs the world whose histories are checked against the models. In every other
-// seed, clients wait in queues. There are no sessions, because these have a model of
+// written runs the world whose histories are checked against the models. In all of its
+// seeds, clients wait in queues. There are no sessions, because these have a model of
 // their own. No client deletes records, because the models do not contain deletion.
 func written(t *testing.T, seed uint64, w world) {
 	likewise(func(seed uint64) world {

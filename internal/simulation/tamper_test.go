@@ -72,8 +72,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking calls keep with the key of each condition check of a transaction. If keep returns false,
-// checking removes this check.
+// checking passes the key of each condition check of a transaction to the function keep. If keep
+// returns false, checking removes this check.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	if !asksFor(r, "TransactWriteItems") {
 		return body
@@ -146,8 +146,8 @@ type commitCall struct {
 	err               error             // result of the call
 }
 
-// begin registers a call of Commit under lock with the checker, before the call. It returns the
-// new commitCall, and the value that the call must append.
+// begin is called before a commit under the given lock, and registers the commit with the checker.
+// It returns the new commitCall, and the value that the commit must append.
 func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -248,7 +248,8 @@ func (c *checker) isCurrent(key, grant string, token int64) bool {
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
 
-// ended records the state of a key's record after a transaction has released the key's lock.
+// ended is called after a transaction has released the lock of a key. It stores the new state of
+// the key's record in c.records.
 func (c *checker) ended(r *request, key string) {
 	item := c.table.Item(key)
 	if item == nil {

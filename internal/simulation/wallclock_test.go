@@ -88,9 +88,9 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is greater than the difference between any two results of rightWall in the same world. It
-// does not apply to worlds with the field wall, or with layouts that have an expiry time: there, the
-// field wall or skew bounds the difference.
+// mostSkew is greater than the difference between any two results of rightWall in the same world.
+// There are two exceptions. If the world has the function world.wall, this function determines the
+// difference. If the layout has an expiry time, the field world.skew bounds the difference.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns a random difference between a wall clock and the true time. The difference is

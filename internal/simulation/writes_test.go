@@ -244,8 +244,8 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value finds the named attribute in one of the update's expressions, which is the parameter text.
-// It returns the value that the expression assigns to the attribute or compares with it. Each match
+// value finds the named attribute in the given text, which is one of the update's expressions. It
+// returns the value that the expression assigns to the attribute or compares with it. Each match
 // of pattern is one such assignment or comparison.
 func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {

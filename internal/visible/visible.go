@@ -15,7 +15,7 @@ import (
 // isShown reports whether r may be shown unescaped. It returns true for the space, and for the
 // letters, marks, digits, signs and symbols of any script. All other characters control a terminal
 // (control characters, including C1), reverse the direction of text, end a line, or are invisible.
-// Invisible characters are those without width, tags, variation selectors, spaces other than
+// Invisible characters are tags, variation selectors, characters without width, spaces other than
 // U+0020, and characters that Unicode has not assigned.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
@@ -46,9 +46,9 @@ func Period(start time.Time) string {
 // longestRemark is the maximum number of bytes in a remark. Longer data is not shown as a remark.
 const longestRemark = 80
 
-// Remark returns the data of a record as text, because it may be a remark of the holder about its
-// work. It returns "" if data is too long, is not text, or contains characters that must be
-// escaped.
+// Remark returns the data of a record, in which a holder may store a remark about its work, as
+// text. It returns "" if data is too long, is blank, is not text, or contains characters that must
+// be escaped.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {

@@ -116,8 +116,9 @@ func (p Place) differs(from Place) string {
 	return ""
 }
 
-// RefuseOther returns an error if here, the place of the opened store, is not the place of
-// the grant. asked is the value of --endpoint-url, or empty.
+// RefuseOther returns an error if the opened store, whose place is the parameter "here", is not the
+// store of the grant. It accepts another endpoint if the user has asked for one: the parameter
+// "asked" is the value of --endpoint-url, or empty.
 func (g Grant) RefuseOther(here Place, asked string) error {
 	switch what := g.At.differs(here); what {
 	case "":
@@ -173,7 +174,7 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 
 // Resume renews the grant and returns its lock. g is a copy of the grant: Resume fails if the
 // grant has been renewed since this copy was written. Otherwise two processes, each with a copy,
-// could both hold the lock. here is the place of the store that the client locks uses.
+// could both hold the lock. The parameter "here" is the place of the store that the client uses.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -186,7 +187,8 @@ const maxRenewalsFollowed = 5
 // ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
 // it accepts g even if the grant has been renewed since g was written, because the file with
 // the renewed grant may be lost. The id, token and owner in the record must still be those of
-// g. The new lease is not shorter than least, the shortest lease that the library accepts.
+// g. The new lease is not shorter than the shortest lease that the library accepts, which is the
+// parameter "least".
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)

@@ -29,8 +29,8 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// idleConnections is the number of idle HTTP connections that are kept. A client of package
-// leasehold may have as many renewals in flight.
+// idleConnections is the number of idle HTTP connections that are kept. It is also the largest
+// number of renewals that a client of package leasehold has in flight.
 const idleConnections = 128
 
 // replyTimeout limits the wait for the reply to one request. Package leasehold may set a

@@ -29,7 +29,7 @@ const reloadPause = time.Second
 // credential_process until they expire.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
-	metadata bool // true if this machine should have an EC2 metadata service
+	metadata bool // true if an EC2 metadata service is expected on this machine
 
 	mu       sync.Mutex // not locked while load runs
 	current  aws.CredentialsProvider
@@ -49,9 +49,9 @@ func (c *credentialSource) saw(r requests.Request) {
 }
 
 // Retrieve returns credentials for a request. If no other source has credentials, the SDK asks
-// the EC2 metadata service, even on a machine outside EC2. If the service fails too, the SDK may
-// retry only if this machine should have the service. Otherwise Retrieve returns an error after
-// which the SDK does not retry.
+// the EC2 metadata service, even on a machine outside EC2. If the service fails too, but is
+// expected on this machine (see hasMetadata), the SDK decides whether to retry. If the service is
+// not expected, Retrieve returns an error after which the SDK does not retry.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {
@@ -120,8 +120,8 @@ func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	}))
 }
 
-// hasMetadata reports whether this machine should have an EC2 metadata service: it is an
-// EC2 instance, or a setting names the service as the source of credentials.
+// hasMetadata reports whether an EC2 metadata service is expected on this machine: the machine is
+// an EC2 instance, or a setting names the service as the source of credentials.
 func (s *Settings) hasMetadata(cfg aws.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		if shared, ok := source.(config.SharedConfig); ok && (shared.EC2IMDSEndpoint != "" || shared.CredentialSource == "Ec2InstanceMetadata") {

@@ -46,9 +46,10 @@ type Settings struct {
 // store in LEASEHOLD_TABLE or LEASEHOLD_FILE, and otherwise the default local store.
 //
 // Place does not return the default store if LEASEHOLD_REQUIRE_TABLE is true, or if a setting
-// suggests that the user uses AWS. Instead it returns the table granted, which contains the grant
-// to renew or release. If granted is empty, Place returns an error. In a trial of leasehold
-// (OnTrial), settings for all AWS programs, such as AWS_PROFILE, do not rule out the default.
+// suggests that the user uses AWS. Instead it returns the table named by the parameter "granted",
+// which contains the grant to renew or release. If this parameter is empty, Place returns an error,
+// with one exception: in a trial of leasehold (OnTrial), settings for all AWS programs, such as
+// AWS_PROFILE, do not rule out the default.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()

@@ -243,8 +243,8 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 // commands "doctor" and "demo" use such keys.
 func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 
-// TrialKey returns a key with which "doctor" or "demo" tries out the table. It contains sort
-// only if the table has a sort key and the layout has no default for it.
+// TrialKey returns a key with which "doctor" or "demo" tries out the table. The parameter "sort" is
+// used only if the table has a sort key for which the layout has no default.
 func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	key := s.Key(partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {

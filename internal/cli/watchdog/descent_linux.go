@@ -28,8 +28,8 @@ func (p Process) kill() {
 	}
 }
 
-// Began returns when the process pid began, in clock ticks since the boot. It returns zero
-// if no such process exists. This time distinguishes the process from a later one with the
+// Began returns the time at which the process pid began, in clock ticks since the boot. It returns
+// zero if no such process exists. The time distinguishes the process from a later one with the
 // same id.
 func Began(pid int) int64 {
 	p, _ := readProcess(pid)

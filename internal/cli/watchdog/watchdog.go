@@ -29,7 +29,7 @@ import (
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, as the function Began returns it
-//	held TEXT      beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has
+//	held TEXT      only CMD and its descendants have an environment entry NAME=VALUE that begins with TEXT
 //	trust NS       trust ends at NS nanoseconds on the clock of package boottime
 //	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
 //	done           CMD has ended: exit
@@ -210,7 +210,7 @@ func init() {
 type Descent struct {
 	Supervisor int    // process id of the supervisor, which is the parent of CMD, the watchdog and orphans
 	Watchdog   int    // process id of the watchdog; zero if it runs in the supervisor
-	Held       string // beginning of an entry NAME=VALUE that only the environment of CMD and its descendants has; empty if unknown
+	Held       string // beginning of an environment entry NAME=VALUE that only CMD and its descendants have; empty if unknown
 	Began      int64  // when CMD began, as returned by the function Began; zero if unknown
 	GroupOnly  bool   // if true, only CMD's group is signalled, and other descendants may continue without the lock
 }
@@ -236,9 +236,9 @@ const (
 )
 
 // Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
-// descendants outside that group: all of them if sig is SIGKILL. Any other sig goes only to the
-// process groups of orphans, whose parents have ended. A descendant whose parent still runs may
-// get sig from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
+// descendants outside that group: with SIGKILL all of them, and with any other sig only the process
+// groups of orphans, whose parents have ended. A descendant whose parent still runs may get sig
+// from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed

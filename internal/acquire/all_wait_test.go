@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAcquireAllAcquiresNoKeySortedAfterKeyItWaitsFor(t *testing.T) {
+func TestAcquireAllAcquiresKeysOnlyInSortedOrder(t *testing.T) {
 	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
 		c, _ := w.Client(lab.Config())

@@ -150,10 +150,10 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 // isAll reports whether the call is to acquire all of several keys.
 func (w *call) isAll() bool { return len(w.parts) > 1 && w.turns == nil }
 
-// waitsFor returns the waiter of the key that the call's error names if the wait ends now. In a call
-// of All, this is the key for which the call waits now. In any other call, it is the first key that
-// another process or goroutine is known to hold or, if no holder is known, the first key of the call.
-// waitsFor also returns the record of the key's holder, or nil if no holder is known.
+// waitsFor returns the waiter of one key, which the call's error names if the wait ends now. In a
+// call of All, this is the key for which the call waits now. In any other call, it is the first key
+// that another process or goroutine is known to hold or, if no holder is known, the first key of
+// the call. waitsFor also returns the record of the key's holder, or nil if no holder is known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if w.isAll() {
 		w.mu.Lock()
@@ -250,7 +250,7 @@ const handOvers = 16
 
 // awaitTurn waits in the local queue of a key until the call is first in that queue, or another
 // goroutine hands the key to the call. With NoWait, it gives up when TryFor has passed since the
-// instant began.
+// instant in the parameter "began".
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it

@@ -106,8 +106,8 @@ type GrantAttempt struct {
 	Handed  bool             // another client wrote the grant, when it handed the key to this client
 }
 
-// Lives reports whether the grant of this attempt would still be trusted at the time now,
-// if DynamoDB has applied the attempt.
+// Lives reports whether the grant of this attempt would still be trusted, if DynamoDB has
+// applied the attempt. The caller passes the current instant in the parameter now.
 func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil

@@ -70,8 +70,9 @@
 //	                  The request is repeated if DynamoDB has accepted this client before.
 //	                  If not, the call ends
 //	denied            the request is repeated if DynamoDB has answered a request for the key: in
-//	                  this call, in an earlier call that it continues, or in a call that was ahead
-//	                  in the local queue. If not, the call ends: the policy may never allow the key
+//	                  this call, in an earlier Campaign of the same Election (core.GoesOn), or in a
+//	                  call that was ahead in the local queue. If not, the call ends: the policy may
+//	                  never allow the key
 //	no answer         the grant may have been applied. The next grant replaces it if it was. If a
 //	                  reply shows the first grant with at least half of its trusted time left, the
 //	                  call has acquired the key

@@ -25,8 +25,8 @@ func took(fn func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// granted calls the function call, which must return a lock, and releases the lock. It returns how
-// long the call and the release took.
+// granted calls the function in its parameter "call", which must return a lock, and releases the
+// lock. It returns how long both took.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	began := time.Now()

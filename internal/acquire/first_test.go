@@ -98,7 +98,7 @@ func TestAcquireSucceedsIfDynamoDBReceivesGrantTwice(t *testing.T) {
 	})
 }
 
-func TestAcquireSendsNewGrantIfReplyTakesHalfOfLease(t *testing.T) {
+func TestAcquireReplacesGrantIfReplyIsDelayedByHalfOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
@@ -325,7 +325,7 @@ func TestHeldErrorOfAcquireAnyNamesKeyEvenIfBatchReadFails(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyEventsCountBatchReadAsOneRequest(t *testing.T) {
+func TestBatchReadCountsAsOneRequestInEventsOfAcquireAny(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := leftAfterASecond(w)
 		cfg := lab.Config()
@@ -366,7 +366,7 @@ func TestAcquireAnyDoesNotReadLocallyHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireFailsOnDamagedRecordSkippedByAcquireAny(t *testing.T) {
+func TestAcquireFailsOnDamagedRecordButAcquireAnySkipsIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())
@@ -393,7 +393,7 @@ func TestRequestFailureAfterAcquireTimedOutEmitsNoEvent(t *testing.T) {
 	})
 }
 
-func TestThrottlingFor50SecondsDoesNotEmitEventWaitError(t *testing.T) {
+func TestThrottlingFor50SecondsEmitsNoWaitErrorEvent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		cfg := lab.Config()

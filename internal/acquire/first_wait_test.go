@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyLetsOtherProcessesGoFirstEvenIfItIsGivenTurn(t *testing.T) {
+func TestLocalQueueLetsOtherProcessesGoFirstEvenIfCallLeaves(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

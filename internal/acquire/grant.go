@@ -215,10 +215,11 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt records attempts, given by their versions, as in doubt: the client has abandoned them
-// before their outcome was known. If a record shows one of these attempts, this client does not
-// regard it as a live holder. But to other clients the key appears held while this client renews the
-// session of the attempt. So leaveInDoubt also calls Keeper.CheckSoon, which releases the key.
+// leaveInDoubt records attempts, given by their versions, as in doubt: the client has abandoned
+// them before their outcome was known. If a record shows one of these attempts, this client does
+// not regard it as a live holder. But if the attempt has a session, other clients regard the key as
+// held while this client renews that session. So leaveInDoubt also calls Keeper.CheckSoon, which
+// starts checks that release the key.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

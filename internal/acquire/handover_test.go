@@ -90,7 +90,7 @@ func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestNextWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
+func TestPassQueuedGivesTurnToNextWaiterWithoutDelay(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
@@ -101,7 +101,7 @@ func TestNextWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	}
 }
 
-func TestWaiterIsNotDelayedBelowHandOverLimit(t *testing.T) {
+func TestNextWaiterIsNotDelayedBeforeHandOverLimitIsReached(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	// The holder passes the turn to the next waiter without a hand-over, for example because
@@ -119,7 +119,7 @@ func TestWaiterThatRejectsHandOverAcquiresKeyItself(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestTurnPassedWithoutHandOverCountsTowardHandOverLimit(t *testing.T) {
+func TestHandOverLimitAlsoCountsTurnsOfWaitersThatRejectHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
@@ -178,7 +178,7 @@ func TestNextWaiterGetsTurnIfHandedOverGrantHasAlreadyEnded(t *testing.T) {
 // A goroutine that receives its turn may end its grant immediately, on another processor. The
 // queue must know the grant by then. Otherwise, the queue would ignore the end of the grant, and
 // the next waiter would never get its turn.
-func TestHandOverStoresGrantBeforeWaiterGetsItsTurn(t *testing.T) {
+func TestHandOverStoresGrantBeforeItWakesWaiter(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {

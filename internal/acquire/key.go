@@ -237,8 +237,8 @@ func (w *waiter) lookAtSession() error {
 
 // noteAppearsDead records whether the holder appears dead by the timestamps in r, which is the record
 // of the key or the row of the holder's session. Only the first holder that the waiter saw can appear
-// dead, and only until it renews: a later renewal or grant proves that its client was alive during
-// the wait. A lock that this client itself holds never appears dead.
+// dead, and only until this holder renews: the client that writes a renewal, or a later grant, is
+// alive during the wait. A lock that this client itself holds never appears dead.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}

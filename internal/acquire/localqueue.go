@@ -301,9 +301,9 @@ func (q *localQueue) next() *Place {
 // hand the key to this waiter. grant is the holder's grant. The holder's goroutine keeps the turn
 // until it calls HandOver. Successor returns nil if there is no waiter, if the first waiter accepts
 // no hand-over, or if the maximum number of hand-overs in a row is reached. The holder must then
-// release the key. The caller sets queued if waiters of other processes join the record's queue, and
-// this queue is empty. No other process then waits for the key, so the hand-overs are counted from
-// zero again.
+// release the key. The caller sets queued if waiters of other processes can join a queue in the
+// record, but none has joined it. No other process then waits for the key, so the hand-overs are
+// counted from zero again.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -130,7 +130,7 @@ func TestLocalWaitersGetTurnsOneByOneInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestTurnIsNotPassedIfSpecifiedGrantDoesNotHoldKey(t *testing.T) {
+func TestPassDoesNothingIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -181,7 +181,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerLearnsHolderWhenHolderBecomesKnown(t *testing.T) {
+func TestNewlyKnownHolderIsSentToQueuedCallsWithNoWait(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *LocalQueues)
 		want  string
@@ -225,7 +225,7 @@ func TestNonWaitingCallerLearnsKnownHolderImmediately(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestNextWaiterGetsTurnIfGrantHasAlreadyEnded(t *testing.T) {
+func TestGrantedPassesTurnToNextWaiterIfGrantHasAlreadyEnded(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -233,7 +233,7 @@ func TestNextWaiterGetsTurnIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestTurnIsNotPassedByResumedGrantIfOtherCallerHasTurn(t *testing.T) {
+func TestGrantedOutOfTurnDoesNothingIfOtherGoroutineHasTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -330,7 +330,7 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 
 // In this test, only the first of two callers reads the record and reports the holder. Then the
 // first caller gives up. If the second caller gives up, too, its error must name the same holder.
-func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
+func TestLastHolderReturnsHolderReportedByCallThatGaveUp(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -345,7 +345,7 @@ func TestLastHolderIsRememberedAfterTurnIsPassedOn(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestHolderIsKnownAfterItIsReportedOrKeyIsGrantedInSameClient(t *testing.T) {
+func TestIsKnownReturnsTrueOnceHolderOrGrantIsReported(t *testing.T) {
 	for name, report := range map[string]func(l *LocalQueues){
 		"held elsewhere": func(l *LocalQueues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -92,7 +92,7 @@ func (w *waiter) join() error {
 // wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join, and
 // must have no entry there. At the last read, another client must have held the key, and the queue
 // must have had room. The last protocol.LastPlaces places are reserved for waiters whose calls began
-// before the front of the queue, which is a time (see frontOf).
+// before the median of the times when the calls of the queued waiters began (see frontOf).
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -102,16 +102,16 @@ func (w *waiter) wantsPlace() bool {
 		len(queue) < protocol.MostWaiters && w.queue.since.Before(frontOf(queue))
 }
 
-// noteQueue records the state of the queue from shown, the record in a reply, which is empty if no
-// record exists. The waiter sent the request for that reply at w.asked.
+// noteQueue records the state of the queue. The parameter "shown" is the record in a reply, or an
+// empty record if the key has none. The waiter sent the request for that reply at w.asked.
 func (w *waiter) noteQueue(shown protocol.Record) {
 	if !w.mayQueue() {
 		return
 	}
 	front := frontOf(shown.Waiters)
 	if !w.queue.joining {
-		// A join follows right after a read, so the two replies would not show how far the front
-		// usually moves between two reads.
+		// The first reply after a join is left out: a join follows right after a read. Between
+		// these two requests, the front of the queue moves less than usually between two reads.
 		w.noteFront(front)
 	}
 	w.queue.joining, w.queue.place = false, -1
@@ -166,8 +166,8 @@ func (w *waiter) outside(front time.Time) *decide.Outside {
 // record r. It returns false if there is no such entry. It also returns false if the call must
 // replace the grant by a grant of its own: if the grant lacks something that the call would write,
 // such as the caller's data, or has too little trusted time left. Finally, it returns false if r
-// marks the work as done, because the write of a hand-over does not check that mark. Once the waiter
-// holds the key, no other client can set the mark.
+// marks the work as done, because the write of a hand-over does not check that mark. One check is
+// enough: once the waiter holds the key, no other client can set the mark.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	// The shorter lease counts: the first renewal stores the waiter's own lease in the record.

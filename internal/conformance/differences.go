@@ -25,8 +25,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of returns the reply and the table content that the tests expect of this engine for the case c.
-// They replace the reply and the table content that AWS documents.
+// of returns the reply and the table content that the tests expect in the case c if the engine has
+// the difference d. The tests expect these instead of what AWS documents.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err

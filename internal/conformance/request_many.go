@@ -98,8 +98,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 
 // page converts one page of a Query or Scan into a Reply. It sets the field Scanned only if scanned
 // differs from count, as it does if a filter drops items. If the request asked only for the number
-// of items, the reply has no items, and the result has a Count instead. Otherwise page returns an
-// error unless count is the number of items.
+// of items, the parameter items is nil, and page sets the field Count to count. If items is not
+// nil, page returns an error unless count is the number of items.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

@@ -5,7 +5,7 @@
 //
 // Tests replace the machine, because package testing/synctest fakes neither the boot-time clock nor
 // random numbers. A simulation can be repeated only if it chooses all clock readings and random
-// numbers itself. A test passes its machine to a client by the DB: if the DB that is passed to
+// numbers itself. A test passes its machine to a client through the DB: if the DB that is passed to
 // leasehold.New is a Provider, the client uses the machine that this DB provides. So the public API
 // contains no machine, and no global variable is needed.
 package machine
@@ -49,8 +49,8 @@ type Provider interface {
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client that is a Provider. It provides a copy of the real machine that the function
-// Edit has changed.
+// DB is an SDK client that is a Provider. It provides a copy of the real machine, after the
+// function Edit has changed that copy.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -79,8 +79,8 @@ func Now() decide.Instant {
 
 // BootedAt returns a function for Machine.Now whose two clocks both follow package time. In a
 // bubble of testing/synctest, both clocks are then fake, so leases do not expire if a test takes
-// long in real time. At the time origin, both clocks show one millisecond, so that a test fails
-// if the code depends on a long uptime.
+// long in real time. At the time in the parameter origin, both clocks show one millisecond, so
+// that a test fails if the code depends on a long uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

@@ -49,8 +49,8 @@ type Native interface {
 	// with the same grant id. But a record must never show the same version twice.
 	HandToHead(h Hold, g Grant) *Write
 
-	// Ask returns the write that asks the holder of h to step down. Its condition is that the
-	// grant of h has not ended. The parameter by is the owner of the client that asks.
+	// Ask returns the write that asks the holder of h to step down. Its condition is that the grant of
+	// h has not ended. The parameter "by" is the owner name of the client that asks.
 	Ask(h Hold, by string, at time.Time) *Write
 }
 
@@ -77,7 +77,7 @@ func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: le
 // IsNoRow reports whether version is the version of a record from NoRow.
 func IsNoRow(version string) bool { return version == noRow }
 
-// Once names work that clients are to do once under a lock. The name is a label or a period.
+// A Once names work that clients are to do only once under a lock. The name is a label or a period.
 // The zero Once names no work: a grant with the zero Once ignores the done mark in the record.
 type Once struct {
 	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label

@@ -99,7 +99,7 @@ func VersionHex(v string) string {
 	return strings.ReplaceAll(v, "-", "")
 }
 
-// VersionOfHex returns the version whose 32 hexadecimal digits VersionHex returned. It
+// VersionOfHex is the inverse of VersionHex: it converts 32 hexadecimal digits to a version. It
 // returns any other string unchanged.
 func VersionOfHex(v string) string {
 	if len(v) != 32 || strings.Trim(v, hexDigits) != "" {

@@ -41,7 +41,7 @@ func TestRecordVersionsAreUniqueUUIDs(t *testing.T) {
 	}
 }
 
-func TestRecordVersionContainsTimeOfItsCreation(t *testing.T) {
+func TestVersionTimeReturnsTimeWhenVersionWasCreated(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
@@ -59,7 +59,7 @@ func TestRecordVersionContainsTimeOfItsCreation(t *testing.T) {
 	}
 }
 
-func TestRecordVersionOfLeaseholdIsRecognizedByFormat(t *testing.T) {
+func TestIsVersionAcceptsOnlyFormatOfNewVersion(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is not a version", v)

@@ -238,8 +238,8 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets the reason of a break. It is called if the break failed, after a read has shown
-// the break, or if there are too many reasons.
+// wontBreak forgets the reason of a break. It is called when the break has failed, when a read has
+// shown the break, or when there are too many reasons.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestUIForgetsKeysDeletedLongestAgoFirst(t *testing.T) {
+func TestUIFirstForgetsKeysThatWereDeletedLongestAgo(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration
@@ -56,7 +56,7 @@ func TestUIForgetsKeysDeletedLongestAgoFirst(t *testing.T) {
 	}
 }
 
-func TestUIReadUnitRateIsAverageOfLastTenSeconds(t *testing.T) {
+func TestUIRateOfReadUnitsIsAverageOfLastTenSeconds(t *testing.T) {
 	p := pace{rate: 100}
 	now := start
 	for range 1000 {

@@ -203,8 +203,8 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns the time for which the lease of h still lasts after any read, if h renews on
-// time. Such a holder renews four times per lease, so at least three quarters of the lease are left.
+// healthyFor returns the minimum that is left of the lease of h at any read if h renews on time.
+// Such a holder renews four times per lease, so at least three quarters of the lease are left.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
@@ -214,9 +214,9 @@ func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0
 //
 // In some layouts, versions and grant ids contain the time of their write by the holder's clock. If
 // both the version of h and the grant id of next contain such a time, and h has no session, lapsed
-// compares the two times. They are more exact than the times of this server's reads, because next
-// may have read the last renewal of h before this server did. In all other cases, lapsed uses the
-// observed end of the lease.
+// compares the two times. They are more exact than the times of this server's reads, because the
+// next holder may have read the last renewal of h before this server did. In all other cases,
+// lapsed uses the observed end of the lease.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

@@ -183,7 +183,7 @@ func TestUIPageShowsDeadSessionOnlyWhileSessionHasLocks(t *testing.T) {
 	})
 }
 
-func TestUIHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
+func TestUIHistoryShowsSinceWhenItIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))

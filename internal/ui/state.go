@@ -8,9 +8,9 @@ import (
 )
 
 // under returns the Beat (the observed renewals) of a lock that has a session. The parameter b is
-// the Beat of the lock's record. The holder renews only the session, so the times and the state come
-// from the session's Beat. The Beat of an ended session has no Since and no Lease. In that case
-// these two come from b.
+// the Beat of the lock's record. The holder renews only the session, so the fields Until, Dead,
+// Since and Lease of the result come from the session's Beat. The Beat of an ended session has no
+// Since and no Lease. In that case Since and Lease come from b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

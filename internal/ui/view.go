@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// rowView is a row in a web page's list of keys. Times are in milliseconds since 1970. Granted is by
-// the holder's clock. All other times are by this server's clock (see the type clock).
+// rowView is a row in a web page's list of keys. Times are in milliseconds since 1970. The field
+// Granted is by the holder's clock. All other times are by this server's clock (see type clock).
 type rowView struct {
 	ID      int          `json:"i"`
 	Key     string       `json:"key"`
@@ -80,8 +80,8 @@ func (b *board) row(e *entry, c clock) rowView {
 // the record contains the time of the grant, and the holder's last version contains the time of its
 // write, heldFor calculates with these two times, which are by the holder's clock. Otherwise the end
 // is the time when this server saw the lease expire, which is too late if the server started after
-// the last renewal. If the record lacks the time of the grant, the first read that showed the grant
-// replaces it.
+// the last renewal. If the record lacks the time of the grant, heldFor uses the time of the first
+// read that showed the grant.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {

@@ -99,8 +99,8 @@ type Rows struct {
 	begun  bool
 }
 
-// Rows returns a Rows that prints to w. likely contains the records that will probably be
-// printed. The columns are as wide as the longest values in these records.
+// Rows returns a Rows that prints to w. The parameter "likely" contains the records that will
+// probably be printed. The columns are as wide as the longest values in these records.
 func (l Listing) Rows(w *Output, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
@@ -171,8 +171,8 @@ func (r Record) colour() Colour {
 }
 
 // Observe observes whether the holder of the record renews. It first prints how long the
-// observation may take, and its cost. The parameter what describes the holder in that text. If
-// what is "", nothing is printed.
+// observation may take, and its cost. The parameter "what" describes the holder in that text.
+// If it is empty, nothing is printed.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, record leasehold.Record, what string) (result holders.Observation) {
 	_ = m.watch(ctx, o, []leasehold.Record{record}, what, func(found holders.Observation) error {
 		result = found
@@ -221,10 +221,11 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes whether the holders of records renew. It calls settled for each record as soon
-// as the holder is known to be live or dead, or when the observation ends without a result. It
-// does not call settled for a record that has been deleted or, if all is false, released. If a
-// record is damaged, Check prints the error immediately, and returns it at the end.
+// Check observes whether the holders of records renew. It calls settled for each record as soon as
+// the holder is known to be live or dead, or when the observation ends without a result. It does
+// not call settled for a deleted record. It calls settled for a released record only if the
+// parameter "all" is true. If a record is damaged, Check does not call settled, but prints the
+// error immediately, and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {

@@ -27,7 +27,7 @@ func TestLeaseTextShowsExpiryIfDurationIsUnknown(t *testing.T) {
 	}
 }
 
-func TestTextAboutFinishedWorkShowsPeriodAndOwner(t *testing.T) {
+func TestTextAboutFinishedWorkShowsPeriodOfWorkAndOwner(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)

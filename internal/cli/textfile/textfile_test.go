@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestDocumentedMetricsEqualThoseThatRunWrites(t *testing.T) {
+func TestDocumentedMetricsEqualMetricsWrittenByRunCommand(t *testing.T) {
 	page := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
 	var names []string
 	for _, of := range metrics {

@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings that suit a scenario. The argument share is the average time from the
-// poll of one waiter to the next poll of any waiter. So each waiter pauses between its polls for
-// share multiplied by the number of clients. Without these pauses, the polls alone would keep two
+// tuned returns settings that suit a scenario. The parameter "share" is the average time between
+// two polls, counted over all waiters. So between two polls of its own, each waiter pauses for this
+// time multiplied by the number of clients. Without these pauses, the polls alone would keep two
 // processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}

@@ -11,6 +11,6 @@
 //
 // Every contender, including leasehold, runs in processes of its own. The contest sends
 // requests to these processes by the line protocol of proof/interop/README.md, and measures
-// when the replies arrive. To add other settings of leasehold, add an entry to Contenders
-// and, for an option of Config that is not used yet, a field to peers.Settings.
+// when the replies arrive. To add other settings of leasehold, add an entry to Contenders.
+// If they need an option of Config that peers.Settings lacks, also add a field there.
 package contest

@@ -34,8 +34,8 @@ type grant struct {
 	at   time.Time
 }
 
-// acquire acquires the key. Its time limit is one millisecond longer than the argument wait,
-// because with a limit of 0 a library would not wait at all. The grant contains the time at
+// acquire acquires the key. Its time limit is one millisecond longer than the argument wait, so
+// it is never 0: with a limit of 0, a library would not wait at all. The grant contains the time at
 // which this process received the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}

@@ -84,7 +84,7 @@ func Scenarios() []Scenario {
 	return append(all, localLine(16), longHold(), takeover(), heldLocks(1000), heldLocks(10_000))
 }
 
-// Find returns the scenarios with the given names, and all scenarios if names is empty.
+// Find returns the scenarios with the given names, or all scenarios if names is empty.
 func Find(names ...string) ([]Scenario, error) {
 	if len(names) == 0 {
 		return Scenarios(), nil

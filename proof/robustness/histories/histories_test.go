@@ -69,7 +69,7 @@ func (w *worker) waits() (context.Context, context.CancelFunc) {
 }
 
 // forSeeds runs random histories and checks them against the model. Several tests share the
-// configured number of histories: this test runs that number divided by the parameter oneOf. If
+// configured number of histories: forSeeds runs that number divided by the parameter oneOf. If
 // it runs at least a thousand histories, each operation in the list wanted must occur.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf

@@ -55,9 +55,9 @@ type key struct {
 // step applies an operation to the model. It reports whether the operation was possible in
 // this state, and returns the state afterwards.
 //
-// A commit of unknown outcome is possible in every state. If the commit's grant is no longer current,
-// the commit changes nothing. Perhaps DynamoDB has never applied the commit. The checker can then
-// place the commit, which has no end time, after all operations that could see an effect of it.
+// A commit of unknown outcome is possible in every state, and has no end time. If the commit's
+// grant is no longer current, the commit changes nothing. If DynamoDB has never applied the commit,
+// the checker can place it after all operations that could see an effect of it.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:

@@ -101,7 +101,7 @@ func TestAcquireWriteUnderReadLockReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestReadLockIsHeldWhileFunctionPassedToDoReadRuns(t *testing.T) {
+func TestDoReadHoldsReadLockWhileItsFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)
 		lab.OK(t, a.DoRead(t.Context(), func(context.Context, *leasehold.Lock) error {
@@ -112,7 +112,7 @@ func TestReadLockIsHeldWhileFunctionPassedToDoReadRuns(t *testing.T) {
 	})
 }
 
-func TestWriteLockIsHeldWhileFunctionPassedToDoWriteRuns(t *testing.T) {
+func TestDoWriteHoldsWriteLockWhileItsFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)
 		failed := errors.New("no paper")

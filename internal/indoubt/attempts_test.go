@@ -88,7 +88,7 @@ func TestUnansweredWriteIsRememberedLongerIfAddedAgain(t *testing.T) {
 	}
 }
 
-func TestSettleForgetsOnlyGivenUnansweredWrite(t *testing.T) {
+func TestSettleForgetsOneUnansweredWriteAndKeepsOthers(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"x", "y"}, 0)
 	a.Add("b", []string{"x"}, 0)

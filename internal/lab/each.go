@@ -130,7 +130,7 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 	}
 }
 
-// WantErr fails the test unless err matches the error want and all further errors given. If want is
+// WantErr fails the test unless err matches the error "want" and all errors in "also". If want is
 // nil, err must be nil. The parameter "what" names the call that returned err.
 func WantErr(t testing.TB, what string, err, want error, also ...error) {
 	t.Helper()

@@ -60,8 +60,8 @@ func Unheard(r *Request) (*http.Response, error) {
 // Drop is a Fault that resets the connection before the request arrives.
 func Drop(*Request) (*http.Response, error) { return nil, ErrReset }
 
-// On returns a fault that applies the given fault to every request for which fits returns true. It
-// delivers all other requests.
+// On returns a fault that applies the given fault to every request for which the function "fits"
+// returns true. It delivers all other requests.
 func On(fits func(Call) bool, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {
@@ -71,8 +71,8 @@ func On(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Once returns a fault that applies the given fault to the first request for which fits returns
-// true. It delivers all other requests.
+// Once returns a fault that applies the given fault to the first request for which the function
+// "fits" returns true. It delivers all other requests.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -155,8 +155,8 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that does not deliver the requests for which fits returns true, but
-// answers them with the result of res. It delivers all other requests.
+// Respond returns a fault that does not deliver the requests for which the function "fits" returns
+// true, but answers them with the result of res. It delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }

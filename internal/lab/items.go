@@ -56,8 +56,8 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.Put(item)
 }
 
-// Suspend writes to a record that its wait queue is suspended for the duration d. Waiters that read
-// the record do not join the queue in this time.
+// Suspend marks the queue in a key's record as suspended for the duration d. Waiters that read the
+// record do not join the queue in this time.
 func (w *World) Suspend(key string, d time.Duration) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{

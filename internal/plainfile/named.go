@@ -24,8 +24,8 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	return f, openError(path, err)
 }
 
-// openError replaces an error about a directory in path by an error with the same cause about
-// the whole path. It returns any other error unchanged.
+// openError makes err name the whole path if it is an fs.PathError, which may name only a directory
+// in path. The cause stays the same. openError returns any other error unchanged.
 func openError(path string, err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return &fs.PathError{Op: "open", Path: path, Err: in.Err}

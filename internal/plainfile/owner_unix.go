@@ -70,8 +70,8 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether a path may continue through the directory next, which is an entry of dir.
-// If the caller is not root, mayPass always returns true, because users may want to share a
+// mayPass reports whether a path may continue through the directory "next", which is an entry of
+// dir. If the caller is not root, mayPass always returns true, because users may want to share a
 // directory that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)

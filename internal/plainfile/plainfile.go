@@ -288,7 +288,7 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	// Do not follow or refuse a link under /proc (proc_pid_root(5)). The kernel makes these links,
+	// Neither follow nor refuse a link under /proc (proc_pid_root(5)). The kernel makes these links,
 	// so no user can plant them, and their text is not always the path of the target.
 	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil

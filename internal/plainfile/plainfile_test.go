@@ -37,8 +37,8 @@ func do(t *testing.T, errs ...error) {
 	lab.OK(t, errors.Join(errs...))
 }
 
-// ofStranger makes the user with the id stranger the owner of a file. It skips the test unless
-// the current user is root, because only root can change the owner.
+// ofStranger makes the user whose id is the constant "stranger" the owner of a file. It skips the
+// test unless the current user is root, because only root can change the owner.
 func ofStranger(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -223,7 +223,7 @@ func TestGrantIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	}
 }
 
-func TestDamagedDoneMarkBlocksGrantOnlyIfIsDoneReturnsTrue(t *testing.T) {
+func TestGrantAndIsDoneAgreeOnDamagedDoneMark(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"not a map":            text("mon"),
 		"empty":                &types.AttributeValueMemberM{},

@@ -74,8 +74,9 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// kind records an error unless the item's attribute kind has the wanted value. If want is
-// empty, the item must not have this attribute: the record of a plain lock has none.
+// kind checks the item's attribute called "kind", and records an error unless the attribute has the
+// wanted value. If want is empty, the item must not have this attribute: the record of a plain lock
+// has none.
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
@@ -201,9 +202,9 @@ func (d *decoder) floored(name string) (int64, bool) {
 	return n, true
 }
 
-// clamped returns the number in the attribute called name, rounded up to an integer. The
-// result is most if the number is greater than most. The result is 0 if the number is
-// negative, or if the attribute is missing.
+// clamped returns the number in the attribute called name, rounded up to an integer. If the number
+// is greater than the parameter "most", the result is that maximum. The result is 0 if the number
+// is negative, or if the attribute is missing.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {

@@ -133,9 +133,9 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds lists the types that the function edited can give to an attribute. The parameter
-// kind of edited is an index in this list. If kind is the index after the last type, edited
-// removes the attribute.
+// editedKinds lists the types that the function "edited" can give to an attribute. The function's
+// parameter "kind", modulo the length of this list plus one, is an index in the list. If it is the
+// index after the last type, the function removes the attribute.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value or is missing. A

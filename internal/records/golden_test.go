@@ -169,7 +169,7 @@ var peerWrites = map[string]struct {
 }
 
 // spelt returns an attribute value as text: the letter of its type, a space and the value. The
-// regular expressions in a written match this text.
+// regular expressions in a map of the type "written" match this text.
 func spelt(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -189,9 +189,9 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless the item has all attributes that the peer needs, in the form in which
-// the peer writes them. But if leasehold wrote the item, a version that is a string may have any
-// form, except in layout dynamo-dlm: people read its version, the release code, so leasehold's
-// version must also have the peer's form.
+// the peer writes them. In an item that leasehold wrote, a version that is a string may have any
+// form. This does not apply to layout dynamo-dlm. In this layout, people read the version, the
+// release code, so leasehold's version must also have the peer's form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {

@@ -125,8 +125,8 @@ func keyBytes(what, s string, most int) error {
 }
 
 // checkNames returns an error for each attribute of the schema whose name is used twice. The
-// parameter attributes contains the names of the layout's other attributes. checkNames also returns
-// an error if the layout has a default value for the sort key, but no sort key.
+// parameter "attributes" contains the names of the layout's other attributes. checkNames also
+// returns an error if the layout has a default value for the sort key, but no sort key.
 func (s schema) checkNames(layout string, attributes []string) error {
 	taken := map[string]string{}
 	for _, name := range slices.Concat(attributes, ours) {

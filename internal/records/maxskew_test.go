@@ -42,7 +42,7 @@ func TestLeaseEndIsStoredByGrantAndRenewalIfMaxSkewIsSet(t *testing.T) {
 	}
 }
 
-func TestLeaseEndStoredBeforeLastRenewalCountsAsAbsent(t *testing.T) {
+func TestLeaseEndCountsAsAbsentIfLastRenewalDidNotUpdateIt(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -84,7 +84,7 @@ func TestLeaseEndIsNeitherStoredNorReadWithoutMaxSkew(t *testing.T) {
 	}
 }
 
-func TestHandOverToFirstWaiterDoesNotStoreLeaseEnd(t *testing.T) {
+func TestHandOverToHeadOfQueueDoesNotStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	h, _ := b.hold()
 	p := b.Protocol.(protocol.Native)

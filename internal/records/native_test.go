@@ -258,7 +258,7 @@ func TestOnlyStructsOfPackageLayoutAreAcceptedAsLayouts(t *testing.T) {
 	}
 }
 
-func TestGrantKeepsKeyAttributeNamedExpiresAt(t *testing.T) {
+func TestGrantDoesNotRemoveAttributeExpiresAtIfItIsPartOfKey(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p := javaLike(keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)

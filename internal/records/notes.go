@@ -209,9 +209,10 @@ func askedOf(item protocol.Item) string {
 
 // attrLeaseEnds is the attribute with the time when the lease ends. A client with a bounded
 // clock computes this time from its wall clock when it acquires or renews the lease, unless the
-// lease is longer than longestLease. Other clients, early releases of leasehold and other libraries
-// change the record's version but not this attribute, which is then out of date. To show this, the
-// attribute also contains the version with which it was written.
+// lease is longer than longestLease. Clients without a bounded clock and other libraries change the
+// record's version but not this attribute, which is then out of date. So do versions of leasehold
+// that do not know the attribute. To show whether it is out of date, the attribute also contains
+// the version with which it was written.
 const attrLeaseEnds = "leaseEnds"
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a

@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestOnlyTakeoverOrBreakOrReleaseWithDoneMarkErasesQueue(t *testing.T) {
+func TestOnlyTakeoverOrBreakOrReleaseThatMarksWorkDoneErasesQueue(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -224,7 +224,7 @@ func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	}
 }
 
-func TestDamagedHandOverMarkOrQueueSuspensionCountsAsAbsent(t *testing.T) {
+func TestHandOverMarkAndQueueSuspensionCountAsAbsentIfDamaged(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
@@ -236,8 +236,8 @@ func TestDamagedHandOverMarkOrQueueSuspensionCountsAsAbsent(t *testing.T) {
 	}
 }
 
-// When users change the layout of a table from native to another layout, the attributes handed
-// and noQueueUntil stay in the records.
+// When users change the layout of a table from native to another layout, the attributes "handed"
+// and "noQueueUntil" stay in the records.
 func TestQueueAttributesAreIgnoredInLayoutsWithoutQueue(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

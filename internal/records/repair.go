@@ -22,9 +22,9 @@ var everyName = slices.Concat(reserved, []string{
 
 // DeleteExactly returns the write that deletes an item, on two conditions: every attribute
 // still has the same value, and no attribute with a name that a layout uses was added. Such an
-// addition may be part of a grant, or may have turned a damaged item into a lock. The item must
-// be free, or must not be a lock. To delete the record of a held lock, use Protocol.Delete,
-// whose condition names the holder.
+// addition may be part of a grant, or may have turned a damaged item into a lock. The caller must
+// pass the record of a free key, or an item that is not a lock. To delete the record of a held
+// lock, use Protocol.Delete, whose condition names the holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}

@@ -100,9 +100,9 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. If the parameter layouts contains the name of b's layout, the
-// result also contains the states in the parameter more. The names in layouts are separated by
-// spaces.
+// where returns the given states. The parameter "layouts" contains names of layouts, separated by
+// spaces. If it contains the name of b's layout, the result also contains the states in the
+// parameter "more".
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -170,7 +170,7 @@ func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	})
 }
 
-func TestReleasedRowWithAttributeNamedKindIsNotGranted(t *testing.T) {
+func TestKeyOfReleasedRecordIsGrantedOnlyIfKindAndTokenAreValid(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)

@@ -69,9 +69,9 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether the attribute called name is one that only layout Native writes, and a
-// field of r already contains its value. In every layout, Decode must not return such an attribute
-// as an attribute of the caller.
+// isRead reports whether two statements are true: only layout Native writes the attribute called
+// name, and a field of r already contains its value. In every layout, Decode must not return such
+// an attribute as an attribute of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:

@@ -79,8 +79,8 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is how many renewal attempts, one after another, a holder should have time for. This
-// time begins when a renewal is due, and ends when the holder stops trusting its lock.
+// leastTries is how many renewal attempts, one after another, should fit between the time when a
+// renewal is due and the time when the holder stops trusting its lock.
 const leastTries = 4
 
 // roundTrip returns a finding that says whether the measured round-trip times are short enough for a
@@ -118,11 +118,11 @@ func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests that take as long as took are too slow for the lease. They are too
-// slow if a holder can make fewer than leastTries renewal attempts after a renewal is due.
-// They are also too slow if a request takes more than a quarter of the time between two renewals:
-// then an acquisition takes long, and a renewal that is somewhat slower than the others exceeds its
-// time limit (see decide.RenewalDeadline).
+// isSlow reports whether requests are too slow for the lease. The parameter "took" says how long
+// each request takes. Requests are too slow if a holder can make fewer than leastTries renewal
+// attempts after a renewal is due. They are also too slow if a request takes more than a quarter of
+// the time between two renewals: then an acquisition takes long, and a renewal that is somewhat
+// slower than the others exceeds its time limit (see decide.RenewalDeadline).
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
@@ -244,9 +244,10 @@ type clockRange struct {
 	from, to time.Duration
 }
 
-// add narrows the range of possible clock differences, using one reply. date is the time in
-// the reply's Date header, truncated to seconds. The server wrote it at some moment between the
-// times sent and received, when its clock showed a time from date to one second later.
+// add narrows the range of possible clock differences, using one reply. The parameter "date" is the
+// time in the reply's Date header, truncated to seconds. The server wrote the header at a moment
+// between the times "sent" and "received". At that moment, the server's clock showed at least the
+// time "date", and less than one second more.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

@@ -168,9 +168,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM denied. If a
-// client can hold locks without an action, its denial is not a problem: a service should have only
-// the permissions that it needs.
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. If
+// a client can hold locks without the permission for an action, it is no problem that IAM denies
+// this action: a service should have only the permissions that it needs.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}

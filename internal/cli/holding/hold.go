@@ -152,9 +152,10 @@ func (h *Hold) finish(ended process.Ended) error {
 }
 
 // late returns the error for this case: the lock was not renewed in time, so leasehold stopped
-// CMD, and CMD exited while the lock was still trusted. The error is ErrLost, because CMD was
-// stopped as after a loss. In fact no other client can have got the lock before CMD exited. why is
-// the error of the last renewal, or "" if a renewal succeeded after CMD was stopped.
+// CMD, and CMD exited while the lock was still trusted. So no other client can have acquired the
+// lock before CMD exited. The error is ErrLost nevertheless, because leasehold stopped CMD as it
+// does after a loss. The parameter "why" is the error of the last renewal, or "" if a renewal
+// succeeded after CMD was stopped.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -290,8 +291,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails is called after each renewal of key, and records the result. now is the error of
-// this renewal, or nil. It returns true if the previous renewal of key failed.
+// fails is called after each renewal of key, and records the result. The parameter "now" is the
+// error of this renewal, or nil. fails returns true if the previous renewal of key failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,8 +310,8 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 }
 
 // why returns the error text of a key whose last renewal failed. It returns "" if the last
-// renewal of every key succeeded. If the error is a timeout, the text also contains the last
-// earlier error that was not a timeout, because a timeout says little about the cause.
+// renewal of every key succeeded. If the error is a timeout, the text also contains the most recent
+// error that was not a timeout, if there is one, because a timeout says little about the cause.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -153,8 +153,8 @@ func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
 	env := slices.Clone(h.seeker.user.Environ)
-	// set replaces the variable that this process inherited. CMD does not get the variable if
-	// value is empty, or if any of the conditions in unless is true.
+	// set replaces the variable that this process inherited. CMD does not get the variable if the
+	// parameter "value" is empty, or if any of the conditions in the parameter "unless" is true.
 	set := func(name, value string, unless ...bool) {
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 		if value != "" && !slices.Contains(unless, true) {

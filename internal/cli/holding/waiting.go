@@ -27,7 +27,7 @@ const (
 // one line when the wait begins and then one line a minute, even if the holder changes more
 // often. It also writes a line for each new position in the queue, but at most once a second. It
 // emits an event with each of these lines, except during an attempt with -n. On a terminal it
-// rewrites one line every second instead. The events are the same.
+// rewrites one line every second instead, but emits the same events as in a pipe or file.
 //
 // The limits "one line a minute" and "once a second" apply to all waits of the process together,
 // because an election may begin a new wait every second.
@@ -60,8 +60,8 @@ type told struct {
 	placeAt time.Time // when a new queue position was last reported; zero if never
 }
 
-// due reports whether a new line is due at time now, for queue position place. If so, it
-// records that the line was written.
+// due reports whether a new line is due at the time now. The parameter "place" is the client's
+// position in the queue. If a line is due, the method records that the line was written.
 func (s *told) due(place int, now time.Time) bool {
 	moved := place > 0 && place != s.place
 	if !s.at.IsZero() && now.Sub(s.at) < repeatAfter && (!moved || !s.placeAt.IsZero() && now.Sub(s.placeAt) < placeAfter) {
@@ -108,9 +108,10 @@ func (w *wait) tries(nonblock bool) {
 }
 
 // saw handles an event e of the lock client. A waiting event contains the holder of one key or
-// permit. If the client needs only one of several keys or permits, all is not nil. saw then
-// reports nothing until it has seen a holder of each: until then, one of them may be free. After
-// a granted, done or gave-up event, w reports nothing until the next waiting event.
+// permit. If the client needs only one of several keys or permits, the parameter "all" is not nil.
+// saw then reports nothing until it has seen a holder of each of these keys or permits, because one
+// whose holder it has not seen may be free. After a granted, done or gave-up event, w reports
+// nothing until the next waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,9 +276,9 @@ func (e *allHeldError) Unwrap() error { return e.err }
 // its lease.
 
 // wasTooShort reports whether the wait, which failed with err, was shorter than the lease of a
-// holder. It also returns true if err lacks a lease that it would have to compare. There are two
-// such cases: the record of a lock under a shared lease contains no lease, and the error for
-// several keys or permits contains only one holder.
+// holder. It also returns true if err does not contain all leases that this comparison needs. There
+// are two such cases: the record of a lock under a shared lease does not contain the length of the
+// shared lease, and the error for several keys or permits contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {
@@ -295,9 +296,9 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 }
 
 // afterSilence returns an OpError instead of err, the error of a wait, if the store answered no
-// request during the wait. In this case it is unknown whether the key is held. But with the exit
-// code for err, leasehold would tell a script that another process holds the key and does the
-// work. answers is the number of answered requests.
+// request during the wait. In this case it is unknown whether the key is held. The exit code for
+// err would nevertheless tell a script that another process holds the key and does the work. The
+// parameter "answers" is the number of answered requests.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
 		return err // the store answered, or err says that the key is held, or err itself is a failure

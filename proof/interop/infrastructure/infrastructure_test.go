@@ -250,7 +250,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTableFromTemplateDiffersFromCreateOnlyInProtection(t *testing.T) {
+func TestTableFromTemplateEqualsCreatedTableExceptForProtection(t *testing.T) {
 	specs := map[string]table.Spec{
 		"defaults":                 {Name: "locks"},
 		"with a sort key":          {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -321,7 +321,7 @@ func TestTemplatesPreserveSpecialCharacters(t *testing.T) {
 	})
 }
 
-func TestTemplateForInvalidSpecIsErrorMessage(t *testing.T) {
+func TestInvalidSpecYieldsErrorMessageInsteadOfTemplate(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

@@ -98,7 +98,8 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 
 // verifyBeliefs checks that no two workers believe at the same time that they hold the same key,
 // that tokens increase, and that no two grants have the same token. A grant may be lost before its
-// worker first checks the lock: then the worker never believes, and only the last check applies.
+// worker first checks the lock. Then the worker never believes that it holds the key, and only the
+// check for equal tokens applies.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // by key: grant whose belief ended latest so far
 	tokens := map[string]map[int64]*grant{}

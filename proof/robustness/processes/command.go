@@ -50,8 +50,9 @@ func BeCommand() {
 }
 
 // run does the work of CMD. A CMD cannot check the lock. So, from its start to its end, it records
-// in the journal that it believes that it holds the lock. It also writes to a counter that compares
-// tokens. CMD handles no signal, so a signal kills it immediately.
+// in the journal that it believes that it holds the lock. It also writes to a counter that rejects
+// tokens below the greatest that it has seen. CMD handles no signal, so a signal kills it
+// immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

@@ -13,7 +13,8 @@ type Kind string
 
 // Events that workers record. What an event states must have been true at the time in its field
 // At. So before an event that states that a lock is held, the worker first reads the clock and
-// then checks the lock. Before the event Over, it reads the clock and then sends the release.
+// then checks the lock. It does the same before the event Over, and sends the release after it has
+// recorded this event.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error

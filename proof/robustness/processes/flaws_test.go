@@ -72,8 +72,8 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 }
 
 // The first worker's network fails, and the second worker takes the key over. A sound
-// worker checks its lock and stops writing. A worker that does not check continues, but a
-// target that compares tokens refuses its writes.
+// worker checks its lock and stops writing. A worker that ignores the loss continues to write, but
+// a target that compares tokens refuses its writes.
 func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 	// next is the result of the first worker's writes after its network is restored. A sound
 	// worker writes only under a new grant.

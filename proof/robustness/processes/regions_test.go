@@ -67,16 +67,16 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 // not run in parallel with other tests, because on a busy machine, late replies would make the
 // processes leave more often.
 func TestMultiRegionLocksSurviveOutageOfHomeRegion(t *testing.T) {
-	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
+	t.Run("home has no address", outageOfHomeLosesLocksOfProcessesWithoutOtherRegion)
 	t.Run("process starts in outage", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home fails repeatedly", regionThatFlapsIsLeftOnce)
 	t.Run("all Regions are slow", regionsThatAreAllSlowAreLeftOnce)
 }
 
-// dayWithoutHomeLosesLocksOfOneRegion removes the address of the home Region for longer than a
-// lease. Processes that know another Region must keep their locks. Processes that know only
-// the home Region must lose their locks.
-func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
+// outageOfHomeLosesLocksOfProcessesWithoutOtherRegion removes the address of the home Region for
+// longer than a lease. Processes that know another Region must keep their locks. Processes that know
+// only the home Region must lose their locks.
+func outageOfHomeLosesLocksOfProcessesWithoutOtherRegion(t *testing.T) {
 	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
 	t.Parallel()
 	var crews []*crew
@@ -168,9 +168,10 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 }
 
 // regionsThatAreAllSlowAreLeftOnce makes every reply of every Region take 1.2 seconds. A client
-// leaves its first Region, because a request there gets no reply within one second. This limit does
-// not apply in the next Region until a reply there has taken less than one second. So the client
-// receives replies there, and must not leave that Region. No lock may be lost.
+// leaves its first Region, because a request there gets no reply within one second. In the next
+// Region, this limit does not apply until a reply has taken less than one second. No reply does. So
+// the client waits there long enough for each reply, and must not leave that Region. No lock may be
+// lost.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)

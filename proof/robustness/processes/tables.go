@@ -151,7 +151,7 @@ func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string
 }
 
 // countWrites returns the writes of one commit: the new count, and a receipt for it. The
-// writes have no conditions, because the guard that Commit adds fences them.
+// writes have no conditions, because Commit adds a guard, which fences them.
 func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWriteItem {
 	put := func(name string) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(workTable), Item: map[string]types.AttributeValue{

@@ -13,8 +13,8 @@ import (
 const ms = time.Millisecond
 
 // good returns a journal that violates no rule. The first holder is killed. The second holder is
-// paused for longer than its lease. The third holder releases the key. Each of the three writes
-// while it holds the key.
+// paused for longer than its lease. The third holder releases the key. All three holders make
+// writes while they hold the key.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {
@@ -57,9 +57,10 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// The previous holder hands the key to worker a with a longer lease than worker a itself uses.
-// Worker a's first renewal shortens the lease. If worker a is killed, the journal may not show this
-// renewal. So Verify must allow the next grant as soon as the shorter lease has expired.
+// The previous holder hands the key to a worker (named "a") with a longer lease than this worker
+// itself uses. The worker's first renewal shortens the lease. If the worker is killed, the journal
+// may not show this renewal. So Verify must allow the next grant as soon as the shorter lease has
+// expired.
 func TestVerifyAcceptsHandOverWithLongerLeaseThanReceiverUses(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +82,7 @@ type spoiled struct {
 	events []Event
 }
 
-// at returns the event of the given worker, kind and write.
+// at returns the first event of the given worker that has the given kind and write id.
 func (j *spoiled) at(who string, k Kind, write string) *Event {
 	for i := range j.events {
 		if e := &j.events[i]; e.Who == who && e.Kind == k && e.Write == write {

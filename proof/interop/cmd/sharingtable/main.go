@@ -58,7 +58,7 @@ func show(in io.Reader, out io.Writer) error {
 	rows := 0
 	for _, e := range ended {
 		// A test name has the form Test/server/peer. If a scenario runs once with the peer first
-		// and once with leasehold first, it has the form Test/server/peer/direction.
+		// and once with leasehold first, the name has the form Test/server/peer/direction.
 		parts := strings.Split(e.Test, "/")
 		if len(parts) < 3 || hasParts(ended, e.Test) {
 			continue
@@ -103,7 +103,7 @@ func reason(printed string) string {
 	return ""
 }
 
-// hasParts reports whether ended contains events of subtests of the test.
+// hasParts reports whether the list "ended" contains events of subtests of the test.
 func hasParts(ended []event, test string) bool {
 	return slices.ContainsFunc(ended, func(e event) bool { return strings.HasPrefix(e.Test, test+"/") })
 }

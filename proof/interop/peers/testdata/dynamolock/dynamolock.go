@@ -33,7 +33,7 @@ type (
 	ReleaseLockOption func()
 )
 
-// LockNotGrantedError is the error of an acquire whose key another client holds.
+// LockNotGrantedError is returned by an acquire if another client holds the key.
 type LockNotGrantedError struct{}
 
 func (*LockNotGrantedError) Error() string { return "not granted" }

@@ -16,15 +16,15 @@ const (
 	// A timeout counts as a failure of the Region only if the request has waited at least this long
 	// for a reply. A timeout after a shorter wait shows nothing about the Region.
 	shortestWait = 250 * time.Millisecond
-	// A process that runs without a pause notices a timeout at most this late. If it notices the
-	// timeout later, it was paused, and the timeout shows nothing about the Region.
+	// A process that runs without a pause notices a timeout at most this long after the deadline.
+	// If it takes longer, the process was paused, and the timeout shows nothing about the Region.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second
 	// Requests return to the home Region once it has replied to every probe for this long.
 	homeAfter = 30 * time.Second
-	// If the home Region fails within the time relapse after requests have returned to it, it must
-	// reply to probes for twice as long before the next return, but at most for longestHome.
+	// If the home Region fails within this time (relapse) after requests have returned to it, it
+	// must reply to probes for twice as long before the next return, but at most for longestHome.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
@@ -144,7 +144,7 @@ func (c *course) noteProbe(e exchange) {
 	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
-		// The home Region has just replied to each probe within one second (silence).
+		// Home has replied to every probe of the current series within one second (silence).
 		c.quick = true
 	}
 }

@@ -20,9 +20,9 @@ type verdict struct {
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
-// with combines v with the verdict from one more Region. If the replies of two Regions differ, the
-// verdict that requests may leave home wins: the other reply may be older, or may come from a
-// Region that is cut off from the others.
+// with combines v with the verdict from one more Region. If only one of the two verdicts lets
+// requests leave home, the result lets them leave: the other verdict may come from an older reply,
+// or from a Region that is cut off from the others.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {

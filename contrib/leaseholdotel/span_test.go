@@ -33,7 +33,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestAcquiringHoldingAndCommittingEachCreateSpan(t *testing.T) {
+func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")

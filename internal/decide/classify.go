@@ -140,11 +140,11 @@ func status(err error) int {
 	return 0
 }
 
-// After returns the cause by which the client decides what to do next. It returns c unless c is
-// Unidentified. The parameter accepted is true if DynamoDB has accepted the client's credentials
-// before. Then valid credentials may soon be available again, and After returns Unreachable, so
-// that the client retries. Otherwise After returns Refused, so that the client gives up and does
-// not wait forever.
+// After returns the cause by which the client decides what to do next. If c is not Unidentified,
+// the result is c. If c is Unidentified, the parameter "accepted" decides. It is true if DynamoDB
+// has accepted the client's credentials in an earlier request. The result is then Unreachable, so
+// that the client retries: valid credentials may soon be available again. If "accepted" is false,
+// the result is Refused, so that the client gives up and does not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:

@@ -128,8 +128,8 @@ func TestErrorIsClassifiedByCauseAndByEffectOnRecord(t *testing.T) {
 	}
 }
 
-// areMarked checks that the given function returns true for exactly those errors in the table
-// results that have the mark.
+// areMarked checks the given function with each error in the list "results": it must return true if
+// the error has the given mark, and false otherwise.
 func areMarked(t *testing.T, is mark, got func(error) bool) {
 	t.Helper()
 	for _, tc := range results {
@@ -147,7 +147,7 @@ func TestErrorIsClassifiedByWhetherCredentialsWereAccepted(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 
-func TestErrorCountsAsNoCredentialsOnlyIfCredentialsAreMissing(t *testing.T) {
+func TestErrorMeansMissingCredentialsOnlyIfNoneAreConfigured(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error
@@ -169,7 +169,7 @@ func TestErrorCountsAsNoCredentialsOnlyIfCredentialsAreMissing(t *testing.T) {
 	}
 }
 
-func TestRequestIsRetriedIfRefusedCredentialsWereAcceptedBefore(t *testing.T) {
+func TestRequestIsRetriedIfRefusedCredentialsWorkedBefore(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool

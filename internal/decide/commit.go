@@ -44,8 +44,9 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 
 // cancelledBy returns the meaning of the reasons why a commit was cancelled (DynamoDB API
 // reference, TransactWriteItems, "Cancellation Reasons"). If the items have different reasons, the
-// cause is the one that comes first in this order: GuardFailed, Refused (for a guard), WriteFailed,
-// Busy. A cancelled transaction has written nothing.
+// cause is the one that comes first in this order: GuardFailed, Refused, WriteFailed, Busy. A
+// refused guard has the cause Refused, but a refused write has the cause WriteFailed. A cancelled
+// transaction has written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused, Failed: map[int]map[string]types.AttributeValue{}}
 	if len(reasons) != items {

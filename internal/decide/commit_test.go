@@ -135,7 +135,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestCauseOfFailedReadIsMostSevereCancellationReason(t *testing.T) {
+func TestCauseOfCancelledReadTransactionIsGravestReason(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		err   error
@@ -302,8 +302,8 @@ func TestFirstRenewalAfterHandOverIsSentWithinTenthOfLease(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		// The wall clocks of the old and the new holder may differ by most of the lease (MaxSkew).
-		// The new holder then trusts the lock only briefly, so its first renewal comes early.
+		// If MaxSkew is most of the lease, the new holder trusts the lock only briefly. So its
+		// first renewal comes early.
 		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond},
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},

@@ -82,11 +82,11 @@ func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 }
 
 // NextRenewal returns the pause between the answer to a renewal and the next renewal. The parameter
-// took is the time from the request to the answer. The pause is usually the period less took, so
-// that slow answers do not delay the next renewal. In two cases, it is a random part of the period:
-// if took is more than half the period, and if displaced is true. displaced means that the renewal
-// was not sent at its regular time. The random pauses spread out renewals that were sent together.
-// The pause is at most a third of left, the time for which the lock is still trusted.
+// took is the time from the request to the answer. The pause is usually period minus took, so that
+// slow answers do not delay the next renewal. It is instead a random part of the period if took is
+// more than half of the period, or if displaced is true. The parameter displaced is true if the
+// renewal was not sent at its regular time. The random pauses spread out renewals that were sent
+// together. The pause is at most a third of left, the time for which the lock is still trusted.
 func NextRenewal(period, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(period, took)
 	if displaced || pause < period/2 {
@@ -97,8 +97,8 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 
 // RenewalRetry returns the pause after a failed renewal. n is the number of earlier renewals that
 // failed in a row. The parameter left is the time for which the lock is still trusted. The pause is
-// at most half of left, or 50 ms if that is longer. A left of 0 or less does not limit the pause. It
-// means that the lock is no longer trusted, but that the client still holds it through an outage
+// at most half of left, or 50 ms if that is longer. If left is 0 or less, it does not limit the
+// pause: the lock is no longer trusted, but the client still holds it through an outage
 // (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
@@ -185,9 +185,8 @@ func (p Pace) Gap() time.Duration {
 }
 
 // StillToName returns the versions that the condition of the holder's next write must name, oldest
-// first. The parameter tried contains the versions of attempts of one grant that have had no
-// answer, oldest first. The parameter shown is the version that the record had when the client last
-// read it.
+// first. The parameter tried contains the versions of the unanswered attempts of one grant, oldest
+// first. The parameter shown is the version that the record had when the client last read it.
 //
 // If the version shown is in tried, the result consists of that version and all later versions in
 // tried, because DynamoDB may still apply the later attempts. It can no longer apply the earlier
@@ -199,7 +198,7 @@ func (p Pace) Gap() time.Duration {
 // applies an omitted attempt after all, the condition of the holder's next write does not name the
 // record's version. DynamoDB then rejects the write, and no key is granted twice.
 //
-// Package attempts explains why a condition names attempts that have had no answer.
+// Package attempts explains why a condition names unanswered attempts.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

@@ -40,7 +40,7 @@ func TestDeadlineIsPastWhenMonotonicOrBootClockReachesIt(t *testing.T) {
 	}
 }
 
-func TestLongestLeaseDoesNotOverflowTimeUntilWhichLockIsTrusted(t *testing.T) {
+func TestEndOfTrustDoesNotOverflowEvenWithLongestLease(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
@@ -49,10 +49,10 @@ func TestLongestLeaseDoesNotOverflowTimeUntilWhichLockIsTrusted(t *testing.T) {
 }
 
 func TestHolderStopsTrustingLockBeforeWaiterTakesOver(t *testing.T) {
-	// The holder stops trusting its lock when lease - margin has passed since it sent the version. A
-	// waiter reads the version later, and then waits for a whole lease. So the holder stops trusting
-	// its lock before the waiter takes over, if the rates of the two clocks differ by less than
-	// margin/lease.
+	// The holder stops trusting its lock when lease - margin has passed since it sent its last
+	// write. A waiter reads the version of this write later, and then waits for a whole lease. So
+	// the holder stops trusting its lock before the waiter takes over, if the rates of the two
+	// clocks differ by less than margin/lease.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))
@@ -68,13 +68,13 @@ func TestHolderStopsTrustingLockBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestEarlierOfTwoDeadlinesHasEarlierTimeOnEachClock(t *testing.T) {
+func TestMethodEarlierComparesMonotonicAndBootClockSeparately(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestWriteConditionNamesAttemptInRecordAndNewestAttempts(t *testing.T) {
+func TestWriteConditionOmitsOldestAttemptsButNotAttemptInRecord(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string
@@ -99,7 +99,7 @@ func TestWriteConditionNamesAttemptInRecordAndNewestAttempts(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFrontOfQueueIsMedianOfKnownTimesWhenWaitsBegan(t *testing.T) {
+func TestFunctionFrontReturnsMedianOfKnownStartTimesOfWaits(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {

@@ -98,9 +98,10 @@ const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The parameter
 // own is the lease of the waiter, and held is the lease of the holder. The holder may hand the key
-// to the waiter during the pause. The waiter learns of its grant after the pause, and most of the
-// lease must then be left. So the pause is at most a quarter of the hand-over lease, and at most a
-// quarter of the waiter's own lease. It is never longer than LongestQueuePause.
+// to the waiter during the pause. How long the waiter may trust this grant depends on the hand-over
+// lease or on the waiter's own lease, whichever is shorter. The waiter learns of the grant after
+// the pause, and most of the shorter lease must then be left. So the pause is at most a quarter of
+// the shorter lease. It is never longer than LongestQueuePause.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
@@ -168,8 +169,8 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is the greatest age of a waiter's last read at which the waiter takes the key over without
-// another read. After an older read, as is usual if thousands of waiters poll the key, another
+// lately is the longest age of a read on which a waiter bases a takeover. If the waiter's last read
+// is older, as is usual if thousands of waiters poll the key, the waiter first reads again: another
 // waiter has probably taken the key over already, and a takeover would be rejected.
 const lately = time.Second
 
@@ -293,10 +294,10 @@ type Outside struct {
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns the front of a queue. The slice began contains the times when the waiters in the
+// Front returns the front of a queue. The slice "began" contains the times when the waiters in the
 // queue began to wait. The front is the median of these times. Front ignores zero times, which are
-// unknown, and returns the zero time if all times are unknown. A waiter outside the queue is overdue
-// if it began to wait before the front.
+// unknown, and returns the zero time if all times are unknown. A waiter outside the queue is
+// overdue if it began to wait before the front.
 //
 // If the front were the third quartile instead of the median, more waiters would be overdue, and
 // would compete for the last free entries of the queue. With 64 clients, each grant would then cost
@@ -310,12 +311,12 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the waiter's next read. age is the age of the current grant, and u is
-// a random number, uniform in [0,1). The pause is half of the estimated time until the front of the
-// queue reaches the waiter. The estimate assumes that the front will move as fast as it has moved
-// since the waiter's first read. After only one read, this speed is unknown. The estimate then
-// assumes that the front moves by one second per second, as in a queue of constant length where all
-// waiters wait equally long.
+// pause returns the time until the waiter's next read. age is the age of the current grant, and u
+// is a random number, uniform in [0,1). The pause is half of the estimated time until the front of
+// the queue reaches the waiter. The estimate assumes that the front will move as fast as it has
+// moved since the waiter's first read. After only one read, this speed is unknown. The estimate
+// then assumes that the front moves by one second per second, as it does if the length of the queue
+// is constant and all its waiters wait equally long.
 //
 // If all waiters in the queue have begun to wait at nearly the same time, the front stands still,
 // and later jumps. While the front has hardly moved, there is no estimate: the waiter pauses for a

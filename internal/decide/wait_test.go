@@ -199,7 +199,7 @@ func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 // A holder is more likely to release the key during a long pause of a waiter than during a short
 // one. So if a waiter's pauses vary more in length, it notices the release later on average, even if
 // it reads equally often.
-func TestMeanDelayUntilWaiterNoticesReleaseIsHalfOfMeanPause(t *testing.T) {
+func TestWaiterNoticesReleaseAfterHalfOfItsMeanPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -283,7 +283,7 @@ func TestQueueIsSuspendedForAtMostSixLeaseDurations(t *testing.T) {
 	}
 }
 
-func TestRateAtWhichOneCallAddsQueueEntriesIsLimited(t *testing.T) {
+func TestAcquireCallAddsQueueEntriesAtLimitedRate(t *testing.T) {
 	var j Joins
 	take := func(from, to time.Duration) (n int) {
 		for now := from; now < to; now += 100 * time.Millisecond {

@@ -289,9 +289,9 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 // Orphaned reports whether the lease has a parent that is no longer trusted.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived is called after this client has ended the lease itself, for example by a release. It
-// returns the loss and true if the lease has expired since, or if its parent has ended. It returns
-// false if the client, without the release, would still trust the lease.
+// Outlived is called after this client has ended the lease itself, for example by a release. If the
+// lease has expired by now, or if its parent has ended, Outlived returns this loss and true.
+// Otherwise it returns false: the client would still trust the lease if it had not ended the lease.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
@@ -301,8 +301,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 	return Loss{Reason: Expired}, l.hasRunOut(l.c.Now())
 }
 
-// Root returns the lease that other clients observe: the parent or, without a parent, the
-// lease itself. Other clients may take the key over one lease after they have observed the
+// Root returns the lease that other clients observe: the parent or, without a parent, the lease
+// itself. Other clients may take the key over when one lease has passed since they observed the
 // last renewal of this root.
 func (l *Lease) Root() *Lease {
 	return cmp.Or(l.terms.Parent, l)

@@ -230,7 +230,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestExpiryIsReportedExactlyOnceAtTrustedUntil(t *testing.T) {
+func TestExpiryIsReportedExactlyOnceWhenTrustEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -295,7 +295,7 @@ func TestSuspendOfMachineShortensRemainingTimeOfLease(t *testing.T) {
 	})
 }
 
-func TestRenewalWithReplyAfterTrustedUntilDoesNotRestoreLease(t *testing.T) {
+func TestRenewalAnsweredAfterEndOfTrustDoesNotRestoreLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -313,7 +313,7 @@ func TestRenewalWithReplyAfterTrustedUntilDoesNotRestoreLease(t *testing.T) {
 	})
 }
 
-func TestFailedRenewalToShorterLeaseReducesTrustedUntil(t *testing.T) {
+func TestFailedRenewalToShorterLeaseShortensTrust(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused": refused} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -353,7 +353,7 @@ func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 	}
 }
 
-func TestUnansweredRenewalToShorterLeaseLimitsTrustedUntil(t *testing.T) {
+func TestLaterUnansweredRenewalToShorterLeaseLimitsTrust(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -364,7 +364,7 @@ func TestUnansweredRenewalToShorterLeaseLimitsTrustedUntil(t *testing.T) {
 	})
 }
 
-func TestVersionsOfLeaseIncludeVersionOfRenewalInFlight(t *testing.T) {
+func TestPossibleRecordVersionsIncludeThatOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {

@@ -216,9 +216,9 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next records the next attempt in pending, and returns the attempt and its write. If the lease
-// has ended, next records nothing, and returns false. The reason is that a release may already
-// have listed the versions of all attempts in its condition.
+// next adds the next attempt to l.pending, and returns the attempt and its write. If the lease has
+// ended, next adds nothing, and returns false. The reason is that a release may already have listed
+// the versions of all attempts in its condition.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -259,9 +259,10 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt in sent that wrote the record. item is the record, as read, or as
-// DynamoDB returned it when the condition of a renewal failed. shows returns false if none of the
-// attempts wrote the record: another client holds the key, or has resumed this grant and renews it.
+// shows returns the attempt that wrote the record. The parameter "sent" contains the attempts that
+// may have written it. item is the record, as read, or as DynamoDB returned it when the condition
+// of a renewal failed. shows returns false if none of these attempts wrote the record: another
+// client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -302,7 +303,7 @@ func (l *Lease) reset(now decide.Instant) {
 	l.rearm()
 }
 
-// failed records why a renewal was not applied, and returns how much longer the lease is
+// failed stores the reason why a renewal was not applied, and returns how much longer the lease is
 // trusted.
 func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	l.mu.Lock()

@@ -34,8 +34,8 @@ func (l *Lease) Unwarn(w *Warning) {
 	l.warnings = slices.DeleteFunc(l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss is called when the lease is lost. It calls the function of every warning whose
-// function was not called already when the remaining trust fell to Left.
+// WarnOfLoss is called when the lease is lost. It calls the function of each warning, unless the
+// function was called before and no renewal has raised the remaining trust above Left since.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 // Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. While it
-// holds its mutex, it may call the caller's functions chance and run, but never the function send of
-// a lease.
+// holds its mutex, it may call the caller's functions "chance" and "run", but never the function
+// "send" of a lease.
 type Scheduler struct {
 	most   int            // number of slots for attempts in flight
 	run    func(func())   // runs a function on a new goroutine
@@ -43,9 +43,9 @@ const late = 50
 // while a pace limits the attempts and other leases are due.
 const othersFirst = 4
 
-// New returns a Scheduler. most is the number of slots for attempts in flight. The Scheduler
-// sends each attempt on a goroutine that the function run starts. The function chance returns
-// random numbers in [0,1).
+// New returns a Scheduler. most is the number of slots for attempts in flight. For each attempt,
+// the Scheduler calls the function "run", which runs its argument on a new goroutine. The function
+// "chance" returns random numbers in [0,1).
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
 		most: most, run: run, chance: chance, origin: time.Now(),
@@ -53,8 +53,8 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add makes the Scheduler renew a lease. The parameter left is how much longer the lease is
-// trusted. Each attempt is one call of the function send. The first attempt is due after the
+// Add makes the Scheduler renew a lease. The parameter "left" is how much longer the lease is
+// trusted. Each attempt is one call of the function "send". The first attempt is due after the
 // duration "soon". If soon is zero, the first attempt is due at a random time of the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
@@ -101,8 +101,8 @@ func (q *Scheduler) Remove(l *Lease) {
 	q.sendDue(time.Now())
 }
 
-// Renewed records that a lease was renewed, by an attempt of the Scheduler or by another
-// write. took is how long the renewal took, and left is how much longer the lease is
+// Renewed records that a lease was renewed, by an attempt of the Scheduler or by another write. The
+// parameter "took" is how long the renewal took, and "left" is how much longer the lease is
 // trusted. Renewed schedules the next renewal.
 func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, left, func(now time.Time) {

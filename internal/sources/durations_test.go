@@ -29,7 +29,7 @@ var mayOverflow = map[string]string{
 // A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
 // production code must add, subtract and multiply durations only with package durations. There
 // are two exceptions: constants, and the time between two readings of the same clock.
-func TestDurationsAreAddedOrMultipliedOnlyByPackageDurations(t *testing.T) {
+func TestDurationArithmeticIsLimitedToPackageDurations(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}
 	for _, at := range durationArithmetic(t) {

@@ -54,10 +54,10 @@ var ErrBusy = errors.New("another process keeps it locked: end that process, or 
 // transaction that finds the file locked waits until the context of its request is done. If the
 // context has no deadline, the transaction waits for at most 10 seconds, and so does Open. Errors
 // name the path. Open refuses a file that is not a store, even an empty file (ErrEmpty). It also
-// refuses a file that another user may have planted: a symbolic link, or a file with two names. If
-// every user may write to the directory, the file's owner must be the user of this process, root or
-// the directory's owner. If only the directory's group may write to the directory, any owner is
-// allowed.
+// refuses a file that another user may have planted: a symbolic link, or a file with several hard
+// links. If every user may write to the directory, the file's owner must be the user of this
+// process, root or the directory's owner. If only the directory's group may write to the directory,
+// any owner is allowed.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -66,8 +66,8 @@ func Open(path string, options ...Option) (localdynamo.Store, error) {
 	return s, nil
 }
 
-// OpenContext is like Open, but waits for a locked file until ctx is done. The store stays open
-// after that.
+// OpenContext is like Open, but waits for a locked file until ctx is done. It uses ctx only for
+// this wait: the store stays open when ctx is done.
 func OpenContext(ctx context.Context, path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := (&store{file: s.file, ctx: ctx, patient: true}).first(); err != nil {

@@ -54,8 +54,8 @@ func found(t *testing.T, path string) (int, error) {
 	return len(out.Items), nil
 }
 
-// isRefused fails the test unless err names the file or an unreadable item. It also fails
-// if err claims that the table does not exist.
+// isRefused fails the test unless err contains the path of the file, or says that a stored item
+// cannot be read. It also fails the test if err claims that the table does not exist.
 func isRefused(t *testing.T, what, path string, err error) {
 	t.Helper()
 	said := err.Error()

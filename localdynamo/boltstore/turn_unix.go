@@ -79,8 +79,8 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
 }
 
-// place is a position in the kernel's queue for the lock of the file. A call of flock(2) cannot
-// be cancelled, so it keeps its position even if the request that made it gives up. The next
+// place is a position in the kernel's queue for the lock of the file. A call of flock(2) cannot be
+// cancelled, so it keeps its position even if the request that started it stops waiting. The next
 // request of the store then takes over the position, and need not start at the end of the queue.
 type place struct {
 	file    *os.File
@@ -114,9 +114,9 @@ func (p *place) join() bool {
 	return p.wanted
 }
 
-// leave ends a transaction's wait, and reports whether another transaction can still wait at
-// this position. This is true until flock returns. If flock has acquired the lock in the
-// meantime, leave releases the lock.
+// leave ends a transaction's wait. It returns true unless flock has returned: until then, another
+// transaction can wait at this position. If flock has acquired the lock in the meantime, leave
+// releases the lock.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

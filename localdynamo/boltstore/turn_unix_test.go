@@ -101,7 +101,7 @@ func untilItWaits() {
 	}
 }
 
-func TestWaitingRequestReadsFileThatReplacedLockedFile(t *testing.T) {
+func TestRequestWaitingForFileLockReadsReplacementFile(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)

@@ -156,10 +156,10 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop suspends process r (SIGSTOP). A process that is suspended during a request to a local
-// store keeps the store's file locked, so the store answers no other process. So stop then sends
-// a request to the store. If it gets no reply, it continues r (SIGCONT) and suspends r again a
-// little later.
+// stop suspends process r (SIGSTOP). If r is suspended during a request to a local store, it keeps
+// the store's file locked, and the store answers no other process. So after each suspension, the
+// demo sends a request to the store. If this request fails, the demo continues r (SIGCONT), and
+// suspends r again a little later.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -266,8 +266,8 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 }
 
 // run is one process of the demo: "leasehold run" with cat(1) as its CMD. The program cat reads
-// from a pipe. It exits when the demo closes its own end of the pipe, the field cat, or when the
-// demo exits.
+// from a pipe. The demo's end of the pipe is in the field named cat. The program exits when the
+// demo closes this end, or when the demo exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

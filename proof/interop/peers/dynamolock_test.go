@@ -26,8 +26,8 @@ func TestInstallDynamolockRejectsEmptyFolder(t *testing.T) {
 	}
 }
 
-// The source in this test is a stub with the exported names of dynamolock, under the module path of
-// one major version. If the driver used any other name of dynamolock, its build would fail.
+// The source in this test is a stub of dynamolock, under the module path of one major version. It
+// exports only the names that the driver may use: with any other name, its build would fail.
 func TestDynamolockDriverIsBuiltFromGivenSource(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()

@@ -69,9 +69,9 @@ type Request struct {
 	DeleteData bool          `json:"deleteData,omitempty"`
 	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the current lease
 
-	// The following fields are for the request "release". Keep says whether the record remains
-	// in the table after the release. If Keep is nil, the field KeepOnRelease of the request
-	// "acquire" decides. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
+	// The following fields are for the request "release". Keep says whether the record remains in
+	// the table after the release. If Keep is nil, the field KeepOnRelease of the request "acquire"
+	// decides. For dyndb-mutex, Lock may be 0: Key and Owner then name the lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }
@@ -105,8 +105,7 @@ type Record struct {
 	Attributes Attributes    `json:"attributes,omitzero"`
 }
 
-// line returns the request "open", which contains these settings, as a value that encodes
-// to one line of JSON.
+// line returns the request "open" with these settings. The result encodes to one line of JSON.
 func (s Settings) line(id int64) any {
 	type plain Settings
 	return struct {

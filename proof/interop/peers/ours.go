@@ -25,8 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// oursName is the value of argv[0] with which this program runs as the driver for
-// leasehold.
+// oursName is the argv[0] that makes this program run as the driver for leasehold.
 const oursName = "leasehold-interop-ours"
 
 // Any program that imports this package, even a test, may be started again as the driver

@@ -103,8 +103,8 @@ func (s *scene) calm(t *testing.T, line string) {
 }
 
 // populate stores hostile keys, owners and files. For each hostile name, it stores two keys that
-// differ only in the character after the name. When a user presses TAB, a shell could insert their
-// common beginning, which contains the name, into the command line.
+// differ only in the character after the name. When a user presses TAB, a shell could insert the
+// common beginning of the two keys into the command line. This beginning contains the name.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}

@@ -47,8 +47,9 @@ func (b *Break) Run(ctx context.Context) error {
 
 // free sends attempts to break the grant until one is applied, the record no longer meets the
 // conditions of the break, or AWS refuses the request. It also stops when ctx is cancelled. If free
-// returns an error, but the grant may be broken nevertheless, the result "maybe" is true. For each
-// sequence of attempts, free calls latest.Begin.
+// returns an error, but the grant may be broken nevertheless, the result "maybe" is true. If the
+// holder has renewed the grant, free begins a new sequence of attempts with the renewed record. It
+// passes each sequence, the first included, to latest.Begin.
 func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, err error) {
 	grant, key, at := b.Grant, b.Grant.Key, b.Wall()
 	for {
@@ -90,7 +91,8 @@ func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, 
 
 // shows returns the attempt that freed the key, according to item. In some layouts, the record of a
 // free key has no version, or is deleted, so item does not show which attempt freed the key. If an
-// earlier attempt of this break has had no answer, shows assumes that this break has freed the key.
+// earlier attempt of this break has had no answer, shows then assumes that this break has freed the
+// key, and returns the last attempt.
 func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -119,8 +121,8 @@ func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.R
 	}
 	// A renewal changes neither the grant id nor the owner. Grants of other libraries have no id,
 	// so found compares their owners. It treats two grants without ids as different if they have no
-	// owner, or if the layout has an expiry time. With such a layout, other libraries do not renew,
-	// so a changed version means another grant.
+	// owner, or if the layout's records have an expiry time (layout.WallClock): the libraries of
+	// such layouts never renew a grant, so a changed version means another grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && b.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, b.Errors.Changed(now)

@@ -75,7 +75,7 @@ func TestBreakHasUnknownOutcomeIfReplyIsLostAndKeyGrantedAgain(t *testing.T) {
 	})
 }
 
-func TestOptionIfUnrenewedMakesBreakFailIfHolderRenews(t *testing.T) {
+func TestBreakWithOptionIfUnrenewedFailsAfterRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -192,7 +192,7 @@ func TestBreakNotifiesHolderEvenIfItsRequestGetsNoReply(t *testing.T) {
 	})
 }
 
-func TestThrottlingOfNoticeFromBreakToHolderEmitsEvent(t *testing.T) {
+func TestBreakEmitsEventIfItsNoticeToHolderIsThrottled(t *testing.T) {
 	type row struct {
 		fault lab.Fault
 		told  int

@@ -70,7 +70,7 @@ func says(t *testing.T, dir, text string) {
 	})
 }
 
-func TestRunHoldsKeyUntilProcessLeftByCMDEndsOnAnyBackend(t *testing.T) {
+func TestRunOnAnyBackendHoldsKeyUntilBackgroundProcessOfCMDEnds(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
@@ -80,7 +80,7 @@ func TestRunHoldsKeyUntilProcessLeftByCMDEndsOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestSIGTERMStopsProcessLeftByCMDOnAnyBackend(t *testing.T) {
+func TestSIGTERMStopsBackgroundProcessOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, _, p, left := startLeaving(t, "--json")
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
@@ -89,9 +89,9 @@ func TestSIGTERMStopsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-// leasehold forwards SIGTERM only to CMD. CMD has started another process in a session of its own
-// (setsid), and leasehold must stop this process itself. docker stop, too, sends SIGTERM to
-// leasehold alone.
+// Only leasehold receives SIGTERM here, as with docker stop. It forwards SIGTERM only to CMD's
+// process group. CMD has started another process in a session of its own (setsid), so leasehold
+// must stop that process as well.
 func TestSIGTERMStopsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -101,7 +101,7 @@ func TestSIGTERMStopsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-func TestRunCanStopProcessesLeftByCMDOnAnyBackend(t *testing.T) {
+func TestRunCanStopBackgroundProcessesOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t, "--background", "stop")
 	p.ends(3)
@@ -139,7 +139,7 @@ func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-func TestDeathOfLeaseholdKillsProcessLeftByCMDOnAnyBackend(t *testing.T) {
+func TestDeathOfLeaseholdOnAnyBackendKillsBackgroundProcessOfCMD(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)

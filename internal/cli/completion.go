@@ -59,7 +59,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
 		// Cobra's script for fish evaluates the words before the last word without their
-		// quotes. Replace the line that reads these words with a line that quotes the
+		// quotes. Replace the line that reads these words: the new line also quotes the
 		// words again.
 		const words = "set -l args (commandline -opc)"
 		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // option -x of commandline exists since fish 4

@@ -65,7 +65,7 @@ func TestCompletionOffersNoHostileKeyFromTable(t *testing.T) {
 	}
 }
 
-func TestCompletionScriptRejectsTypedBackticksBeforeEval(t *testing.T) {
+func TestCompletionScriptNeverEvaluatesCommandLineWithBacktick(t *testing.T) {
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
 	} {

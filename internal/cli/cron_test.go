@@ -18,7 +18,7 @@ import (
 
 // Three hosts have the same crontab line and separate home directories. On the first night,
 // leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must run CMD.
-func TestOneHostRunsCronJobAfterLeaseholdIsKilledOnAnyBackend(t *testing.T) {
+func TestCronJobOnAnyBackendRunsOnOneHostAfterLeaseholdIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -196,7 +196,7 @@ func TestCrontabLineSendsNoMailIfRunsOverlap(t *testing.T) {
 
 // This crontab line runs at minute 30 of each hour of local time. On the night when the clocks go
 // back, half past two comes twice. The job must run at only one of these two times.
-func TestCrontabJobRunsOnceInHourThatClockChangeRepeats(t *testing.T) {
+func TestCrontabJobSkipsRepeatedHourAfterClockChange(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")
 	if len(lines) != 1 || !strings.HasSuffix(lines[0], " -- hourly.sh") {

@@ -243,7 +243,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEveryRuleForUnrunnableGuideBlocksMatchesSomeBlock(t *testing.T) {
+func TestEveryGuideBlockExemptedFromRunningAsPrintedExists(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {

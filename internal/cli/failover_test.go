@@ -266,7 +266,7 @@ func terms(file string) int {
 
 // After an outage, the record still shows elect's own grant from the previous term. elect must wait
 // until a grant of another holder expires, but it must not wait for its own grant.
-func TestElectAfterOutageDoesNotWaitForGrantOfItsLastTerm(t *testing.T) {
+func TestElectAfterOutageDoesNotWaitForItsPreviousGrantToExpire(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,

@@ -215,7 +215,7 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 }
 
 // execute runs a command line in this process, but starts a new process for leasehold run.
-// leasehold run kills processes that CMD has left running. In the process of the tests, it would
+// leasehold run kills processes that CMD has left running. If it ran in this process, it would
 // mistake the child processes of other tests for such processes, and kill them. If h.alone is true,
 // no other test runs, and leasehold run needs no new process.
 func (h *hostileTables) execute(stdin io.Reader, stdout, stderr io.Writer, args []string) int {

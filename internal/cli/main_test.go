@@ -57,9 +57,9 @@ func main(env invocation.Env) {
 }
 
 // fromOS returns the environment of a command on a machine that is not an EC2 instance.
-// TEST_MACHINE_DIR names the directory of the store for all users of the machine. Unless
-// the test has created that directory, the machine has no such store. TEST_FILE_SYSTEM sets
-// the type of file system that the command sees.
+// TEST_MACHINE_DIR names the directory of the store that all users of the machine share.
+// Unless the test has created that directory, the machine has no such store.
+// TEST_FILE_SYSTEM sets the type of file system that the command sees.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }

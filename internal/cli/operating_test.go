@@ -21,8 +21,8 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches the paths of source files that messagesOf skips. The messages in these files
-// either contain their own advice, or belong to errors that no user sees.
+// saysWhatToDo matches the paths of source files in which each message itself says what to do, or
+// belongs to an error that no user sees. messagesOf skips these files.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
 // ofFlags lists functions that reject the value of a flag. The function messagesOf omits

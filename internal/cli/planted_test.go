@@ -230,8 +230,8 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The user nobody runs the command first, so the store file belongs to that user. Root
-	// and a third user must use the same file.
+	// The user whose id is the constant nobody runs the command first, so the store file
+	// belongs to that user. Root and a third user must use the same file.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}

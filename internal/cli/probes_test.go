@@ -71,9 +71,9 @@ func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	// If leasehold trusts its lock for less than two more seconds, a renewal is overdue, and the
-	// probe /live fails while CMD runs. With -g 0.5s, leasehold stops CMD half a second before it
-	// stops trusting the lock. So the test has one and a half seconds to see that the probe fails.
+	// While CMD runs, the probe /live fails if a renewal is overdue: if trust in the lock ends in
+	// less than 2 s, a third of the lease (-l). leasehold stops CMD 0.5 s (-g) before trust ends.
+	// So the test has 2 s - 0.5 s = 1.5 s to see that the probe fails.
 	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "6s", "-g", "0.5s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)

@@ -221,7 +221,7 @@ func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestSignalReachesProcessesThatCMDHasStartedOnAnyBackend(t *testing.T) {
+func TestSignalReachesChildProcessOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", `
@@ -392,9 +392,10 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// The server answered requests until the time "hung". leasehold sent the last answered request
-	// between the times "sought" and "hung". It trusted the lock until 3.6 s after it sent that
-	// request, and sent CMD the stop signal 1 s (-g) earlier.
+	// leasehold began to acquire the lock at the time "sought". The server answered requests until
+	// the time "hung". So leasehold sent the last answered request between these two times. It
+	// trusted the lock for 3.6 s from then on: nine tenths of the lease (-l). It sent CMD the stop
+	// signal 1 s (-g) before this trust ended, 2.6 s after the request.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {

@@ -129,7 +129,7 @@ func TestCommandFailsIfServerNeverAnswers(t *testing.T) {
 
 // Standard output is /dev/full, so the command cannot write the grant that it has acquired. The
 // server hangs after the grant, so the command cannot release the key either.
-func TestAcquireReportsThatOutputAndReleaseFailed(t *testing.T) {
+func TestAcquireReportsFailedReleaseIfItCannotPrintGrant(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

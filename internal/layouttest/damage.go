@@ -145,10 +145,10 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive adds an attribute with a name that leasehold uses to the record of a live lock, as a
-// caller may. It checks the error of TryAcquire for that lock. The error must advise renaming the
-// attribute, and must not advise breaking the lock. keptAlive checks locks of leasehold, and locks
-// of peers (clients of other lock libraries).
+// keptAlive adds an attribute to the record of a live lock, as a caller may. leasehold itself uses
+// the name of that attribute. keptAlive checks the error of TryAcquire for that lock: the error
+// must advise renaming the attribute, and must not advise breaking the lock. keptAlive checks locks
+// of leasehold, and locks of peers (clients of other lock libraries).
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())

@@ -22,7 +22,7 @@ import (
 
 // These tests follow the procedures of docs/migrating, which move a fleet of processes to another
 // layout in stages. While a stage is rolled out, processes of the previous stage are still running.
-// At that time, too, the locks must let only one process of both stages work at a time.
+// At that time, too, the locks must let only one process work at a time, whatever its stage.
 
 // stage is one stage of a move to another layout: the configurations of the locks that a process
 // holds while it works. The process acquires the locks in the order of the configurations.
@@ -240,7 +240,7 @@ func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 // layout awslabs ignore sessions, so they treat the keys of the session as held. Therefore a fleet
 // must not use shared leases until all its processes use layout native. For another reason, it must
 // not use done marks until then: see the next test.
-func TestClosedSessionBlocksAWSLabsClientForAnHour(t *testing.T) {
+func TestClientWithLayoutAWSLabsWaitsAnHourForKeyOfClosedSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
@@ -258,7 +258,7 @@ func TestClosedSessionBlocksAWSLabsClientForAnHour(t *testing.T) {
 	})
 }
 
-func TestDoneMarkIsLostIfAWSLabsDeletesRecord(t *testing.T) {
+func TestDoneMarkIsLostIfClientWithLayoutAWSLabsDeletesRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		done := 0

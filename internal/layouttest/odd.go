@@ -32,8 +32,8 @@ const (
 	never = -1
 	soon  = time.Millisecond // a lease so short that its holder is dead when the record is read a second time
 
-	// Owner of a peer, a client of another lock library. It has the form of the owners that
-	// leasehold writes.
+	// Owner name of a peer, which is a client of another lock library. It has the form of the
+	// owner names that leasehold writes.
 	lookalike = "team/abcdefghijklmnopqrstuvwxyz"
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 	another   = "16fd2706-8baf-433b-82eb-8c7fada847da"

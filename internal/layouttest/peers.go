@@ -119,7 +119,7 @@ var mutex = peer{
 }
 
 // most is the longest lease that these tests calculate with. A record of another library may have
-// a longer lease, which may not fit in a time.Duration. The tests then calculate with most instead.
+// a longer lease, which may not fit in a time.Duration. The tests then use this limit instead.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

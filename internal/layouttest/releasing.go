@@ -63,9 +63,9 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check twice: once with a holder that discovers the loss of its lock by Release,
-// and once with a holder that discovers the loss by Renew. The check calls the function "find" with
-// the lost lock and the expected reason.
+// eachWay runs a check twice. The first time, the holder calls Release, and so discovers that its
+// lock is lost. The second time, it calls Renew. The check calls the function "find" with the lost
+// lock and the expected reason.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {

@@ -87,8 +87,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a short lease. The lease is longer than the layout's MaxSkew, because the holder
-// stops trusting its lock more than MaxSkew before the end of the lease.
+// short returns a short lease. The lease is longer than the layout's MaxSkew, because the holder's
+// trust in its lock ends before the lease does, by more than MaxSkew.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second

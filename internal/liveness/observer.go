@@ -26,10 +26,11 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 }
 
 // deadAt returns the monotonic time from which the holder of r is dead if it does not renew. That
-// time may be in the past. since is the monotonic time when the version of r was first read. now
-// and wall are readings of the monotonic clock and the wall clock at the same moment. In layouts
-// without an expiry time, the result is one lease after since. It may be earlier if r contains the
-// time when the lease ends, and the clocks of this client and of the holder are bounded.
+// time may be in the past. The parameter "since" is the monotonic time when the version of r was
+// first read. The parameters "now" and "wall" are readings of the monotonic clock and the wall
+// clock at the same moment. In layouts without an expiry time, the result is one lease after that
+// first read. It may be earlier if r contains the time when the lease ends, and the clocks of this
+// client and of the holder are bounded.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -124,8 +125,8 @@ func New(env *core.Env) *Observer {
 	return &Observer{Env: env, Records: observed.New(env.Memory), sessions: map[string]*Session{}}
 }
 
-// Observe records that a reply has shown item as the record of key at the time now. item is nil
-// if there is no record. Observe returns the record, or nil if the key is free.
+// Observe records that a reply has shown item as the record of key. The parameter "now" is the time
+// of the reply. item is nil if no record exists. Observe returns the record, or nil if key is free.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
 	if item != nil {
 		r, err := o.Decode(key, item)
@@ -141,9 +142,10 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 }
 
 // DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. v is
-// the version of r, which was first observed at v.Since. now and wall are readings of the clocks
-// when a reply showed r. The caller must read wall before now. Then, if time passes between the two
-// readings, the result is a little too late, which only delays a takeover. It is never too early.
+// the version of r, which was first observed at v.Since. The parameters "now" and "wall" are
+// readings of the clocks when a reply showed r. The caller must first read the wall clock, and then
+// the clocks of "now". So if time passes between the two readings, the result is a little too late,
+// which only delays a takeover. It is never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }

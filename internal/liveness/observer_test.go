@@ -96,7 +96,7 @@ func (w *world) observer() *liveness.Observer {
 	return o
 }
 
-// told is the Errors of the observers in these tests: it makes the error for a damaged item.
+// told implements core.Errors for observers in these tests: it makes the error for a damaged item.
 type told struct{ core.Errors }
 
 func (told) Unreadable(key protocol.Key, _ protocol.Item, err error) error {

@@ -115,8 +115,8 @@ func (s *Session) observe(item protocol.Item) error {
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
 		// The session was not renewed, so keep deadAt. A newly computed time could be too late: to
-		// make room for other keys, Records may have forgotten when this version was first read. Then
-		// DeadAt would count the lease from the current reading.
+		// make room for other keys, the cache Observer.Records may have forgotten when this version was
+		// first read. Then DeadAt would count the lease from the current reading.
 		return nil
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)

@@ -107,7 +107,7 @@ var numberSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1",
 	return &types.AttributeValueMemberNS{Value: v}
 })
 
-// values contains the values of an expression by their placeholders.
+// values maps the placeholders of an expression to their values.
 type values struct{ all conformance.Item }
 
 func (v *values) add(value types.AttributeValue) string {
@@ -209,9 +209,10 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 
 // actions generates an update expression that writes each attribute at most once.
 //
-// Of the elements of lists and maps, it writes only l[0] and m.x, and removes none. With any other
-// element, the results of dynoxide and AWS would differ: dynoxide fills a gap in a list with
-// nulls, removes several elements one after another, and accepts a removal inside a missing map.
+// Of the elements of lists and maps, it writes only l[0] and m.x, and removes none. If it wrote
+// other elements or removed elements, the results of dynoxide and AWS would differ: dynoxide fills
+// a gap in a list with nulls, removes several elements one after another, and accepts a removal
+// inside a missing map.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

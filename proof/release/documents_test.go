@@ -68,8 +68,8 @@ func TestYAMLInGuidesIsValid(t *testing.T) {
 	}
 }
 
-// The first list contains the only sections that the systemd units in the guide may use. The second
-// list contains settings, each of which at least one of the units must have.
+// The systemd units in the guide may use only the sections in the first list. Each setting in the
+// second list must occur in at least one of the units.
 var (
 	sections = []string{"Unit", "Service", "Timer", "Install"}
 	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}

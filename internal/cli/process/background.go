@@ -85,9 +85,10 @@ func (b *background) began(c *Child, byUser bool) {
 }
 
 // stopBackground is called after CMD has ended, if a signal arrives or this leader is asked to
-// step down. It ignores a sig that would not end leasehold during a wait for a key. It forwards
-// any other sig to the processes that outlive CMD. They may ignore sig: a shell, for example,
-// makes background processes ignore Ctrl-C. So stopBackground also switches to BackgroundStop.
+// step down. It ignores signals such as SIGWINCH, which do not end leasehold while it waits for a
+// key (see endsWait). It forwards any other sig to the processes that outlive CMD. They may ignore
+// sig: a shell, for example, makes background processes ignore Ctrl-C. So stopBackground also
+// switches to BackgroundStop.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return

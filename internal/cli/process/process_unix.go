@@ -77,9 +77,9 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // number 3, under which CMD may inherit a file.
 //
 // The SDK may start a program to get credentials. If it does so at this moment, the program
-// inherits the child's end too, and keeps it open. The supervisor knows that CMD runs only when
-// the child's end is closed, in this case when the program has exited. Until then it forwards no
-// signals to CMD, and does not react to a request to step down.
+// inherits the child's end too, and keeps it open. The supervisor cannot know that CMD runs until
+// the child's end is closed, in this case until the program has exited. Until then, the supervisor
+// forwards no signals to CMD, and does not react to a request to step down.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -241,7 +241,8 @@ func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 // isJob reports whether this process may suspend itself, because a shell can continue it. It
 // returns false in two cases:
 //
-//   - This is the first process of a container (id 1), which its own signals cannot suspend.
+//   - This process is the first process (id 1) of a container. Such a process cannot suspend
+//     itself with a signal.
 //   - The session leader is in the same process group, as in "ssh -t HOST leasehold run". No
 //     shell can then continue the group, so SIGTSTP does not suspend the processes in it (POSIX:
 //     "orphaned process group").
@@ -278,15 +279,16 @@ const sentLimit = time.Second
 // sent earlier and have not arrived yet.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent is called after CMD has ended. It waits until this process has received all signals
-// that were sent earlier and ask it to end. A service manager, for example, may send SIGTERM to
-// this process and to CMD. On a busy machine, CMD may end before SIGTERM arrives in this process.
+// awaitSent is called after CMD has ended. It waits for signals that ask this process to end, and
+// that were sent before the call but have not arrived yet. A service manager, for example, may send
+// SIGTERM to this process and to CMD. On a busy machine, CMD may end before SIGTERM arrives in this
+// process.
 //
 // awaitSent sends ContinueSignal, which does not affect a running process, to this process and
 // waits until ContinueSignal arrives. The kernel and the Go runtime deliver the pending signal
 // with the lowest number first. The signals that ask a process to end have lower numbers than
 // ContinueSignal, so they normally arrive first. But a thread that is receiving one of them may be
-// preempted. So awaitSent then sleeps for the duration overtakes.
+// preempted. So awaitSent then sleeps for a short time, the constant "overtakes".
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

@@ -93,8 +93,8 @@ func TestGateProcessReturnsErrorIfCMDCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// orderTaker replaces the pipe to a watchdog. It is a function that Write calls when the supervisor
-// writes the order with the id of CMD's process group.
+// orderTaker replaces the pipe to a watchdog. Its method Write calls the function itself when the
+// supervisor writes the order that contains the id of CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {

@@ -115,8 +115,8 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 // start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
 // group to the watchdog process. If s.self is empty, leasehold cannot start this executable
 // again, neither as a watchdog process nor as a child at the gate. The watchdog is then a
-// goroutine, which ends when this process is killed. A gate would not help in that case, so start
-// uses none.
+// goroutine, which ends when this process is killed, whether or not CMD has waited at a gate. So a
+// gate would not help, and start uses none.
 func (s *supervision) start() (*Child, error) {
 	start := startAtGate
 	if s.self == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// Signals receives the signals that are sent to this process, from before the wait for KEY
-// until CMD has ended.
+// Signals receives the signals that are sent to this process, from CatchSignals until Release.
+// leasehold run calls CatchSignals before it waits for KEY, and Release after CMD has ended.
 type Signals struct {
 	C chan os.Signal
 

@@ -65,7 +65,7 @@ func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 // leasehold reaps orphans when it reads the process list. Each exit of an orphan schedules such a
 // read. If orphans exit one after another without a pause, they must not postpone the read again
 // and again.
-func TestProcessListIsReadEvenIfOrphansExitWithoutPause(t *testing.T) {
+func TestProcessListIsReadEvenIfOrphansKeepExiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &background{look: time.NewTimer(lookEvery)}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCMDIsKilledIfDeadWatchdogIsReplacedAfterDeadline(t *testing.T) {
+func TestCMDIsKilledIfTrustInLockEndsBeforeWatchdogIsReplaced(t *testing.T) {
 	c := lab.Must(Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & wait"}}))(t)
 	died := make(chan string)
 	close(died)

@@ -43,8 +43,7 @@ func Publish(docs string, r *contest.Results) error {
 	return Write(filepath.Join(docs, kept), r)
 }
 
-// between returns a copy of the page in which the argument text replaces everything between the
-// two markers.
+// between returns the page with everything between the two markers replaced by the given text.
 func between(page, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

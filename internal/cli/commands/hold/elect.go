@@ -93,10 +93,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	// A renewal that is on time begins when two thirds of the trusted time are left. The seat allows
-	// for another third: it reports renewals as overdue when less than one third is left. CMD is
-	// stopped when only the grace period is left. If that period is longer than one third, the seat
-	// reports renewals as overdue from the moment when CMD is stopped.
+	// The seat answers the probes. A renewal normally begins when at least 2/3 of the trusted time
+	// are left. The seat reports renewals as overdue when less trusted time is left than
+	// (lease - MaxSkew) / 3. CMD is stopped when only the grace period is left. If that period is
+	// longer, the seat reports renewals as overdue from the moment when CMD is stopped.
 	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
 	answer := func() {}
 	if f.http != "" {

@@ -42,8 +42,8 @@ import (
 type Commands struct{ *invocation.Invocation }
 
 // defaultGrace is the default of --grace. If the lease is short, the default is less: half of the
-// longest grace that graceWithin accepts. That is a quarter of the lease, or less if the record
-// layout relies on clocks.
+// limit that graceWithin computes. Half of the limit is a quarter of the lease, or less with a
+// MaxSkew.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -324,12 +324,12 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 }
 
 // graceWithin returns the grace: how long CMD may take to stop before it is killed. The grace
-// must be shorter than five ninths of the trusted time. In layouts that do not rely on clocks,
-// the trusted time is nine tenths of the lease, so this limit is half the lease.
+// must be shorter than 5/9 of the trusted time. Without a MaxSkew, the trusted time is 9/10 of the
+// lease, so this limit is half the lease (5/9 * 9/10 = 1/2).
 //
-// The limit leaves time for a renewal before CMD is stopped. A renewal begins at the latest when
-// six ninths of the trusted time are left. CMD is stopped when only the grace is left, which is
-// less than five ninths. So the renewal may take at least one ninth of the trusted time.
+// The limit leaves time for a renewal before CMD is stopped. A renewal normally begins when at
+// least 2/3 of the trusted time are left. CMD is stopped when only the grace is left, which is less
+// than 5/9 of the trusted time. So the renewal may take at least 2/3 - 5/9 = 1/9 of this time.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

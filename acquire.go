@@ -49,8 +49,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // searched calls the function search, and emits the events of its result. Close waits until searched
-// returns. If the client is already closed, searched does not call search. It then returns an error
-// that names the key in the parameter first.
+// returns. If Close was called before, searched does not call search. It then returns an error that
+// names the call's first key (the parameter first).
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -122,9 +122,9 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is free, one
 // request reads up to 100 keys. Options apply to every key. With NoWait it takes over the first key
-// whose holder turns out to be dead, or returns a *HeldError of the first held key. If ctx belongs to
-// a lock of a key, that key is left out or, with Reentrant, its grant is shared. The error is
-// ErrDeadlock if no key is left, or if every wait could deadlock.
+// whose holder turns out to be dead, or returns a *HeldError of the first held key. If ctx belongs
+// to a lock of one of keys, that key is left out or, with Reentrant, its grant is shared. The error
+// is ErrDeadlock if no key is left, or if every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

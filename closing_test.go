@@ -42,8 +42,8 @@ func TestLockErrReturnsErrClosedAfterClientIsClosed(t *testing.T) {
 }
 
 // meetsClose runs operation and returns its error. When the client sends the first request
-// for which matches returns true, meetsClose starts to close the client. The fault handles
-// this request, and every later request for which matches returns true.
+// for which matches returns true, meetsClose starts to close the client. It applies fault to
+// this request, and to every later request for which matches returns true.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, matches func(lab.Call) bool, fault lab.Fault, operation func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)

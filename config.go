@@ -22,7 +22,7 @@ import (
 
 // DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it. So does any
 // wrapper with the SDK's signatures that is safe for concurrent use, such as one for DAX or
-// tracing. No method is ever added.
+// tracing. No method will ever be added to DB.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -65,10 +65,10 @@ type Config struct {
 	Margin time.Duration
 
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong; "leasehold
-	// doctor" measures the error. If holder and waiter set MaxSkew, the waiter need not watch
-	// the record for a lease: it takes over once its clock is MaxSkew past the lease's end. In
-	// return, the holder trusts its lock for MaxSkew less. If a clock is wrong by more, two
-	// clients may hold one lock: use tokens or Commit. Native layout only; layouts with an
+	// doctor" measures the error. If holder and waiter set MaxSkew, the waiter need not watch the
+	// record for the length of a lease: it takes over once its clock is MaxSkew past the lease's
+	// end. In return, the holder trusts its lock for MaxSkew less. If a clock is wrong by more,
+	// two clients may hold one lock: use tokens or Commit. Native layout only; layouts with an
 	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 

@@ -76,7 +76,7 @@ func inTable(table string) string {
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
 // holderName returns a record's owner, for people, or "somebody" in layouts without owners.
-// It shows names of other libraries whole.
+// It removes a random suffix only from an owner that leasehold wrote.
 func holderName(r Record) string {
 	if r.Grant != "" {
 		return ownerName(r.Owner)

@@ -35,8 +35,8 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 	return recordOf(r), err
 }
 
-// retryRead repeats a read that was throttled or had no answer, for as long as TryAcquire
-// repeats its requests.
+// retryRead repeats a read that was throttled or had no answer. Like TryAcquire, it does so for
+// at most acquire.TryFor.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func() error) error {
 	began := c.env.Now()
 	err := c.env.Requests.Repeat(ctx, read, func(f *attempts.Failure) error {
@@ -176,8 +176,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // free keys have no record cannot store a Reason, and refuses it: *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
-// notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
-// may have freed the grant, even if *ChangedError or ErrNotFound matches as well.
+// notified: the holder learns of it within twenty minutes. If the error matches ErrUnknownOutcome,
+// Break may have ended the grant, even if the error also matches *ChangedError or ErrNotFound.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	key, err := c.lockKey("break", r.Key)
 	switch {

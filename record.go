@@ -171,7 +171,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON returns the JSON of leasehold get; attributes are DynamoDB JSON.
+// MarshalJSON returns the JSON that "leasehold get --json" prints; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`
@@ -262,9 +262,9 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before the
-// current grant. It returns nil if the record does not contain that grant: after a release and a
-// new grant, for example, the record contains only the new grant. The parameter last is the most
-// recent take-over of the key from a dead holder.
+// current grant. It returns nil if the record does not contain the grant to return. For example,
+// the record of a key that was released and granted again contains only the new grant. The
+// parameter last is the most recent take-over of the key from a dead holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":

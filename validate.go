@@ -18,10 +18,10 @@ import (
 // size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns the request for one key of an acquiring call. The request contains the options
-// of the call and, where opts sets nothing, the client's defaults. WithSortKey applies to a key
-// without a sort key. newRequest returns an error if an option is invalid, or if ctx has been
-// cancelled or has expired.
+// newRequest returns an acquiring call's request for key, which is one of the call's keys. The
+// request contains the options of the call and, where opts sets nothing, the client's defaults.
+// WithSortKey sets the sort key only if key has none. newRequest returns an error if an option is
+// invalid, or if ctx has been cancelled or has expired.
 func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: key.Partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {

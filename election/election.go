@@ -26,8 +26,8 @@
 //	the request is lost         StepDown repeats it until ctx ends; its outcome is then unknown
 //	the request arrives after   the request names the grant that is to end, so no later
 //	the leader has changed      leader obeys it
-//	the leader has replaced     StepDown asks again: a leader replaces a grant whose write got
-//	its own grant               no reply, or that was handed over without the leader's value
+//	the leader has replaced     StepDown asks again. A leader replaces its grant if the grant's
+//	its own grant               write got no reply, or a hand-over did not store its value
 //	the request is sent twice   the second request writes the same as the first
 //	the leader is dead          ErrLeaderDead; no request is sent if the leader appears dead
 //	the leader dies later       a candidate takes over one lease later, as without a request

@@ -89,9 +89,9 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides joins two errors: asked is the cause with which fn's context ended, and called is the error
-// that fn returned. It returns asked alone if fn returned nil, or an error that only repeats the
-// parameter cause.
+// besides returns the error of Lead if Lead's context ended, or the client was closed. It joins
+// asked, the error for this end, and called, the error that fn returned. It omits called if called
+// is nil, or if called matches cause and so only repeats why fn's context ended.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

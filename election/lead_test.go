@@ -208,9 +208,9 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// One call of Lead ran the function twice: in the term that the first break ended, and in a
-		// later term. The other call ran it once: the second break ended its first term before the
-		// function had begun.
+		// The two calls of Lead have run the function three times. One call ran it twice: in the
+		// term that the first break ended, and in a later term. The other call ran it only in a
+		// later term: the second break ended its first term before the function had begun.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }

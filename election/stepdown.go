@@ -89,16 +89,16 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the leader has ended the grant of r, and then returns nil. A leader may also
-// replace its grant by a new one, if the write of the old grant got no reply, or if a hand-over did
-// not store the leader's value. It does this before its first renewal, and so before it can read the
-// request to step down. awaitEnd then returns the record with the new grant, and the caller asks
-// again. If the leader renewed before the new grant appeared, it has resigned and was elected again:
-// awaitEnd then returns nil.
+// awaitEnd waits until the leader has ended the grant of r, and then returns nil. A leader may
+// also replace its grant by a new one, if the write of the old grant got no reply, or if the
+// hand-over of the key did not store the leader's value. It does this only before its first
+// renewal, so it has not read the request to step down, which only a renewal reads. awaitEnd then
+// returns the record with the new grant, and the caller asks again. If the leader renewed before
+// the new grant appeared, it has resigned and was elected again: awaitEnd then returns nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	// renewed is true if the leader has renewed its grant. A renewal changes the version, and the
-	// time when the record was written. The version alone proves nothing: after a hand-over, it also
-	// differs from the grant's id. But the two times in the record are then equal.
+	// renewed is true if the leader has renewed its grant. A renewal changes Version and WrittenAt.
+	// A Version that differs from Grant proves no renewal, because a hand-over makes it differ too.
+	// But directly after a hand-over, WrittenAt is at most a second later than GrantedAt.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {

@@ -122,7 +122,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestFunctionRegisteredAfterStepDownRequestIsCalled(t *testing.T) {
+func TestFunctionIsCalledEvenIfRegisteredAfterStepDownRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -181,9 +181,8 @@ func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.Want(t, "requests to step down", len(causes), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
-		// An older version of leasehold acquires the key without removing an earlier request to
-		// step down from the record. The current leader must ignore such a request to an earlier
-		// leader.
+		// When an older version of leasehold acquires the key, the record keeps a request to an
+		// earlier leader to step down. The current leader must ignore such a request.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})

@@ -60,7 +60,7 @@ func checkBatchGet(tables []tableRequest) error {
 	return nil
 }
 
-// newReads returns one read for each key in part, which is the part of a batch for one table.
+// newReads returns one read for each key that a batch contains for one table.
 func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	part.request.table = part.table
 	reads := make([]*read, len(part.request.keys))

@@ -90,9 +90,9 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 
 // drain prepares the refusal of a request whose body is too large. The caller writes the refusal,
 // and then calls the returned function, which discards at most maxDrained bytes of the rest of the
-// body. This is for clients that read the reply only after they have sent the whole body. If the
-// server closed the connection earlier, TCP would reset the connection, and the client would lose
-// the reply. If the returned function cannot set a deadline, it discards nothing.
+// body. Some clients read the reply only after they have sent the whole body. If the server closed
+// the connection before that, TCP would reset the connection, and such a client would lose the
+// reply. If the returned function cannot set a deadline, it discards nothing.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

@@ -105,7 +105,7 @@ func TestEngineLimitsMemoryOfRequestBodies(t *testing.T) {
 				}
 				all.Wait()
 				// The engine has space for only four large bodies at a time. From each of the other
-				// clients, it has read at most one byte more than the largest small body.
+				// clients, it has read at most one byte more than smallBody.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were in memory at once, want at most %d", most, bound)
 				}

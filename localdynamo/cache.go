@@ -38,9 +38,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Only a program that puts values into the text of its expressions sends maxCached
-		// different expressions. Such a program rarely repeats an expression, so dropping all
-		// results costs it little.
+		// A program sends so many different expressions only if it puts values into their text.
+		// Such a program rarely repeats an expression, so dropping all results costs it little.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

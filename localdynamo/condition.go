@@ -16,8 +16,7 @@ type condition struct {
 }
 
 // condition parses and checks the condition expression in a member of the request. It returns
-// nil if the request lacks this member. The argument parameter is the member's name, for error
-// messages.
+// nil if the request lacks this member. Error messages show parameter, the member's name.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil

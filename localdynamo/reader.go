@@ -13,9 +13,9 @@ const maxSkipped = 512
 
 // maxValues is the maximum number of JSON members and elements in a request. There is a limit
 // because a member or element may take ten times as many bytes in memory as in the request. A
-// single item never reaches the limit: it may have 400 KB, so it contains at most about 200,000
-// of the smallest values, NULLs of 2 bytes in a list. Each NULL counts twice, because
-// {"NULL":true} is an element and has a member.
+// single item never reaches the limit. It may have 400 KB, and the smallest value, a NULL in a
+// list, has 2 bytes. So an item contains at most about 200,000 values. A NULL in a list counts
+// twice, because {"NULL":true} is an element and has a member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are
@@ -23,8 +23,8 @@ const maxValues = 500_000
 // recovers.
 //
 // After a value that is well-formed but not allowed, such as a number with 39 digits or an empty
-// set, the reader does not panic. It stores the error in its field refused and continues, so that
-// the caller can add the value's place in the request to the error.
+// set, the reader does not panic. It stores the error (in the field named refused) and continues.
+// The caller can then add to the error which member of the request contains the value.
 type reader struct {
 	source  string
 	at      int
@@ -203,8 +203,8 @@ func (r *reader) string() string {
 	return ""
 }
 
-// escaped reads the rest of a string. The string starts at the position from, and its first
-// escape sequence is at the position i.
+// escaped reads the rest of a string. The string starts at r.source[from], and its first escape
+// sequence starts at r.source[i].
 func (r *reader) escaped(from, i int) string {
 	out := append(make([]byte, 0, i-from+32), r.source[from:i]...)
 	for i < len(r.source) {

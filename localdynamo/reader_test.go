@@ -100,7 +100,7 @@ func TestDeeplyNestedBodyDoesNotCrashProcess(t *testing.T) {
 	}
 }
 
-// The test limits the sum of all memory that is allocated while a body is decoded, even of
+// The test limits the total memory that is allocated while a body is decoded. The total includes
 // memory that is freed before the decoding ends.
 func TestMemoryForDecodingBodyIsLimitedTo200TimesItsSize(t *testing.T) {
 	const size, most = 256 << 10, 200

@@ -68,13 +68,13 @@ func readRequest(body string) (*request, error) {
 }
 
 // maxParts is the maximum number of actions, and of tables, that the reader keeps from one
-// request. The reader drops all others, because each takes hundreds of bytes of memory. Even so,
-// the engine later refuses such a request: the reader keeps 101, and DynamoDB allows only 100.
+// request. The reader drops all others, because each takes hundreds of bytes of memory. It keeps
+// one more than the 100 that DynamoDB allows, so that the engine later refuses a longer request.
 const maxParts = 101
 
 // part decodes a top-level member of the body. Two of these members, TransactItems and
-// RequestItems, contain other requests. The method member decodes the members of those inner
-// requests, and all other members of the body.
+// RequestItems, contain other requests. The method request.member decodes the members of those
+// inner requests, and every other top-level member.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":

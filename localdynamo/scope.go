@@ -114,9 +114,8 @@ func (s *scope) checkUsed() error {
 }
 
 // checkGiven returns an error if a map of placeholders in the request is empty, or if the
-// request has a map of placeholders but no expression. The parameter any says whether the
-// request has an expression. The parameter expressions is for the error message: it lists the
-// members that can contain an expression.
+// request has a map of placeholders but no expression (any is false). The parameter expressions
+// is for the error message: it lists the members that can contain an expression.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:
@@ -150,7 +149,7 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal converts an error of package expr to an error of the API. The argument parameter is
+// refusal converts an error of package expr to an error of the API. The new error shows parameter,
 // the name of the request's member that contains the expression, such as "FilterExpression".
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {

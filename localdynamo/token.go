@@ -13,8 +13,8 @@ const (
 )
 
 // checkToken returns an error if the request has a token that is empty or too long. An empty
-// token must not be treated like a missing token. Its client relies on the token to retry the
-// request safely, but without a token each retry executes the writes again.
+// token must not be treated like a missing token: each retry of the request would then execute the
+// writes again, but a client that sends a token relies on it to retry the request safely.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -25,9 +25,9 @@ func checkToken(token option[string]) error {
 	return nil
 }
 
-// fingerprint returns the same bytes for two requests with the same writes. The attributes of
-// items may be in another order. If the placeholders are in another order, the bytes differ,
-// because DynamoDB also treats these requests as different.
+// fingerprint returns the same bytes for two requests with the same writes. The order of an item's
+// attributes does not change the bytes. The order of the placeholders does, because DynamoDB also
+// treats requests with different orders of placeholders as different.
 func fingerprint(req *request) []byte {
 	sum := sha256.New()
 	for i := range req.actions {
@@ -50,7 +50,7 @@ func fingerprint(req *request) []byte {
 }
 
 // remember reports whether the same request was executed with the same token within the last ten
-// minutes. If not, it records the token and the parameter print, the fingerprint of the request.
+// minutes. If not, it records the token, and with it the request's fingerprint (print).
 // It returns an error if a different request was executed with the token in the last ten
 // minutes. Without a token ("") it records nothing and returns false.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {

@@ -101,9 +101,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes the item with the given Store key if the item counts as deleted by TTL at
-// the given time. The caller has found an expiry entry of this key, but the entry may belong to
-// an older item that had the same key. If a write replaces an item that counts as deleted, load
-// returns nil for the old item, so moveExpiry does not delete the entry of the old item.
+// the given time. The caller has found an expiry entry of this key, but the entry may be left over
+// from an earlier item with the same key. This happens if a write replaced the earlier item when
+// that item counted as deleted: load returned nil for it, so moveExpiry did not delete its entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

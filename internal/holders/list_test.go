@@ -14,8 +14,8 @@ import (
 )
 
 // Any client that may write a single key can write up to 400 KB of data into the record of this
-// key. A bare list must not contain so much data.
-func TestBareListOmitsCallerAttributesAndLongData(t *testing.T) {
+// key. With the option Bare of Listing, List must not return so much data.
+func TestListWithOptionBareOmitsCallerAttributesAndLongData(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

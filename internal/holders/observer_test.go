@@ -247,7 +247,7 @@ func TestObserverJudgesHolderByStateOfSession(t *testing.T) {
 	})
 }
 
-func TestStillDeadReturnsErrChangedIfSessionIsRenewed(t *testing.T) {
+func TestMethodStillDeadReturnsErrChangedIfSessionIsRenewed(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

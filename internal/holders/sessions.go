@@ -29,9 +29,9 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions replaces the lease in each record that belongs to a session by the lease of the
-// session, which applies instead. It reads the row of each session once. If a row does not exist
-// or cannot be decoded, the records of the session keep the leases that they contain.
+// UnderSessions changes the lease of each record that is held under a session to the session's
+// lease, which applies instead. It reads the row of each session once. If a row does not exist or
+// cannot be decoded, the records of the session keep the leases that they contain.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
 	if r.sharing == nil {
 		return nil

@@ -60,7 +60,7 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 }
 
 // Refusal is a history that the model does not allow. The model can execute the events before
-// index At. But whichever way it executes them, it cannot execute the event at index At next.
+// index At, but no execution of these events can continue with the event at index At.
 type Refusal struct {
 	History
 	At int

@@ -54,8 +54,8 @@ type Result struct {
 	Err  error // nil if the search has the expected verdict
 }
 
-// All runs the searches, atOnce of them at the same time. It passes each result to the function
-// done. The order of these calls is the order of the searches.
+// All runs the given searches, at most two (atOnce) at the same time. It calls done with each
+// result, in the order of the searches.
 func (c *Checker) All(ctx context.Context, searches []Search, done func(Result)) {
 	results := make([]chan Result, len(searches))
 	for i := range results {

@@ -61,8 +61,8 @@ func TestModelAllowsEveryHistoryOfSimulation(t *testing.T) {
 	}
 }
 
-// eventsOf counts the events in histories by kind. It counts a request once, when the request
-// arrives, under the request's own kind and its result.
+// eventsOf counts the events in histories by kind. Of a request, it counts only the arrival. The
+// kind of an arrival is the request's kind and result, such as "grant applied".
 func eventsOf(histories []History) map[string]int {
 	done := map[string]int{}
 	for _, h := range histories {
@@ -103,7 +103,7 @@ meets #1 applied #1 #1 held
 
 // Each case omits one rule from the code. The model must reject at least one history of that code:
 // if it rejected none, the comparison of code and model would not check the rule.
-func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
+func TestModelRejectsHistoryProducedByCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",

@@ -254,7 +254,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	return status
 }
 
-func TestOnlyLoopbackProbeServerChecksHostHeader(t *testing.T) {
+func TestProbeServerChecksHostHeaderOnlyOnLoopback(t *testing.T) {
 	for host, want := range map[string][2]int{ // expected status by Host header: from a server on loopback, and from a server on another address
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},

@@ -20,15 +20,15 @@ import (
 //
 //	outside     opens a listener on 127.0.0.1, starts this program again in a new namespace,
 //	            and passes the listener to it
-//	namespace   brings loopback up, starts the server, and relays each connection that it
-//	            accepts on the listener to the server
+//	namespace   brings loopback up, starts the server, accepts connections on the listener,
+//	            and relays each of them to the server
 //
 // A socket belongs to the namespace in which it was opened. So the process in the namespace
 // accepts connections from outside on the inherited listener, and connects to the server
 // inside.
 const (
-	// namespaceName is the value of argv[0] with which this program runs as the process in
-	// the namespace.
+	// namespaceName is the value of argv[0] that makes this program run as the process in the
+	// namespace.
 	namespaceName = "leasehold-engine-namespace"
 	// namespacePort is the server's port. It is always free, because no other program uses
 	// ports in the namespace.
@@ -94,8 +94,8 @@ func loopbackUp() error {
 	return nil
 }
 
-// forward accepts connections on listener, and relays each of them, in both directions, over a
-// connection of its own to the server. If the server is not listening yet, forward closes the
+// forward accepts connections on listener. It relays each of them, in both directions, over a
+// separate connection to the server. If the server is not listening yet, forward closes the
 // accepted connection immediately.
 func forward(listener net.Listener) {
 	for {

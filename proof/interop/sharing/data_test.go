@@ -105,9 +105,9 @@ type contest struct {
 }
 
 // run runs the contest until each client has at least c.turns grants, and all clients together
-// have at least c.total. The lock, or each permit of the semaphore, is a slot and has a file. The
-// client that is granted a slot creates the slot's file, and removes the file before it releases
-// the slot. If the file already exists, another client holds the slot, and the test fails.
+// have at least c.total. A slot is the lock, or one permit of the semaphore. Each slot has a file:
+// the client that is granted the slot creates the file, and removes it before it releases the slot.
+// If the file already exists, another client holds the slot, and the test fails.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

@@ -166,8 +166,9 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 }
 
 // The Java client can update an existing record to acquire a key, instead of replacing the record.
-// The record then keeps the token of the first grant, which was leasehold's. While the Java client
-// holds the key, Get must not return this token. Leasehold's next grant must have a higher token.
+// The record then still contains the token of the previous grant, which leasehold made. While the
+// Java client holds the key, Get must not return this token. Leasehold's next grant must have a
+// higher token.
 func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -44,8 +44,8 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 }
 
 // inVain returns a function that calls Acquire, with a time limit, for a key that cannot be
-// acquired. The function returns nil if Acquire waits until the time limit, and then returns an
-// error that matches the given error.
+// acquired. The function returns nil if the time limit ends the wait of Acquire, and Acquire's
+// error also matches the given error.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)

@@ -40,9 +40,9 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 	return cmd
 }
 
-// toRewrite is a record that the lock library of the table's layout cannot read, for
-// example a record in another layout. It is also the JSON object that "table rewrite --json"
-// prints.
+// toRewrite is a record that another lock library, whose layout the table has, cannot read, for
+// example because the record was written in another layout. It is also the JSON object that
+// "table rewrite --json" prints.
 type toRewrite struct {
 	Table   string `json:"table"`
 	Key     string `json:"key"`

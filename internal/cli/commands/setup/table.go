@@ -1,9 +1,10 @@
 // Package setup has the commands to set up a lock table and to try leasehold out: table,
 // local and demo.
 //
-//	table.go      table; rewrite.go: table rewrite
+//	table.go      table
+//	rewrite.go    table rewrite
 //	local.go      local, which serves the embedded engine
-//	demo.go       demo, which package demo runs
+//	demo.go       demo, which calls package demo
 package setup
 
 import (
@@ -156,8 +157,8 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 }
 
 // newTableText returns the subcommand of "leasehold table" with the given name. The subcommand
-// prints a definition of the lock table, which the given function makes. language is the
-// definition's language for the help, such as HCL.
+// prints a definition of the lock table, which the function text makes. The help and an error
+// message show language, the name of the definition's language, such as HCL.
 func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",

@@ -123,8 +123,8 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is free, one
 // request reads up to 100 keys. Options apply to every key. With NoWait it takes over the first key
 // whose holder turns out to be dead, or returns a *HeldError of the first held key. If ctx belongs
-// to a lock of one of keys, that key is left out or, with Reentrant, its grant is shared. The error
-// is ErrDeadlock if no key is left, or if every wait could deadlock.
+// to a lock of one of them, it is left out or, with Reentrant, its grant is shared. The error is
+// ErrDeadlock if no key is left, or every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

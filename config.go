@@ -22,7 +22,7 @@ import (
 
 // DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it. So does any
 // wrapper with the SDK's signatures that is safe for concurrent use, such as one for DAX or
-// tracing. No method will ever be added to DB.
+// tracing. DB gets no further methods.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)

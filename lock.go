@@ -132,10 +132,10 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 // ErrUnknownOutcome if a write had no reply: then the key may be free. After any other error
 // the key is still held.
 //
-// A failed release is repeated in the background until the lease has expired or DynamoDB has
-// refused the release for good (with Config.SharedLease: until the key is free). If Close is
-// called before that, it tries once more to free the key. Call Release again to wait for the
-// outcome. If ctx has ended, Release lasts at most Config.ReleaseGrace.
+// A failed release is repeated in the background, and once more by Close, until the lease has
+// expired or DynamoDB has refused it for good (with Config.SharedLease: until the key is free).
+// Call Release again to wait for the outcome. If ctx has ended, Release lasts at most
+// Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), Release ends this handle alone and sends
 // nothing. Options that change the record are then an error.
@@ -192,10 +192,10 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 // CommitAndRelease is Commit, and frees the key in the same transaction. If the writes did not
 // land, a separate release follows. The lock's context is cancelled before anything is sent.
 //
-// It returns nil if the writes, and the changes in opts, have landed. Otherwise it joins the errors
-// of the commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles
-// share the grant (Reentrant), only this handle is released. If the others end during the commit, a
-// separate release follows. After landed writes, its failure is only logged and emits an event.
+// It returns nil if the writes, and the changes in opts, have landed, even if a release that must
+// follow them fails: that is logged and reported as an event. Otherwise it joins the errors of the
+// commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles share
+// the grant (Reentrant), only this handle is released.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -225,10 +225,10 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 // GuardError is like Group.GuardError, but for this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError takes err, the error of a transaction that contained all of Guards. The parameter
-// first is the first guard's index in that transaction. If a lock's guard failed, GuardError
-// cancels the lock's context (for the shared lease's guard, all contexts), and returns a
-// *LostError of the first lost lock, wrapping err. Otherwise it returns err.
+// GuardError takes err, the error of a transaction with all of Guards; first is the index of
+// the first guard. If a lock's guard failed, it cancels the lock's context (for the shared
+// lease's guard, all contexts), and returns a *LostError of the first lost lock that wraps
+// err. Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that succeeds

@@ -176,8 +176,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // free keys have no record cannot store a Reason, and refuses it: *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
-// notified: the holder learns of it within twenty minutes. If the error matches ErrUnknownOutcome,
-// Break may have ended the grant, even if the error also matches *ChangedError or ErrNotFound.
+// notified: the holder learns of it within twenty minutes. If Break returns
+// ErrUnknownOutcome, the grant may have ended, even if *ChangedError or ErrNotFound matches, too.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	key, err := c.lockKey("break", r.Key)
 	switch {

@@ -73,9 +73,9 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // live. Use ctx to limit waits.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is like NoWait, but does not wait even if the holder appears dead. It takes
-// over only if earlier calls of this client observed the holder for a whole lease, or if MaxSkew
-// proves it dead. Otherwise a process that makes only one call, as under cron, never takes over.
+// NoWaitEvenIfDead is like NoWait, but never waits for a lease to pass. It takes over only if
+// earlier calls of this client observed the holder for a whole lease, or with MaxSkew.
+// A process that makes one call needs MaxSkew.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
@@ -170,14 +170,13 @@ type BreakOptions struct {
 }
 
 // Once acquires the key, unless the key's record marks work with this label as done. Then the
-// error is a *DoneError, even if another client holds the key. A label has at most 256 bytes. It
-// is, for example, a commit, a date or the hash of a file.
+// error is a *DoneError, even if another client holds the key. A label has at most 256 bytes:
+// a commit, a date or the hash of a file.
 //
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
-// Release with MarkDone. The record keeps the mark until work with another label is marked
-// as done. If the function fails, or its process dies or loses the lock before the mark is
-// stored, the next call does the work again. While the mark is stored, no later call applies
-// the writes of CommitAndRelease again.
+// Release with MarkDone. The record keeps the mark until work with another label is done. If
+// the function fails, or its process dies or loses the lock before that, the next call
+// does the work again. While the mark is stored, no call repeats CommitAndRelease's writes.
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
@@ -185,9 +184,9 @@ type BreakOptions struct {
 // remain.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
-// Every is like Once. The label is the period in which the call begins, by this machine's clock.
-// Every returns a *DoneError if the work of this period, or of a later one, is done. Periods of
-// at least 1 s are counted from 1970 in UTC. A wrong clock shifts the periods. A clock that is
+// Every is like Once. The label is the period of the call, by this machine's clock: the error
+// is a *DoneError if the work of this period, or of a later one, is done. Periods of at least
+// 1 s are counted from 1970 in UTC. A clock that is wrong shifts the periods; one that is
 // behind does not repeat work.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })

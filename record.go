@@ -171,7 +171,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON returns the JSON that "leasehold get --json" prints; attributes are DynamoDB JSON.
+// MarshalJSON returns the JSON of "leasehold get" (attributes: DynamoDB JSON).
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`

@@ -155,9 +155,7 @@ func TestLockReturnsErrorIfContextEnds(t *testing.T) {
 		lab.OK(t, names.Lock(t.Context(), issue))
 		w.Steal("certificates/" + issue)
 		lab.Elapse(10 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := names.Lock(ctx, issue); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "certificates/"+issue) {
+		if err := names.Lock(w.Within(time.Second), issue); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "certificates/"+issue) {
 			t.Errorf("error %v", err)
 		}
 		_ = names.Unlock(t.Context(), issue)
@@ -228,9 +226,7 @@ func TestTryLockReturnsErrorIfContextEnds(t *testing.T) {
 		lab.OK(t, a.Lock(t.Context(), issue))
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if ok, err := b.TryLock(ctx, issue); ok || !errors.Is(err, context.DeadlineExceeded) {
+		if ok, err := b.TryLock(w.Within(time.Second), issue); ok || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("TryLock of a dead holder's name: %v, %v", ok, err)
 		}
 		_ = a.Unlock(t.Context(), issue)

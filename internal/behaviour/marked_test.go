@@ -22,10 +22,8 @@ func TestOptionMarkDoneIsRejectedAfterReleaseOrClose(t *testing.T) {
 		"Close":                    func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
 		"Release without MarkDone": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
 		"unanswered Release without MarkDone": func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, l *leasehold.Lock) {
-			ctx, cancel := context.WithCancel(w.T.Context())
-			cancel()
 			wire.SetFault(lab.LoseReply)
-			lab.WantErr(w.T, "release", l.Release(ctx), leasehold.ErrUnknownOutcome)
+			lab.WantErr(w.T, "release", l.Release(w.Ended()), leasehold.ErrUnknownOutcome)
 			wire.SetFault(nil)
 		},
 	} {

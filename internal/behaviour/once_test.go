@@ -166,9 +166,7 @@ func TestFailedCommitStoresNoDoneMark(t *testing.T) {
 			return l.CommitAndRelease(w.T.Context(), lab.Writes(lab.NoteIf("work", "never")))
 		},
 		"not sent": func(w *lab.World, _ *leasehold.Client, l *leasehold.Lock) error {
-			ctx, cancel := context.WithCancel(w.T.Context())
-			cancel()
-			return l.CommitAndRelease(ctx, writes)
+			return l.CommitAndRelease(w.Ended(), writes)
 		},
 		"shared": func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error {
 			other := share(w, c, l)

@@ -335,9 +335,7 @@ func TestHandOverConditionContainsAtMost100RecordVersions(t *testing.T) {
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.On(isUpdate, lab.Drop))
 		for range 20 {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			_ = lock.Renew(ctx)
-			cancel()
+			_ = lock.Renew(w.Within(20 * time.Second))
 		}
 		wire.Sent()
 		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)

@@ -196,18 +196,14 @@ func TestGrantAppliedAfterTimeoutOfAcquireIsUndone(t *testing.T) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Delayed(late)))
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		lab.WantFailed(t, "acquire without a reply", lab.ErrorOf(c.Acquire(ctx, "job")))
+		lab.WantFailed(t, "acquire without a reply", lab.ErrorOf(c.Acquire(w.Within(10*time.Millisecond), "job")))
 		lab.Elapse(late)
 		if item := w.Item("job"); item == nil || lab.Text(item, "isReleased") != "" {
 			t.Fatalf("bad setup: the grant was not applied: %v", item)
 		}
 		waiter, _ := w.Client(lab.Config())
 		began := time.Now()
-		ctx, cancel = context.WithTimeout(t.Context(), 3*time.Hour)
-		defer cancel()
-		lock, err := waiter.Acquire(ctx, "job")
+		lock, err := waiter.Acquire(w.Within(3*time.Hour), "job")
 		if took := time.Since(began); err != nil || took > 2*time.Minute+5*time.Second {
 			t.Fatalf("granted after %v: %v", took, err)
 		}
@@ -231,9 +227,7 @@ func TestHundredGrantsWithLostRepliesCauseFewReads(t *testing.T) {
 		w.Acquire(c, "other")
 		wire.SetFault(lab.On(lab.Call.Grants, lab.Cut))
 		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(ctx, "job")))
-			cancel()
+			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(w.Within(10*time.Millisecond), "job")))
 			lab.Elapse(4 * time.Second) // let the unanswered requests end
 		}
 		wire.SetFault(nil)
@@ -260,9 +254,7 @@ func TestGrantAbandonedDuringCheckIsCheckedAfterFiveSeconds(t *testing.T) {
 			return r.Send()
 		})
 		abandon := func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			defer cancel()
-			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(ctx, "job")))
+			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(w.Within(10*time.Millisecond), "job")))
 		}
 		abandon()
 		lab.Elapse(6 * time.Second) // the first check is waiting for its reply

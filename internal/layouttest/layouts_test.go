@@ -1,7 +1,6 @@
 package layouttest_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -127,9 +126,7 @@ func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		t.Error("a guard holds after the end of its grant")
 	}
 	wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	lab.WantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
+	lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
 	w.Release(lock)
 	lock = w.Acquire(a, "job")
 	lab.Elapse(2 * time.Minute)

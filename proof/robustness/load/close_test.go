@@ -1,7 +1,6 @@
 package load
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -47,8 +46,7 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 					c, wire := w.Client(config())
 					w.AcquireMany(c, "job", n)
 					wire.SetFault(throttles(oneIn))
-					ctx, cancel := context.WithTimeout(t.Context(), within)
-					defer cancel()
+					ctx := w.Within(within)
 					began := time.Now()
 					err := c.Close(ctx)
 					if took := time.Since(began); took > within {

@@ -70,7 +70,7 @@ func says(t *testing.T, dir, text string) {
 	})
 }
 
-func TestRunOnAnyBackendHoldsKeyUntilBackgroundProcessOfCMDEnds(t *testing.T) {
+func TestKeyIsHeldUntilBackgroundProcessOfCMDEndsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
@@ -139,7 +139,7 @@ func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-func TestDeathOfLeaseholdOnAnyBackendKillsBackgroundProcessOfCMD(t *testing.T) {
+func TestDeathOfLeaseholdKillsBackgroundProcessOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)

@@ -18,7 +18,7 @@ import (
 
 // Three hosts have the same crontab line and separate home directories. On the first night,
 // leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must run CMD.
-func TestCronJobOnAnyBackendRunsOnOneHostAfterLeaseholdIsKilled(t *testing.T) {
+func TestCronJobRunsOnOneHostDespiteKilledLeaseholdOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},

@@ -196,7 +196,7 @@ func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestStepDownOnAnyBackendSuggestsBreakCommandIfLeaderStays(t *testing.T) {
+func TestStepDownSuggestsBreakCommandIfLeaderStaysOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string

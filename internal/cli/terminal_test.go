@@ -134,7 +134,7 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyBackend(t *testing.T) {
 // Here leasehold has a terminal, but no shell with job control has started leasehold. An
 // example is ssh -t HOST leasehold run. If Ctrl-Z suspended CMD, nothing could resume
 // CMD, and KEY would stay held.
-func TestCtrlZIsIgnoredOnAnyBackendIfShellLacksJobControl(t *testing.T) {
+func TestCtrlZIsIgnoredWithoutJobControlOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `read answer; echo "it was $answer"; read answer; echo "and $answer"`)

@@ -25,8 +25,8 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 			return c, wire
 		}
 		c, wire := metered()
-		// In the first round the lock has no record yet. In later rounds it has the record
-		// that the release kept.
+		// In the first round, the key has no record yet. In later rounds, it has one, because a
+		// release keeps the record.
 		for i := range 3 {
 			if i == 2 {
 				c, wire = metered() // this new client has not read the record
@@ -123,7 +123,7 @@ func TestCallWithCancelledContextSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireWithOptionIfExistsFailsIfKeyHasNoRecord(t *testing.T) {
+func TestAcquireOfKeyWithoutRecordFailsWithOptionIfExists(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
@@ -219,7 +219,7 @@ func TestAcquireRepairsDamagedRecordOfFreeKey(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesAttributeExpiresAtFromRecord(t *testing.T) {
+func TestGrantRemovesExpiresAtAttributeFromRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))
@@ -305,8 +305,8 @@ func TestWaiterAcquiresKeyWithinOneSecondAfterRelease(t *testing.T) {
 		lab.WantTook(t, "time from release to grant", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				// The waiter sent this grant after the lock was released. Only the requests before
-				// the release are checked: they may only be polls.
+				// The waiter sent this grant after the release. The loop ends here, because only the
+				// requests before the release must be polls.
 				break
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {

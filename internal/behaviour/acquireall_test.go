@@ -74,7 +74,7 @@ func TestAcquireAllErrorContainsAlphabeticallyFirstHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTakesOverDeadHoldersKeysAfterOneLease(t *testing.T) {
+func TestAcquireAllTakesOverKeysOfDeadHolderAfterOneLeaseDuration(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		dead := w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		wire.SetFault(lab.Cut)

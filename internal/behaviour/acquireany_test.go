@@ -54,7 +54,7 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsLeaseFromItsLastReadBeforeHandOver(t *testing.T) {
+func TestAcquireAnyTrustsHandOverForMostOfItsLease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -139,7 +139,7 @@ func TestAcquireAnyAcquiresOnlyOneKeyDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyErrorContainsFirstGivenKey(t *testing.T) {
+func TestErrorOfAcquireAnyContainsFirstGivenKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
@@ -152,7 +152,7 @@ func TestAcquireAnyErrorContainsFirstGivenKey(t *testing.T) {
 	})
 }
 
-func TestCallWithOptionNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
+func TestCallWithNoWaitFailsAfterTenSecondsOfThrottling(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -296,7 +296,7 @@ func TestAcquireAnyWithNoWaitReturnsWithin30Seconds(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
+func TestAcquireAnyReturnsErrDeadlockIfWaitingCouldCauseDeadlock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b", "z"))
@@ -322,7 +322,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsAtMostReleaseGraceToUndoGrantOfOtherKey(t *testing.T) {
+func TestAcquireAnyReturnsSoonIfUndoOfOtherGrantGetsNoReply(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()
@@ -347,9 +347,8 @@ func TestAcquireAnyWaitsAtMostReleaseGraceToUndoGrantOfOtherKey(t *testing.T) {
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		// AcquireAny now holds b, and its caller wants no renewal. It also undoes the grant of a, and
-		// that request gets no reply. AcquireAny must not wait long for the reply, because the lease
-		// of b is running out.
+		// The request by which AcquireAny undoes its grant of a gets no reply. AcquireAny must not
+		// wait long for this reply: it has acquired b without renewal, so the lease of b runs out.
 		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)

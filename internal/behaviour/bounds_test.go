@@ -19,8 +19,8 @@ import (
 
 type protoItem = map[string]types.AttributeValue
 
-// scene is the state in which a call begins: the client c holds a lock and a group, and its network
-// (wire) has no fault yet. The field "grant" is a detached grant.
+// scene is the state in which a call begins. The client c holds a lock and a group. It has also
+// detached another lock, whose grant is in the field "grant". The client's wire has no fault yet.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -30,9 +30,9 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// The constants from tries to tokenUse are time limits for calls whose context is not cancelled.
-// Once the limit has passed, the call cancels its request in flight. It then has a few more seconds
-// (see the constant named undoes) to reverse any effect of this request.
+// The first four constants are the time limits of calls whose context does not end. A call that
+// reaches its limit cancels its request in flight. The call may then take a few more seconds, given
+// by the constant "undoes", to reverse any effect of this request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a holder trusts its lock after a renewal

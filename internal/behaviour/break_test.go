@@ -44,7 +44,7 @@ func TestBreakEndsOnlySpecifiedGrant(t *testing.T) {
 	})
 }
 
-func TestLostErrorContainsOperatorAndReasonOfBreak(t *testing.T) {
+func TestErrorOfLostLockContainsOperatorAndReasonOfBreak(t *testing.T) {
 	says := regexp.MustCompile(`^leasehold: lost job in table locks \(token \d+\) at [0-9:.]+: broken by operator/[a-z2-7]{4} at 0\d:\d\d:\d\d: "the disk\\nis full"(; the record shows a later grant, of test/[a-z2-7]{4})?$`)
 	type row struct {
 		after  func(*lab.World, *leasehold.Client)
@@ -89,7 +89,7 @@ func TestLostErrorContainsOperatorAndReasonOfBreak(t *testing.T) {
 	})
 }
 
-func TestLostErrorDoesNotMentionBreakOfPreviousGrant(t *testing.T) {
+func TestErrorOfLostLockDoesNotMentionBreakOfPreviousGrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		op, _ := w.Client(lab.Config())
 		first := w.Acquire(a, "job", leasehold.WithoutRenewal())
@@ -133,7 +133,7 @@ func TestGrantWhoseLeaseIsOutOfRangeCannotBeParsed(t *testing.T) {
 	}
 }
 
-func TestGrantWithOutOfRangeTrustedUntilFieldCannotBeParsed(t *testing.T) {
+func TestGrantCannotBeParsedIfTrustedUntilIsOutOfRange(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,
@@ -180,7 +180,7 @@ func TestResumeSucceedsAfterUnansweredRenewal(t *testing.T) {
 
 // The fuzzed text stands for JSON that another process has written. If it is parsed as a grant, the
 // lease of the grant must not be negative, and encoding and parsing the grant again must not change
-// any field. The test does not compare the field TrustedUntil.
+// any field, except perhaps TrustedUntil, which the test does not compare.
 func FuzzParsedGrantIsUnchangedByReencoding(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseReleasesAllLocksExceptLockOfRunningDo(t *testing.T) {
+func TestCloseReleasesAllLocksExceptLockOfRunningWork(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)
@@ -162,7 +162,7 @@ func TestCloseDuringAcquireLeavesNoLockHeld(t *testing.T) {
 	}
 }
 
-func TestCloseCancelsThrottledResumeAndBreakCalls(t *testing.T) {
+func TestCloseCancelsThrottledCallsOfResumeAndBreak(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)

@@ -270,7 +270,7 @@ func TestTransactionWithGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestCallOfGuardErrorMarksLockAsLostIfItsGuardFailed(t *testing.T) {
+func TestMethodGuardErrorMarksLockAsLostIfGuardHasFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")
@@ -305,7 +305,7 @@ func TestReadUnderLockSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 // The network may deliver the request of a grant twice. DynamoDB may apply the second copy
 // after the release, when the key is free again. The copy then writes a new token, which
 // the guard of the released grant does not contain.
-func TestGuardOfReleasedLockFailsEvenIfDynamoDBAppliesGrantTwice(t *testing.T) {
+func TestTransactionWithOldGuardFailsEvenIfGrantIsAppliedTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		a, wire := w.Client(lab.Config())

@@ -73,7 +73,7 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-func TestErrorOfNewReportsInvalidLeaseOnlyOnce(t *testing.T) {
+func TestConfigErrorMentionsInvalidLeaseOnlyOnce(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
 		"negative lease":            {Lease: -time.Second},
 		"negative lease and margin": {Lease: -time.Second, Margin: time.Second},

@@ -98,8 +98,8 @@ func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, 
 	return c
 }
 
-// acquireOneOf acquires the first free key of the given keys. If there is only one key,
-// acquireOneOf calls Acquire instead of AcquireAny.
+// acquireOneOf acquires one of the given keys. If there is only one key, it calls Acquire instead of
+// AcquireAny.
 func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key) (*leasehold.Lock, error) {
 	if len(keys) == 1 {
 		return c.Acquire(ctx, keys[0].Partition)
@@ -109,9 +109,8 @@ func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential returns random lengths of sections. A client must not rely on sections of equal
-// length: with random lengths, such a client would poll at the wrong times, and the key would stay
-// idle.
+// exponential returns random section lengths. They expose a client that relies on sections of equal
+// length: it polls at the wrong times, so the key stays idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
@@ -236,9 +235,9 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the fraction of the time during which a client works under the lock. A takeover
-		// from a dead head of the queue suspends the queue. Otherwise the key would then be handed to
-		// other dead waiters, and share would be only a quarter.
+		// share is the fraction of the time during which a client works under the lock. A client
+		// that takes the key over from a dead head of the queue suspends the queue. If it did not,
+		// the key would next be handed to other dead waiters, and share would be only a quarter.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}

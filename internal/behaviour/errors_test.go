@@ -158,7 +158,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestErrorAdvisesRenamingUserAttributeWithReservedName(t *testing.T) {
+func TestErrorAdvisesRenamingUserAttributeIfItsNameIsReserved(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":            {"kind": lab.Str("invoice")},

@@ -20,8 +20,8 @@ func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 }
 
 // sums returns two sums over the collected events: the number of requests, and the time for which
-// locks were held. The number of requests leaves out EventThrottled events, because the last event
-// of a call counts the same requests.
+// locks were held. The number of requests leaves out EventThrottled events, whose requests are
+// counted again in the last event of the call.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +34,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEventsAddUpToNumberOfRequestsAndTotalHoldTime(t *testing.T) {
+func TestEventsAccountForEveryRequestAndAllHoldTime(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
@@ -146,8 +146,8 @@ func TestOnEventCallbackCanReleaseLockOrCommitUnderIt(t *testing.T) {
 		select {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
-		// The call in OnEvent must not wait until OnEvent returns. 12 s is enough for the call, and
-		// too short for the lock to expire: the lock is trusted for 18 s.
+		// OnEvent calls Release or Commit. Neither may block until OnEvent returns. The limit of 12 s
+		// leaves time for the call, but ends before the lock expires: it is trusted for 18 s.
 		case <-time.After(12 * time.Second):
 			t.Error("the call in OnEvent waits until OnEvent returns")
 		}
@@ -156,7 +156,7 @@ func TestOnEventCallbackCanReleaseLockOrCommitUnderIt(t *testing.T) {
 	})
 }
 
-func TestContextPassedToOnEventIsNotCancelled(t *testing.T) {
+func TestContextPassedToEventCallbackIsNotCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {

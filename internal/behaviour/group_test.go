@@ -90,7 +90,7 @@ func TestCloseWaitsForFunctionRunningInGroupDo(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesRemainingLocksIfOneIsLostOrReleased(t *testing.T) {
+func TestGroupReleasesOtherLocksIfOneIsLostOrReleasedBeforeWork(t *testing.T) {
 	type row struct {
 		end  func(w *lab.World, lock *leasehold.Lock)
 		want error
@@ -115,7 +115,7 @@ func TestGroupDoReleasesRemainingLocksIfOneIsLostOrReleased(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitIfFunctionPassedToGroupDoNeverRan(t *testing.T) {
+func TestCloseDoesNotWaitForWorkThatGroupNeverStarted(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)
@@ -128,7 +128,7 @@ func TestCloseDoesNotWaitIfFunctionPassedToGroupDoNeverRan(t *testing.T) {
 	})
 }
 
-func TestDoReturnsErrLostIfReleaseDetectsLossOfLock(t *testing.T) {
+func TestErrLostIsReturnedIfReleaseAfterWorkDetectsLoss(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
 		"Lock.Do": func(ctx context.Context, g *leasehold.Group, steal func()) error {
 			return g.Locks()[0].Do(ctx, func(context.Context, *leasehold.Lock) error { steal(); return nil })

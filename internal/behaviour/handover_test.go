@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestLeaseOfHandedOverKeyDependsOnReleasersLease(t *testing.T) {
+func TestLeaseOfHandOverDependsOnLeaseOfFormerHolder(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -70,9 +70,9 @@ func TestLeaseOfHandedOverKeyDependsOnReleasersLease(t *testing.T) {
 }
 
 // The waiter at the head of the queue may have died when the holder hands the key to it. The key is
-// then blocked until the lease of the hand-over expires. If the releaser's own lease is one second,
-// the lease of the hand-over is at most one second.
-func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
+// then blocked until the lease of the hand-over expires. This lease is never longer than the
+// holder's lease, which is one second here.
+func TestDeadHeadOfQueueBlocksKeyOnlyUntilHandOverExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
 		l.wires[0].SetFault(lab.Cut)
@@ -85,7 +85,7 @@ func TestDeadQueueHeadDelaysNextWaiterByOneHandOverLease(t *testing.T) {
 	})
 }
 
-func TestHandedOverLeaseCountsFromWaitersLastReadBeforeHandOver(t *testing.T) {
+func TestLeaseOfHandOverCountsFromLastReadThatDidNotShowIt(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
@@ -101,14 +101,13 @@ func TestHandedOverLeaseCountsFromWaitersLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadSendsOwnGrantIfTrustInHandOverEndsTooSoon(t *testing.T) {
+func TestQueueHeadReplacesHandOverThatItCanTrustOnlyBriefly(t *testing.T) {
+	// The head replaces a hand-over with a grant of its own in two cases: if less than half of the
+	// hand-over's trusted time is left, or if less than one second is left. If the head has a short
+	// lease, the limit is not one second but half of the time for which a grant is trusted.
 	skewed := lab.Config()
-	// The head replaces a hand-over if less than half of its trusted time is left, or less than a
-	// minimum. The minimum is one second or, if that is shorter, half of the time for which the
-	// head would trust its own grant. With this MaxSkew, even a new hand-over is trusted for only
-	// 800 ms, so the head replaces it.
-	skewed.MaxSkew = 8200 * time.Millisecond
-	short := leased(time.Second) // a grant is trusted for 900 ms, so the minimum is 450 ms
+	skewed.MaxSkew = 8200 * time.Millisecond // even a new hand-over is then trusted for only 800 ms
+	short := leased(time.Second)             // a grant is trusted for 900 ms, so the limit is 450 ms
 	type row struct {
 		cfg     leasehold.Config
 		silent  time.Duration // how long the waiter's requests are throttled, so that the waiter reads the hand-over late
@@ -206,7 +205,7 @@ func TestHandedOverLockSurvivesThrottledWrites(t *testing.T) {
 	})
 }
 
-func TestDetachOfHandedOverLockSendsRenewal(t *testing.T) {
+func TestDetachRenewsLockThatWasNotRenewedSinceHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -222,7 +221,7 @@ func TestDetachOfHandedOverLockSendsRenewal(t *testing.T) {
 	})
 }
 
-func TestDetachOfHandedOverLockSendsNothingIfLockWasRenewed(t *testing.T) {
+func TestDetachSendsNothingIfLockWasRenewedSinceHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -311,10 +310,9 @@ func TestTakeoverOfKeyHandedToDeadWaiterSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The holder dies after it has written the record itself: in one case with its own grant, in the
-// other case with a renewal after it was handed the key. So the record shows that the holder was
-// live while it held the key. The clients in the queue may be live too, so the takeover must not
-// suspend the queue.
+// The holder dies after it has written to the record: in one case its own grant, in the other case
+// a renewal after it was handed the key. So the record shows that the holder was live while it held
+// the key. The clients in the queue may be live too, so the takeover must not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -336,7 +334,7 @@ func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	})
 }
 
-func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
+func TestQueueSuspensionOfMoreThanTwoMinutesIsIgnored(t *testing.T) {
 	type row struct {
 		ahead time.Duration
 		joins int
@@ -366,9 +364,9 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 	})
 }
 
-// A client that has not read the record since the queue was suspended may still join the queue. The
-// holder's release must not hand the key to that client.
-func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
+// A takeover can suspend the queue. A client that has not read the record since then can still add
+// itself to the queue by mistake. The holder's release must not hand the key to that client.
+func TestReleaseDoesNotHandOverKeyWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Suspend("job", time.Minute)
@@ -380,9 +378,9 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		// After a hand-over, the next call of the client that handed the key over joins the queue
-		// before it sends a grant. Here the holder has released the key without a hand-over, so the
-		// holder's next call must not join.
+		// A client that has just handed the key over knows that the key is held, so its next Acquire
+		// joins the queue immediately. Here the holder has released the key without a hand-over, so
+		// its next Acquire must not join.
 		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
@@ -393,7 +391,7 @@ func TestReleaseDoesNotHandOverToSuspendedQueue(t *testing.T) {
 // While the queue is suspended, waiters of other processes poll, and the record does not show them.
 // To give them a chance, a client hands the key over between its own goroutines at most sixteen
 // times in a row, and then releases it. A client does the same in a layout without a queue.
-func TestSuspendedQueueAllowsAtMost16LocalHandOversInARow(t *testing.T) {
+func TestClientReleasesKeyAfter16HandOversIfQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")

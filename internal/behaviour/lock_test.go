@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
+func TestLockIsReleasedNoMatterHowWorkEnds(t *testing.T) {
 	failed := errors.New("failed")
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		free := func() {
@@ -77,7 +77,7 @@ func TestDoRenewsLeaseUntilFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilReturnsNoFutureTimeAfterReleaseOrLoss(t *testing.T) {
+func TestTrustedUntilIsNotInFutureAfterReleaseOrLoss(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached":      func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -177,7 +177,7 @@ func TestLockReportsLossImmediatelyAfterProcessPause(t *testing.T) {
 	}
 }
 
-func TestReasonOfLostErrorIsLostPausedOnlyAfterProcessPause(t *testing.T) {
+func TestLossIsAttributedToPauseOnlyIfProcessWasPaused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

@@ -81,7 +81,7 @@ func TestCloseWaitsUntilDoneMarkIsStored(t *testing.T) {
 
 // The first client's release with a mark gets no reply. Then a second client acquires the key, and
 // either stores another mark or deletes the record. So the first client cannot find out whether its
-// own mark had been stored.
+// own mark was ever stored.
 func TestReleaseOutcomeIsUnknownIfDoneMarkIsReplacedOrDeleted(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"with another mark": leasehold.Once("mon"), "with deletion": leasehold.DeleteOnRelease(true),
@@ -150,7 +150,7 @@ func TestReleaseOfExpiredLockStoresNoDoneMark(t *testing.T) {
 }
 
 // If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
-func TestDoneMarkOfFailedReleaseIsStoredByNextRelease(t *testing.T) {
+func TestSecondReleaseOfLockStoresDoneMarkIfFirstOneFailed(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)

@@ -43,7 +43,7 @@ func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, 
 	})
 }
 
-func TestMaxSkewAllowsTakeoverWithoutObservingHolder(t *testing.T) {
+func TestTakeoverNeedsNoObservationIfBothClientsHaveMaxSkew(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -70,7 +70,7 @@ func TestWaiterTakesOverAtLeaseEndPlusMaxSkewOfWaiter(t *testing.T) {
 	})
 }
 
-func TestOptionNoWaitWaitsForDeadHolderUntilLeaseEndPlusMaxSkew(t *testing.T) {
+func TestCallWithNoWaitTakesOverAtLeaseEndPlusMaxSkewOfCaller(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -80,7 +80,7 @@ func TestOptionNoWaitWaitsForDeadHolderUntilLeaseEndPlusMaxSkew(t *testing.T) {
 	})
 }
 
-func TestTakeoverRequiresObservingHolderIfOnlyOneClientHasMaxSkew(t *testing.T) {
+func TestTakeoverNeedsObservationIfOnlyOneClientHasMaxSkew(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -103,9 +103,9 @@ func TestTakeoverRequiresObservingHolderIfOnlyOneClientHasMaxSkew(t *testing.T) 
 	}
 }
 
-// The first client writes the end of its lease to the attribute leaseEnds, and detaches its grant.
-// A second client then renews this grant, but does not write leaseEnds, so the old value stays in
-// the record. Other clients must ignore this value.
+// The first client writes the end of its lease to the attribute leaseEnds. Then software that does
+// not update leaseEnds renews the same grant, so the old value stays in the record. Other clients
+// must ignore this value.
 func TestOutdatedLeaseEndInRecordDoesNotCauseTakeover(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -135,7 +135,7 @@ func TestOutdatedLeaseEndInRecordDoesNotCauseTakeover(t *testing.T) {
 	}
 }
 
-// endIn returns the end of the lease that the record of "job" contains.
+// endIn returns the lease end that is stored in the record of "job".
 func endIn(t *testing.T, w *lab.World) time.Time {
 	t.Helper()
 	b, ok := w.Item("job")["leaseEnds"].(*types.AttributeValueMemberB)
@@ -145,7 +145,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-func TestLeaseNeverEndsEarlierInRecordThanForHolder(t *testing.T) {
+func TestHolderStopsTrustingLockBeforeLeaseEndInRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // if true, the process pauses for 5 s after the client's next read of the wall clock
@@ -219,11 +219,10 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	})
 }
 
-// The former holder builds the request for the hand-over, but DynamoDB applies it 2.9 s later. In
-// between, the head of the queue reads the record, which does not show the hand-over yet. The head
-// later counts the lease of the hand-over from this read. But the former holder has counted it from
-// the time when it built the request, so the head may trust the key for longer than the former
-// holder expects.
+// DynamoDB applies the hand-over 2.9 s after the former holder has built the request. Meanwhile, the
+// head of the queue reads the record, and counts the lease of the hand-over from this read. So the
+// lease ends later for the head than the former holder can know. The hand-over must not store a
+// lease end. Otherwise another client could take the key over while the head still trusts its lock.
 func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -241,8 +240,8 @@ func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				// The head's first renewal is lost, so the record keeps the lease end that the
-				// former holder has written.
+				// The head's first renewal would store a correct lease end in the record, so the
+				// test drops it.
 				return lab.Cut(r)
 			}
 			return r.Send()
@@ -250,7 +249,7 @@ func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		// By the former holder's clock, the lease of the hand-over has expired by now.
+		// The hand-over is now 3.1 s old by the former holder's clock.
 		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond))))
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
@@ -261,10 +260,9 @@ func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	})
 }
 
-// A hand-over has a short lease. When the head of the queue is handed the key, it trusts the key
-// for this lease, less the largest possible difference between its own clock and the former
-// holder's clock. If this time is too short, the head replaces the hand-over with a grant of its
-// own.
+// A hand-over has a short lease. The head of the queue trusts a handed-over lock for the length of
+// this lease minus the margin and MaxSkew. If that leaves too little time, the head replaces the
+// hand-over with a grant of its own.
 func TestHandedOverLockStaysValidForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -109,8 +109,8 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
-// strays is the number of goroutines that the runtime or an earlier test may start during a count.
-// If each of hundreds of locks needed a goroutine, the count would exceed strays.
+// strays is the number of extra goroutines that a test accepts, because the runtime or an earlier
+// test may start some during a count.
 const strays = 5
 
 // A goroutine for each held lock would cost a few more kilobytes of memory per lock.

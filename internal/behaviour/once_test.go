@@ -45,7 +45,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
+func TestFinishedWorkIsNotRepeatedWithOptionOnce(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
@@ -59,7 +59,7 @@ func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOptionOnceRunsFailedWorkAgain(t *testing.T) {
+func TestFailedWorkCanBeRepeatedDespiteOptionOnce(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 		func() {
@@ -74,7 +74,7 @@ func TestOptionOnceRunsFailedWorkAgain(t *testing.T) {
 	})
 }
 
-func TestWaiterWithOptionOnceGetsErrDoneWhenWorkIsDone(t *testing.T) {
+func TestWaiterGetsErrDoneWhenHolderMarksSameWorkAsDone(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
@@ -107,7 +107,7 @@ func TestOptionOnceNeedsNoExtraRequest(t *testing.T) {
 	})
 }
 
-func TestOptionEveryRunsWorkOncePerPeriod(t *testing.T) {
+func TestWorkRunsOncePerPeriodWithOptionEvery(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { // the time in a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		works(w, c, leasehold.Every(24*time.Hour))
@@ -121,7 +121,7 @@ func TestOptionEveryRunsWorkOncePerPeriod(t *testing.T) {
 	})
 }
 
-func TestOptionEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
+func TestClientWhoseClockIsBehindDoesNotRepeatPeriodicWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
@@ -135,7 +135,7 @@ func TestOptionEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 
 // A call with the option Every is for the work of the period in which the call began. If the call
 // waits for the key until the next period, it must not do the work of that next period.
-func TestPeriodOfOptionEveryIsPeriodInWhichCallBegan(t *testing.T) {
+func TestPeriodicWorkBelongsToPeriodInWhichCallStarted(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -215,7 +215,7 @@ func TestDoneMarkIsNeverDeletedByTTL(t *testing.T) {
 	})
 }
 
-func TestOptionDeleteOnReleaseKeepsRecordsWithDoneMarks(t *testing.T) {
+func TestRecordWithDoneMarkIsKeptDespiteDeleteOnRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = true
@@ -244,7 +244,7 @@ func TestWorkCanBeRepeatedAfterForgetDoneDeletesDoneMark(t *testing.T) {
 	})
 }
 
-func TestNestedCallsDoNotMarkFailedOuterWorkAsDone(t *testing.T) {
+func TestReentrantCallsInsideFailedWorkStoreNoDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
@@ -272,7 +272,7 @@ func TestNestedCallsDoNotMarkFailedOuterWorkAsDone(t *testing.T) {
 	})
 }
 
-func TestOptionOnceIsRejectedIfInvalidOrUnsupported(t *testing.T) {
+func TestInvalidOrUnsupportedOnceOptionIsRejected(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
@@ -315,7 +315,7 @@ func TestOptionOnceIsRejectedIfInvalidOrUnsupported(t *testing.T) {
 	})
 }
 
-func TestWorkIsNotRepeatedIfDoneMarkHasReadableLabelOrPeriod(t *testing.T) {
+func TestDamagedDoneMarkStillCountsIfLabelOrPeriodIsReadable(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
@@ -344,7 +344,7 @@ func TestWorkIsNotRepeatedIfDoneMarkHasReadableLabelOrPeriod(t *testing.T) {
 	})
 }
 
-func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
+func TestDoneEventIsEmittedIfWorkIsAlreadyDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w, lab.Config())
 		works(w, c, leasehold.Once("mon"))
@@ -359,10 +359,9 @@ func TestDoEmitsEventDoneIfWorkIsAlreadyDone(t *testing.T) {
 }
 
 // A client does not read the done mark when it hands the key to another of its own goroutines. If
-// the other goroutine waits with the option Once, its work may be done already. So the client never
-// hands the key to a goroutine with this option. The goroutine sends a grant instead, and the reply
-// shows the mark.
-func TestHandOverSkipsGoroutineWhoseWorkIsMarkedDone(t *testing.T) {
+// the other goroutine waits with the option Once, its work may be done already. So the client does
+// not hand the key to it: the goroutine must send a grant to DynamoDB, and the reply shows the mark.
+func TestKeyIsNotHandedToGoroutineThatWaitsWithOptionOnce(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		lock := w.Acquire(c, "job")
@@ -390,7 +389,7 @@ func TestDoneMarkIsStoredEvenIfKeyIsHandedOver(t *testing.T) {
 	})
 }
 
-func TestDoStoresNoDoneMarkIfLockIsBrokenDuringWork(t *testing.T) {
+func TestDoneMarkIsNotStoredIfLockIsBrokenDuringWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		err := a.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
@@ -436,7 +435,7 @@ func TestWaiterWithOptionOnceIsNotStarvedByOtherProcesses(t *testing.T) {
 
 // The client that hands the key over does not know for which work the head of the queue waits. So
 // the head itself must read the done mark after the hand-over.
-func TestNextWaiterAcquiresKeyIfWorkOfQueueHeadIsMarkedDone(t *testing.T) {
+func TestNextWaiterAcquiresKeyIfHeadOfQueueFindsItsWorkDone(t *testing.T) {
 	lab.Each(t, map[string]bool{"head is handed the key": true, "head is still in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		_, _, lock := w.Holding(lab.Config())
 		head, _ := w.Client(lab.Config())
@@ -465,7 +464,7 @@ func TestNextWaiterAcquiresKeyIfWorkOfQueueHeadIsMarkedDone(t *testing.T) {
 // The holder makes the key free, and the waiter sends a grant. Before this grant reaches DynamoDB,
 // the holder acquires the key again, does the waiter's work, and marks the work as done. So
 // DynamoDB rejects the waiter's grant, and the reply shows the mark.
-func TestGrantIsRejectedIfWorkWasDoneWhileGrantWasInFlight(t *testing.T) {
+func TestWaiterGetsErrDoneIfWorkIsMarkedDoneBeforeItsGrantArrives(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		// Without renewals the holder does not learn that a waiter is in the queue. So the first
 		// Release makes the key free instead of handing it over.
@@ -485,7 +484,7 @@ func TestGrantIsRejectedIfWorkWasDoneWhileGrantWasInFlight(t *testing.T) {
 	})
 }
 
-func TestDoWithOptionOnceFailsIfGrantHasSecondHandle(t *testing.T) {
+func TestWorkIsNotMarkedDoneIfAnotherHandleSharesItsGrant(t *testing.T) {
 	lab.Each(t, map[string]bool{"both handles held": false, "own handle released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock

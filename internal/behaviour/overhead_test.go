@@ -29,8 +29,8 @@ import (
 
 // beside has two methods whose costs differ only by the cost of leasehold. The method "lock"
 // acquires and releases a key with a leasehold client, which takes two writes. The method
-// "twoWrites" sends the same two writes with the SDK alone. Both methods use the SDK's HTTP client
-// over loopback, and a server that repeats recorded replies.
+// "twoWrites" sends the same two writes with the SDK alone. Both methods use the SDK's HTTP client,
+// which talks over loopback to a server that repeats recorded replies.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold

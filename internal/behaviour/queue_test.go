@@ -26,20 +26,20 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request adds its client to the queue in the record.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// A section is the work of one client under the lock. The time from the start of one section to the
-// start of the next is at least the length of a section plus two round trips: one for the release,
-// and one for the next grant.
-//
-// In the cases with the function longTailed, one request in a hundred is slow. The limits are a
-// little higher in these cases, but a slow request must not cost a waiter its position.
+// A section is the work of one client under the lock. From the start of one section to the start of
+// the next, at least one section and two round trips pass: one for the release, and one for the
+// next grant. The longest wait is counted in rounds. In one round, each client has one section on
+// average.
 //
 // With 64 clients, not all fit in the queue. The others join when positions become free. Clients
 // that have waited longer are more likely to join first.
 //
-// The longest wait is counted in rounds. In one round, each client has one section on average.
+// The function longTailed makes one request in a hundred slow. The bounds are then a little higher,
+// but a waiter must not lose its position in the queue because of a slow request.
+//
 // Results vary by chance: with 64 clients, the longest of 400 waits takes 1.6 to 1.9 rounds. So the
-// test compares the median of several runs with the limit. A quick test does only one run, and its
-// limits are an eighth higher.
+// test compares the median of several runs with the bound. A quick test does only one run, and its
+// bounds are an eighth higher.
 func TestWaitTimeAndCostInQueueStayWithinBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, tc := range []struct {
@@ -111,8 +111,8 @@ type lined struct {
 	leave  []context.CancelFunc   // cancels the wait of each waiter
 }
 
-// inOrder makes clients join the queue of a held key one after the other. The parameter "waiters"
-// is the number of these clients.
+// inOrder makes one client hold a key. Then other clients join the key's queue, one after the other.
+// The parameter "waiters" is the number of clients in the queue.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
@@ -192,9 +192,9 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// The network may deliver a second copy of the waiter's join request late, and the
-			// waiter may then be handed the key again with the same grant id. The two hand-overs
-			// must differ in version, so a hand-over must not use the grant id as its version.
+			// The network may deliver a late second copy of the waiter's join request, which puts
+			// the waiter in the queue again. A second hand-over to it then has the same grant id, but
+			// must have another version. So a hand-over must not use the grant id as its version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
@@ -206,7 +206,7 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestSixteenDeadWaitersDelayLiveWaiterByOnlyOneHandOverLease(t *testing.T) {
+func TestSixteenDeadWaitersDelayLiveWaiterByAtMostTwelveSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 17, lab.Config())
 		for i := range 16 {
@@ -275,7 +275,7 @@ func TestCancelledWaiterLeavesQueueDespiteFaults(t *testing.T) {
 	})
 }
 
-func TestWaiterCancelledWhileJoiningLeavesQueue(t *testing.T) {
+func TestWaiterIsRemovedFromQueueIfCancelledWhileJoining(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -391,9 +391,9 @@ func TestWaiterAcquiresDespiteUnreadableQueue(t *testing.T) {
 	})
 }
 
-// A hand-over contains no data of the head, and has a short lease of its own. So a head replaces
-// the hand-over with a grant if it stores data, does not renew its lock, or has a shared lease.
-func TestQueueHeadSendsOwnGrantIfHandOverLacksNeededDataOrLease(t *testing.T) {
+// A hand-over contains no data of the head, and has a short lease of its own. So a head that stores
+// data, does not renew its lock, or has a shared lease replaces the hand-over with its own grant.
+func TestQueueHeadReplacesHandOverThatDoesNotFitItsSettings(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -455,7 +455,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-func TestNewWaitersLeaveLastThreePlacesInQueueFree(t *testing.T) {
+func TestNewWaitersDoNotTakeLastThreePositionsInQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())

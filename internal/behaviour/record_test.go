@@ -28,7 +28,7 @@ func everyAttribute() map[string]types.AttributeValue {
 	}
 }
 
-// spoil overwrites everything to which a record refers: its data and its attributes.
+// spoil overwrites the memory to which a Record points: its data and its attributes.
 func spoil(r leasehold.Record) {
 	copy(r.Data, "spoiled!")
 	spoilAttributes(r.Attributes)

@@ -101,7 +101,7 @@ func TestEveryHandleOfGrantHasOwnExpiryWarning(t *testing.T) {
 	})
 }
 
-func TestReleaseOfOneOfTwoHandlesReturnsErrorIfGivenNewData(t *testing.T) {
+func TestReleaseWithNewDataReturnsErrorIfOtherHandleRemains(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -189,7 +189,7 @@ func TestContextsOfReleasedLockHaveCauseErrReleased(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsErrDeadlockIfLockInContextHoldsKey(t *testing.T) {
+func TestTryAcquireReturnsErrDeadlockIfContextCarriesLockOfKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		outer := w.Acquire(a, "outer")
@@ -217,7 +217,7 @@ func TestTryAcquireReturnsErrDeadlockIfLockInContextHoldsKey(t *testing.T) {
 	})
 }
 
-func TestCancellingContextReturnedByBindLeavesLockHeld(t *testing.T) {
+func TestLockStaysHeldAfterContextFromBindIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())

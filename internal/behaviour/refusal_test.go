@@ -164,9 +164,9 @@ func TestAcquireFailsIfAWSRejectsFirstRequest(t *testing.T) {
 		}
 	}
 	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
-	// In this subtest, DynamoDB has accepted the client's credentials in an earlier call. So the
-	// client retries after the refusals that concern the credentials. The subtest covers only
-	// "denied", the one refusal that does not.
+	// In this subtest, DynamoDB has accepted the client's credentials in an earlier call. If DynamoDB
+	// refuses the credentials later, the client retries. So the subtest covers only "denied", the one
+	// refusal that is not about credentials.
 	t.Run("first of the call", func(t *testing.T) {
 		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})

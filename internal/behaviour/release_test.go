@@ -218,7 +218,7 @@ func TestPanicInOnEventCallbackReleasesLock(t *testing.T) {
 	})
 }
 
-func TestPanicInFunctionPassedToDoContinuesWithinReleaseGrace(t *testing.T) {
+func TestPanicDuringWorkReachesCallerWithinTwoSeconds(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Client.Do": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })
@@ -248,7 +248,7 @@ func TestPanicInFunctionPassedToDoContinuesWithinReleaseGrace(t *testing.T) {
 	})
 }
 
-func TestPanicInFunctionPassedToDoReleasesLock(t *testing.T) {
+func TestPanicDuringWorkReleasesLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		p := panicOf(func() {
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("work") })

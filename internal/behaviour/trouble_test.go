@@ -63,7 +63,7 @@ func TestWaitReportsUnreachableEndpointOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestFailedAcquireEmitsEventGaveUpButTryAcquireDoesNot(t *testing.T) {
+func TestGiveUpEventIsEmittedByAcquireButNotByTryAcquire(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
 		c, _, events := logged(w, lab.Config())
@@ -79,7 +79,7 @@ func TestFailedAcquireEmitsEventGaveUpButTryAcquireDoesNot(t *testing.T) {
 	})
 }
 
-func TestClientLogsFailingWaitsInOneLinePerMinute(t *testing.T) {
+func TestAllFailingWaitsOfClientShareOneLogLinePerMinute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w, lab.Config())
 		wire.SetFault(lab.Cut)

@@ -150,7 +150,7 @@ func TestNilReleaseOptionIsRejected(t *testing.T) {
 	})
 }
 
-func TestReleaseThatDeletesRecordRejectsOptionWithNewData(t *testing.T) {
+func TestReleaseRejectsNewDataIfItWouldDeleteRecord(t *testing.T) {
 	data := leasehold.WithData([]byte("d"))
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
 	type row struct {

@@ -96,8 +96,8 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 		before := p.before
 		p.before = func() {
 			before()
-			// Some operations send the requests for keys x and y in either order. The fault must
-			// affect the same request in every run, so it never affects the request for y.
+			// Some operations send the requests for keys x and y in either order. So that the fault
+			// affects the same request in every run, it always skips the requests for y.
 			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault))
 		}
 		op.what(w, p)

@@ -93,8 +93,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats adds h, a lock without a session, to c.unfreed if the parameter "repeats" is true, and
-// otherwise removes h. A timer and Close repeat the failed releases of the locks in c.unfreed.
+// repeats records in c.unfreed whether the release of h has failed and must be repeated, by a timer
+// or by Close. The lock h has no session.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,8 +77,8 @@ func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
-		// Cancel the lock's contexts, to make functions passed to Do return. The lease is renewed
-		// until they have returned.
+		// Cancel the lock's contexts. This asks a function that the method Do runs under the lock
+		// to return. The lease is renewed until it has returned.
 		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock
@@ -99,9 +99,9 @@ func (cl *closer) freeAll(locks []*Lock) {
 	close(cl.errs)
 }
 
-// freeOne frees a lock in a goroutine, once a slot for its request is available. If no
-// function passed to Do runs under the lock, freeOne waits for the slot before it starts the
-// goroutine.
+// freeOne starts a goroutine that frees a lock. If no function passed to Do runs under the lock,
+// freeOne itself waits for a slot for the request, so that locks receive slots in the order of the
+// calls. Otherwise the goroutine waits, first for the function and then for a slot.
 func (cl *closer) freeOne(h *Lock) {
 	if h.working.AreOver() {
 		ok := cl.slots.Lock(cl.limit)

@@ -137,7 +137,7 @@ func TestErrorOfCloseIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestErrorOfCloseQuotesThrottlingRatherThanUnknownOutcome(t *testing.T) {
+func TestErrorOfCloseMentionsThrottlingRatherThanUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {
@@ -181,7 +181,7 @@ func TestCloseWithCancelledContextReturnsAfterTwoSeconds(t *testing.T) {
 // When Close cancels the contexts of two functions passed to Do, the functions release their locks
 // themselves. Close takes the only slot for a request, and then finds that it need not release the
 // first lock. Close must give the slot back, because it needs the slot again for the second lock.
-func TestCloseReturnsSoonIfFunctionsPassedToDoReleaseTheirLocks(t *testing.T) {
+func TestCloseReturnsSoonIfCallbacksOfMethodDoReleaseTheirLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config(), lab.Renewals(1))
 		for _, key := range []string{"a", "b"} {

@@ -75,8 +75,8 @@ func notDone(rs []*release) {
 // commit. The result matches ErrUnknownOutcome only if err matches it, even if a release had no
 // answer. If err reports the loss of a lock, the result omits losses that the releases report.
 //
-// A commit of unknown outcome may have freed the keys. commitWithReleases has recorded this in
-// freeing.left, so a later release that finds the grant of another client reports no loss.
+// A commit of unknown outcome may have freed the keys. commitWithReleases stores this possibility
+// in freeing.left. So if a later release finds the grant of another client, it reports no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -103,9 +103,9 @@ func (e afterCommitError) Is(target error) bool {
 
 func (e afterCommitError) As(target any) bool { return errors.As(e.error, target) }
 
-// commitAndRelease ends the handles of the group. If a lock has no other handle, commitAndRelease
-// also ends the trust in the lock. Then it sends one transaction, which contains the writes and the
-// releases of these locks.
+// commitAndRelease ends the handles of the group. It also ends the trust in each lock that has no
+// other handle. Then it sends one transaction, which contains the writes, and the releases of the
+// locks that have no other handle.
 func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
 	c := g.c
 	ctx, stop := withoutReleaseOf(ctx, holdsOf(rs)...)
@@ -180,12 +180,12 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 	return nil
 }
 
-// commitWithReleases sends writes and releases in one transaction, and stores this transaction in
-// *now. If other handles share a grant, the transaction contains the grant's guard in place of a
-// release. If the transaction was committed, commitWithReleases ends the releases. Otherwise it
-// ends only the releases of locks that were lost. If the outcome is unknown, the transaction may
-// have freed the key of each lock whose release it contains. commitWithReleases then records the
-// attempt in the field "freeing" of each such lock.
+// commitWithReleases sends writes and releases in one transaction. It stores this transaction in
+// *now, for attempts.Outlive. If other handles share a grant, the transaction contains the grant's
+// guard in place of a release. If the transaction was committed, its releases are complete.
+// Otherwise only the releases of lost locks are complete, and return the loss. If the outcome is
+// unknown, the transaction may have freed the key of each lock whose release it contains.
+// commitWithReleases then records the attempt in the field "freeing" of each such lock.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -58,7 +58,7 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseFreesKeyIfCommitIsNotSent(t *testing.T) {
+func TestCommitAndReleaseFreesKeyEvenIfItsArgumentsAreInvalid(t *testing.T) {
 	for name, commit := range map[string]func(w *lab.World, h held) error{
 		"ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
 		"bad write": func(_ *lab.World, h held) error {
@@ -113,7 +113,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseSucceedsIfPassedContextOfSameLock(t *testing.T) {
+func TestCommitAndReleaseSucceedsEvenIfItEndsItsOwnContext(t *testing.T) {
 	commit := func(ctx context.Context, w *lab.World, h held) error {
 		err := h.CommitAndRelease(ctx, noted("1"))
 		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -147,7 +147,7 @@ func TestCommitAndReleaseSucceedsIfPassedContextOfSameLock(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseReturnsWhenContextEnds(t *testing.T) {
+func TestCallOfCommitAndReleaseReturnsWhenItsContextEnds(t *testing.T) {
 	type row struct {
 		bound func(ctx context.Context) (context.Context, context.CancelFunc)
 		after time.Duration
@@ -201,7 +201,7 @@ func TestCommitAndReleaseReturnsWhenContextEnds(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseFailsIfLeaseExpiresWhileItWaits(t *testing.T) {
+func TestCommitAndReleaseFailsIfLeaseExpiresDuringEarlierCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -277,7 +277,7 @@ func TestUnansweredReleaseDoesNotHideCommitError(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseFailsIfOtherLockOfItsContextIsReleased(t *testing.T) {
+func TestCommitAndReleaseFailsIfReleaseOfOtherLockEndsItsContext(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to other lock": false, "bound to both locks": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {

@@ -86,7 +86,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	})
 }
 
-func TestCommitThatWaitsForAnotherFailsWhenLockIsReleased(t *testing.T) {
+func TestCommitThatWaitsForOtherCommitFailsWhenLockIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))

@@ -135,7 +135,7 @@ func TestResumeDoesNotReleaseKeyIfClientIsClosedAfterReply(t *testing.T) {
 	})
 }
 
-func TestWaiterInClientThatHoldsResumedLockSendsNoRequest(t *testing.T) {
+func TestWaiterSendsNoRequestWhileItsClientHoldsKeyAfterResume(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -177,7 +177,7 @@ func TestReleaseOfResumedLockWakesOnlyOneGoroutine(t *testing.T) {
 	})
 }
 
-func TestSecondResumeSucceedsIfOutcomeOfFirstIsUnknown(t *testing.T) {
+func TestGrantCanBeResumedAgainIfOutcomeOfFirstResumeIsUnknown(t *testing.T) {
 	type row struct {
 		fault  lab.Fault
 		leaves time.Duration // timeout of the first Resume
@@ -202,7 +202,7 @@ func TestSecondResumeSucceedsIfOutcomeOfFirstIsUnknown(t *testing.T) {
 // goroutine waits behind the first. The release hands the key to neither, because the record's
 // queue is suspended. The first goroutine then sends a grant, and its context is cancelled before
 // the reply arrives. The second goroutine must still acquire the key.
-func TestNextWaiterBehindResumedLockAcquiresKeyIfFirstIsCancelled(t *testing.T) {
+func TestSecondWaiterForResumedLockAcquiresKeyIfFirstIsCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))

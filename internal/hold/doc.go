@@ -27,20 +27,21 @@
 //	commit           package fence. Only one commit or release of a lock runs at a time
 //	                 (group.go)
 //	release          applied: the key is free. Rejected: the release has succeeded if the record
-//	                 shows the version of an earlier attempt, or if the first attempt was sent within
-//	                 the lease and an attempt had no reply. Otherwise the lock was lost before. No
-//	                 answer, throttled, or a temporary refusal: repeated. The condition of each
-//	                 attempt names the versions of all earlier attempts. The caller waits until its
-//	                 ctx is done and ReleaseGrace has passed. From then on, a timer and Close repeat
-//	                 the release until the lease has expired. A lasting refusal: the key is free once
-//	                 the lease expires
+//	                 shows the version of an earlier attempt. It also counts as successful if an
+//	                 earlier attempt had no reply, and the first attempt was sent within the
+//	                 lease. In all other cases the lock was lost before. No answer, throttled, or
+//	                 a temporary refusal: repeated. The condition of each attempt names the
+//	                 versions of all earlier attempts. The caller waits until its ctx is done and
+//	                 ReleaseGrace has passed. From then on, a timer and Close repeat the release
+//	                 until the lease has expired. A lasting refusal: the key is free once the
+//	                 lease expires
 //	release that     like a release, but the caller waits until the mark is stored, the lease has
 //	stores a mark    expired or Close has given up. Until the lease expires, the record shows the
 //	                 grant, so no other client begins the work again. Renewing the lease would not
 //	                 help: if DynamoDB accepted a renewal, it would also accept this release
 //	hand-over        one write ends this grant and begins the next, for a goroutine of this
-//	                 client. A hand-over of unknown outcome is treated like a release. If that
-//	                 goroutine has stopped waiting by then, its grant is handed on or released
+//	                 client. If the goroutine no longer waits when the reply arrives, its grant is
+//	                 handed on or released. After an unknown outcome, a timer sends a release later
 //	hand-over to     one write ends this grant and begins a grant for another client, the head of
 //	the head         the record's queue (handover.go). No later attempt may replace the new grant.
 //	                 Rejected: the key is handed to the new head, if there is one

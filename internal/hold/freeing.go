@@ -50,8 +50,8 @@ type freeing struct {
 	r *release // release that may send requests now; guarded by h.mu
 }
 
-// left says why the record may no longer show the lock's own grant. If there are several reasons,
-// left is the one that comes last in the list below.
+// left describes what may have happened to the lock's own grant in the record. If several of the
+// values below apply, the last of them counts.
 type left int
 
 // Values of left. The value for a grant never decreases.
@@ -62,10 +62,10 @@ const (
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
-// freeing returns the lock's freeing, which this release uses from now on. It clears sentInLease if
-// the trust in the lock expired before any write that could free the key, for example during an
-// outage or a long commit. Another client may then take the key over, so a record without the grant
-// would not prove that a write of this client has freed the key.
+// freeing returns h.freeing, which all releases of the lock share, for use by this release. It
+// clears sentInLease if the trust in the lock expired before any write that could free the key, for
+// example during an outage or a long commit. After the expiry, another client may take the key
+// over. So a record without the grant would not prove that this client has freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()

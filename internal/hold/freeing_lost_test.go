@@ -26,7 +26,7 @@ func TestSecondReleaseOfTakenOverKeySendsNothing(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseOfLostLockFreesKeyIfFirstWasRefused(t *testing.T) {
+func TestReleaseOfExpiredLockFreesKeyIfEarlierReleaseWasRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Minute)

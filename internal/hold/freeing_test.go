@@ -192,7 +192,7 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseUndoesUnansweredHandOver(t *testing.T) {
+func TestSecondReleaseUndoesHandOverWhoseReplyFromDynamoDBIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -210,7 +210,7 @@ func TestSecondReleaseUndoesUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleaseReturnsWhenLeaseExpires(t *testing.T) {
+func TestReleaseGivesUpAfterOneLeaseIfDynamoDBDoesNotReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))

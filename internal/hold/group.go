@@ -27,8 +27,8 @@ func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, c
 // Context returns a context that is cancelled as soon as one of the locks ends.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Err returns the error of the lock whose end has ended the group's context, or nil while all
-// locks are trusted.
+// Err returns nil while all locks are trusted. Afterwards it returns the error of the lock that
+// ended the group's context.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
 // Bind returns a copy of ctx that is also cancelled as soon as one of the locks ends.
@@ -36,7 +36,7 @@ func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) 
 	return bind(ctx, g.handles...)
 }
 
-// locks returns the grants, in the order in which callers named their keys.
+// locks returns the lock of each handle, in the order of the handles.
 func (g *Group) locks() []*Lock { return each(g.handles, (*Handle).Lock) }
 
 // inOrder returns the grants sorted by key. Keys are acquired in this order, and commits

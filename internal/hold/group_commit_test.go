@@ -125,7 +125,7 @@ func TestCommitAndReleaseOfGroupWritesNothingIfOneLockIsLost(t *testing.T) {
 	})
 }
 
-func TestInvalidCommitOfGroupFailsWithoutRequest(t *testing.T) {
+func TestCommitOfLockGroupSendsNothingIfWritesAreInvalid(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -218,15 +218,15 @@ func TestCommitAndReleaseOfGroupFailsIfLockExpires(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			// This case applies later, once the client has noticed that y is lost. The boot clock agrees
-			// with the monotonic clock again, so that x can be released.
+			// Last phase: the client has noticed that y is lost. Both clocks agree, so that x can
+			// be released.
 			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			// This case applies first, when the release of x has ended the trust in x. The
-			// boot clock is an hour ahead, so that y expires.
+			// Phase before that: the release of x has ended the trust in x. The boot clock is an
+			// hour ahead, so that y expires.
 			case <-xEnds:
 				return mono, mono + time.Hour
 			default:

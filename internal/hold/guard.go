@@ -42,8 +42,8 @@ func sessionOf(holds []*Lock) *session {
 }
 
 // GuardError ends the locks whose guards failed in a transaction that the caller has sent. The
-// transaction contained all checks of Guards, starting at index first. The parameter err is the
-// result of that transaction.
+// transaction contained all checks of Guards. The parameter "first" is the index of the first check
+// in the transaction, and err is the transaction's error.
 func (g *Group) GuardError(err error, first int) error {
 	if err != nil {
 		err = attempts.Joined(g.c.Requests.CheckTransactions(g.handles[0].ctx), err)
@@ -65,13 +65,14 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends, as lost, every lock in holds that depends on a row in the map "shown". Each key of
-// the map is a row that no longer shows its grant. Each value is the item that was read, or nil if
-// the row is missing. A failed guard can never pass again, so the loss is final. loseBy returns one
-// error for each lock in holds: nil if the lock was not lost. The error of a lost lock wraps err.
-// If this client itself had ended the lock before, for example by a release, the error also wraps
-// the reason. The function "otherwise" returns this reason. loseBy reports the losses only after
-// all lost locks have ended.
+// loseBy ends the lost locks: every lock in holds that depends on a row in the map "shown". Each
+// key of the map is a row that no longer shows its grant. Each value is the item that was read, or
+// nil if the row is missing. The loss is final, because a failed guard can never pass again. loseBy
+// reports the losses only after all lost locks have ended.
+//
+// loseBy returns one error for each lock in holds: nil if the lock was not lost. The error of a
+// lost lock wraps err, and the result of the function "otherwise". This is the reason why this
+// client itself had ended the lock before, for example by a release, or nil if it had not.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

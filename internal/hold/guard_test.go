@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCallingGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
+func TestMethodGuardErrorEndsLockOnlyIfItsGuardFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
@@ -44,7 +44,7 @@ func TestCallingGuardErrorDoesNotEndLockWhoseGuardDidNotFail(t *testing.T) {
 	})
 }
 
-func TestGuardErrorOfGroupMarksOnlyLocksWithFailedGuardAsLost(t *testing.T) {
+func TestMethodGuardErrorOfGroupEndsOnlyLocksWhoseGuardFailed(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -92,7 +92,7 @@ func TestGuardErrorOfGroupMarksOnlyLocksWithFailedGuardAsLost(t *testing.T) {
 	}
 }
 
-func TestResumedLockInGroupIsNotLostIfSessionOfAnotherLockIsDead(t *testing.T) {
+func TestLockWithOwnLeaseIsNotLostIfSessionOfItsGroupIsDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		grant := w.Detach(w.Acquire(first, "a"))
@@ -109,7 +109,7 @@ func TestResumedLockInGroupIsNotLostIfSessionOfAnotherLockIsDead(t *testing.T) {
 	})
 }
 
-func TestGuardErrorOfGroupReturnsErrorUnchangedIfIndexIsWrong(t *testing.T) {
+func TestMethodGuardErrorEndsNoLockOfGroupIfGuardIndexIsWrong(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -237,7 +237,7 @@ func TestInvalidCommitFailsBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestErrorOfCommitNamesNewHolderEvenIfReplyDoesNot(t *testing.T) {
+func TestErrorFromCommitIdentifiesNewHolderEvenIfReplyHasNoRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

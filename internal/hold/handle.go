@@ -113,9 +113,9 @@ func (l *Handle) drop() (last bool) {
 	return len(l.h.handles) == 0
 }
 
-// leavesMark reports whether the grant has another open handle that was acquired with Once or Every.
-// If so, the release of that handle may store the done mark, which the release of this handle could
-// not store.
+// leavesMark reports whether the grant has another open handle that was acquired with Once or
+// Every. This handle's release could not store the done mark, because other handles share the
+// grant. The release of that other handle may store it.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -139,9 +139,9 @@ func (l *Handle) BeginWork() error {
 func (l *Handle) EndWork() { l.h.working.End() }
 
 // lockContext is the context of a lock. Its methods read the clock. So they notice an expired lease
-// even if the process was paused, and no timer has fired yet. A lockContext wraps an ordinary cancel
-// context, which stores the cause. Package context finds the wrapped context, so it needs no
-// goroutine for a context that is derived from a lockContext.
+// even if the process was paused, and no timer has fired yet. A lockContext wraps an ordinary
+// cancel context, which stores the cause. Package context finds the wrapped context, and so starts
+// no goroutine for a context that is derived from a lockContext.
 type lockContext struct {
 	context.Context
 	cancel context.CancelCauseFunc

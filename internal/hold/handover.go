@@ -115,8 +115,8 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// Read the state of the goroutine's lock only now that the lock has ended: until then, the
-		// lock may send renewals, which change this state.
+		// Read the state of the goroutine's lock only after that lock has ended. A lock that has
+		// not ended may send renewals, which change the state.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn

@@ -51,17 +51,17 @@ func (h holdUp) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// noPool is an HTTP client whose transport has a MaxIdleConnsPerHost of 0. A client with this
-// transport logs a warning when it holds many locks.
+// noPool is an HTTP client with MaxIdleConnsPerHost 0. Therefore a lock client that uses it logs a
+// warning when it holds ten locks.
 type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds "job" and eight other locks, and a function that acquires one
-// more lock. Once the test has called this function, the client holds so many locks that its next
-// hand-over of "job" logs a warning. The log handler blocks until the test closes the given channel.
-// While the handler blocks, the hand-over has been applied, but the client has not yet checked
-// whether the goroutine that receives the key still waits.
+// more lock. After a call of this function, the client holds so many locks that its next hand-over
+// of "job" logs a warning. The log handler then blocks the hand-over until the test closes the
+// given channel. At this point DynamoDB has applied the hand-over, but the client has not yet
+// checked whether the goroutine that receives the key still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -210,12 +210,12 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 	}
 }
 
-// A hand-over stores no done mark. In this test, the first Release hands the key to a waiting
-// goroutine, whose context the test cancels at that moment. So the client releases the goroutine's
-// grant, but DynamoDB refuses this request. The test then changes the record, so that it shows
-// neither a mark nor the grant. A second Release, with MarkDone, must return an error, because the
-// mark is not stored. The error must not be ErrLost, because the first Release had ended the grant.
-func TestReleaseWithOptionMarkDoneFailsAfterHandOverWithoutMark(t *testing.T) {
+// The first Release hands the key to a waiting goroutine. A hand-over stores no done mark. The test
+// cancels the goroutine's context. So the client tries to release the goroutine's grant, but
+// DynamoDB refuses. The test then changes the record, so that it shows neither mark nor grant. A
+// second Release, with MarkDone, must fail, because it cannot store the mark. Its error must not be
+// ErrLost, because the first Release had ended the grant.
+func TestReleaseWithMarkDoneOptionFailsAfterEarlierHandOver(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },
 		"released":                func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -250,7 +250,7 @@ func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	}
 }
 
-func TestReleaseReturnsOpErrorIfRefusedAfterLostHandOverRequest(t *testing.T) {
+func TestOutcomeOfRefusedReleaseIsKnownAfterRepeatedHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, _ := mayLeave(w, c)

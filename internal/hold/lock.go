@@ -149,8 +149,8 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// reportLosses logs the losses of locks that have ended, and emits their events. The log and
-// OnEvent may be slow. So reportLosses first lets waiting goroutines acquire the keys, and
+// reportLosses logs the losses of locks that have ended, and emits their events. It does this last,
+// because the log and OnEvent may be slow. First it lets waiting goroutines acquire the keys, and
 // calls the functions of the expiry warnings.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {

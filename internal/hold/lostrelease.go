@@ -19,7 +19,8 @@ import (
 // has freed the key, or if another write of this client has freed it or may have freed it.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 	// The argument true means that DynamoDB has answered this client before: it has applied the
-	// grant. So a denial may be temporary, and does not count as refused.
+	// grant. So if DynamoDB now denies access, this may be temporary, and the field "refused" stays
+	// false.
 	f.r.refused = r.Failure().After(true).Cause == decide.Refused
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -36,9 +37,9 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 // lock was lost. item is a record that does not show the grant. sent contains the attempts that may
 // have freed the key.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// If some write had no reply, that write may have freed the key, or the lease has expired since.
-	// If the first write was sent within the lease, either of these happened after this client had
-	// given the lock up. So the lock was not lost.
+	// Suppose that some write had no reply, and that the first write was sent within the lease.
+	// Then the grant has ended because that write was applied, or because the lease has expired
+	// since. In both cases this client had already given the lock up, so the lock was not lost.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -66,10 +67,11 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked is called if the record in item shows neither the grant nor this lock's done mark. If a
-// write of this client has freed the key without the mark, or may have done so, unmarked returns the
-// error of the release. Otherwise the lock was lost, and unmarked returns nil. For example, the lock
-// was certainly lost if DynamoDB has answered all writes of this client, and has applied none.
+// unmarked is called if the record in item shows neither the grant nor this lock's done mark. It
+// distinguishes two cases. If a write of this client has freed the key without the mark, or may
+// have done so, unmarked returns an error about the missing mark. Otherwise it returns nil, and the
+// caller reports a loss of the lock. For example, the lock was certainly lost if DynamoDB has
+// answered all writes of this client, and has applied none.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
@@ -92,8 +94,8 @@ func (e unmarkedError) Unwrap() error { return e.error }
 
 func isUnmarked(err error) bool { return errors.As(err, new(unmarkedError)) }
 
-// unmarked returns the error of a release that did not store the done mark. The parameter why
-// gives the reason.
+// unmarked returns the error of a release that did not store the done mark, which would show that
+// the work is done. The parameter "why" is the reason.
 func (h *Lock) unmarked(why string) error {
 	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
 }

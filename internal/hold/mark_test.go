@@ -82,7 +82,7 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 	}
 }
 
-func TestDoReturnsErrorIfDoneMarkIsNotStored(t *testing.T) {
+func TestMethodDoReturnsErrorIfDoneMarkIsNotStored(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
 			continue // a write whose reply is lost was applied, so its mark is stored
@@ -108,7 +108,7 @@ func TestDoReturnsErrorIfDoneMarkIsNotStored(t *testing.T) {
 	}
 }
 
-func TestDoFailsWithoutDelayIfDoneMarkIsRefused(t *testing.T) {
+func TestMethodDoFailsAtOnceIfDynamoDBRefusesDoneMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))

@@ -47,7 +47,8 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 	return g.c.release(ctx, rs)
 }
 
-// Reasons why the release of one handle has not stored the done mark.
+// Reasons why the release of one handle has not stored the done mark: other handles share the
+// grant. After ErrShared, one of their releases may store it; after errAlone, none can.
 var (
 	ErrShared = errors.New("others share the grant, the last of whom can store it")
 	errAlone  = errors.New("others share the grant, and none of them was acquired for that work, so it may be done again: release them before")
@@ -170,8 +171,8 @@ func (r *release) open(limit context.Context) {
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// isBegun reports whether this release has begun. If the lock had already ended, the method
-// begin did not begin the release. The method repeat may still begin it later.
+// isBegun reports whether this release has begun. The method begin does not begin a release of a
+// lock that has already ended, but the method repeat may begin it later.
 func (r *release) isBegun() bool { return r.done != nil }
 
 // finish frees the lock's key or, if other handles share the grant, drops the release's handle. If
@@ -198,8 +199,8 @@ func (r *release) send() {
 }
 
 // drop removes r.handle, if the release has one, from the handles of the grant. If other handles
-// remain, drop ends the release. If r.handle was the last one, drop starts a second release in the
-// background, which frees the key. The release r then ends when the second release ends.
+// remain, the grant lasts, and the release r is complete. If r.handle was the last one, the key
+// must be freed: drop starts another release for this in the background, and r has the same result.
 func (r *release) drop() {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -236,8 +237,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release were answered, and the release sends no
-// retry because the context r.limit is done.
+// Answered reports whether the release is about to end: all its requests were answered, and it
+// sends no retry, because the context r.limit is done.
 func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
 // LastErr returns the error of the release's last attempt that is no longer in flight.
@@ -284,10 +285,9 @@ func (r *release) repeat(limit context.Context) error {
 	}
 }
 
-// currentRelease returns the lock's release that is in progress, or that has freed the key. If there
-// is no such release, it begins the release "next", and returns it. If a timer has begun the release
-// in progress, or if the context in that release's field "limit" is done, currentRelease cuts that
-// release short.
+// currentRelease returns the lock's release that is in progress, or that has freed the key. If
+// there is no such release, it begins the release "next", and returns it. currentRelease cuts a
+// release in progress short if a timer has begun it, or if its own context "limit" is done.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

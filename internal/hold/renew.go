@@ -72,9 +72,9 @@ func (h *Lock) Renewed(r lease.Report) {
 }
 
 // OnAsked registers fn. When the reply to a renewal shows that another client has asked the holder
-// to step down, every registered function is called, each only once. No function may block. The
-// replies to later renewals show the request, too. So a function that is registered later is called
-// after the next renewal.
+// to step down, every registered function is called, each only once. No function may block. Later
+// replies show the request again, so a function that is registered after the first of these replies
+// is called after the next renewal.
 func (h *Lock) OnAsked(fn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,8 +133,8 @@ type failing struct {
 	locks    map[*row]error // rows whose last renewal failed, each with its error
 	attempts int            // number of failures since the last log line
 	logged   time.Time      // time when the last log line was written
-	// True from a log line about failing renewals until all renewals succeed again, which is logged,
-	// too. It also becomes false if the last lock in locks ends.
+	// True from the first log line about failing renewals until all renewals succeed again (which
+	// is logged, too), or until the last row in locks has ended.
 	inEpisode bool
 }
 

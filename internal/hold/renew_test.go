@@ -140,7 +140,7 @@ func TestRecoveryOfRenewalsIsLoggedEvenIfOneLockIsReleased(t *testing.T) {
 	})
 }
 
-func TestRecoveryIsLoggedOnlyAfterAllLocksAreRenewed(t *testing.T) {
+func TestRecoveryOfRenewalsIsLoggedOnlyAfterAllLocksAreRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

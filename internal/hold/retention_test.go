@@ -100,7 +100,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	})
 }
 
-func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
+func TestUndoOfAbandonedGrantSetsNoTTLOnRecordWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
@@ -113,7 +113,7 @@ func TestRecordWithDataHasNoTTLAfterUnansweredGrantIsUndone(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordHasNoTTLIfUnansweredRenewalStoredData(t *testing.T) {
+func TestReleaseSetsNoTTLIfRenewalMayHaveStoredDataInRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
@@ -124,7 +124,7 @@ func TestReleasedRecordHasNoTTLIfUnansweredRenewalStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasNoTTLIfGrantToCancelledWaiterStoredData(t *testing.T) {
+func TestRecordHasNoTTLIfDataOfCancelledWaiterWasStored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -138,7 +138,7 @@ func TestRecordHasNoTTLIfGrantToCancelledWaiterStoredData(t *testing.T) {
 	})
 }
 
-func TestRecordHasTTLIfHandOverThatStoresDataWasRefused(t *testing.T) {
+func TestReleaseSetsTTLIfEarlierHandOverWithDataIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
@@ -178,7 +178,7 @@ func TestRecordHasTTLAfterUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestCloseSetsTTLOfSessionRowOnly(t *testing.T) {
+func TestCloseSetsTTLOnlyOnSessionRow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")

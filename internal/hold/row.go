@@ -88,11 +88,12 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts that free the row, or resume its grant. It first calls narrow, because a
-// condition can name only a limited number of versions. The result "reads" is the number of requests
-// that narrow has sent. If "once" is true, send sends only one attempt. Otherwise it sends attempts
-// until one is answered, the context "limit" is done, or the time "until" has passed. It sends the
-// first attempt even if "until" has passed.
+// send sends attempts to free the row, or to renew its grant for Resume. If "once" is true, it
+// sends only one attempt. Otherwise it repeats attempts until one is answered, the context "limit"
+// is done, or the time "until" has passed. It sends the first attempt even if "until" has passed.
+//
+// Before the attempts, send calls narrow, because a condition can name only a limited number of
+// versions. The result "reads" is the number of requests that narrow has sent.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
@@ -119,9 +120,9 @@ func (r *row) send(
 	return tried.Run(ctx, limit, r.c.Requests, op), reads
 }
 
-// errOfNoUse is the error of a release that had no answer for as long as a lease. If the lock has
-// its own lease, that lease has expired by then, so the key is free. If the lock is under a
-// session, the key may still be held, and a timer repeats the release later.
+// errOfNoUse is the error of a release that gave up, because it had no answer for the duration of a
+// lease. If the lock has its own lease, that lease has then expired, so the key is free. If the
+// lock is under a session, the key may still be held, and a timer repeats the release later.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 func (r *row) get() types.TransactGetItem {
@@ -134,8 +135,8 @@ func (r *row) guard() types.TransactWriteItem {
 
 // isIn reports whether item is the row. The item may consist of its key only. isIn treats two
 // spellings of one number, such as 1 and 1.0, as different keys, and so may fail to recognize the
-// row. Then the transaction contains two operations on one item. This is safe, because DynamoDB
-// refuses such a transaction.
+// row. A caller may then send a transaction with two operations on the row. This is safe, because
+// DynamoDB refuses such a transaction.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	schema := r.c.Proto.Schema()
 	return sameTable(aws.ToString(table), r.c.Table) &&
@@ -193,8 +194,8 @@ func (r *row) lossShown(item protocol.Item, err error) error {
 	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
-// lostError returns the error of a lost grant. The error's time of loss is now or, if the
-// trust has already ended, the time when it ended.
+// lostError returns the error of a lost grant. The time of loss in the error is the time when the
+// trust expired, or the current time if the trust has not expired.
 func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) error {
 	return r.c.Lost(core.Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})

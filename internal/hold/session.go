@@ -14,13 +14,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Lock libraries that do not support sessions read the lease in a lock's own record. If the lock is
-// under a session, this lease is lockLease, and the record is renewed every touchEvery, so that
-// those libraries wait and do not take the key over. lockLease is long, so that the renewals cost
-// little. (A lease that never expires would overflow in the Java client.) The trust of this client
-// in its lock does not depend on lockLease: a renewal of the record does not extend the trust. A
-// rejected renewal ends the trust, because it shows that the record was broken or deleted. A
-// renewal that fails in any other way does not end the trust.
+// lockLease is the lease in the record of a lock under a session. Lock libraries that do not
+// support sessions read only this lease. The record is renewed every touchEvery, so that those
+// libraries wait and do not take the key over. lockLease is long, so that the renewals cost little.
+// (A lease that never expires would overflow in the Java client.)
+//
+// This client's trust in its lock does not depend on lockLease: a renewal of the record does not
+// extend the trust. A rejected renewal ends the trust, because it shows that the record was broken
+// or deleted. A renewal that fails in any other way does not end the trust.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -53,8 +54,8 @@ type session struct {
 // Names returns the session's id, and the owner that its locks have in their records.
 func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner), s.owner }
 
-// Session returns the session for new locks. If this client trusts no session, Session
-// begins a new session. It returns nil if each lock has a lease of its own.
+// Session returns the session for new locks. If this client has no session, or its session has
+// ended, Session begins a new one. It returns nil if each lock has a lease of its own.
 func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if !c.shared {
 		return nil, nil
@@ -140,11 +141,13 @@ func (s *session) join(h *Lock) {
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client checks the session's row. It
-// then blocks other transactions until leave is called, but at most for turnAtMost. Of the
-// transactions that wait, only one waits for the mutex s.naming; the others wait for the mutex
-// s.queue. So a renewal of the row, which waits only for s.naming, waits for at most two
-// transactions: the one in flight, and the one that waits for s.naming. With a nil session,
-// lockTransactions returns at once.
+// then blocks other transactions until leave is called, but at most for turnAtMost. With a nil
+// session, lockTransactions returns at once.
+//
+// A transaction waits first for the mutex s.queue, and then for s.naming. It keeps s.queue while it
+// waits for s.naming, so only one transaction at a time waits for s.naming. A renewal of the row
+// waits for s.naming alone. So at most two transactions delay it: the one in flight, and the one
+// that waits for s.naming.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}
@@ -180,9 +183,10 @@ func (s *session) Lost(why lease.Loss) {
 }
 
 // loseAs ends the session and all its locks because the row no longer shows the session. The error
-// "seen" describes the loss according to the row. loseAs returns the reason of the loss. If the
-// session was lost before, that earlier reason is returned. For example, another client may have
-// marked the session dead because its lease had expired. Then the reason is the expiry, not a break.
+// "seen" describes the loss according to the row. loseAs returns the reason of the loss. If this
+// client had already lost the session for another reason, loseAs returns that reason. For example,
+// if the session's lease expired before another client marked the session dead, the reason is the
+// expiry.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {
@@ -193,8 +197,8 @@ func (s *session) loseAs(seen error) core.Reason {
 }
 
 // loseWith ends the session and all its locks. Once all have ended, it reports the losses on a
-// separate goroutine. The caller of loseWith may have asked about one lock only, and must not wait
-// until OnEvent has received all losses.
+// separate goroutine, so that its caller does not wait until OnEvent has received all losses. For
+// example, the caller may be a call of Err for one lock.
 func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return
@@ -209,9 +213,9 @@ func (s *session) loseWith(cause error) {
 	s.c.Detach(func() { reportLosses(lost) })
 }
 
-// end ends the trust in the session permanently, with cause as its error. It returns false
-// if an earlier call had ended the trust. A lock of the session that has not ended yet ends
-// when it is next used.
+// end ends the trust in the session permanently, with cause as its error. It returns false if an
+// earlier call had ended the trust. Each lock that is still held under the session ends when it is
+// next used.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false

@@ -68,7 +68,7 @@ func TestCommitUnderDeadSessionCancelsContextsOfAllLocksOfSession(t *testing.T) 
 	})
 }
 
-func TestErrorOfCommitUnderDeadSessionContainsNewHolder(t *testing.T) {
+func TestErrorFromCommitIdentifiesNewHolderEvenIfSessionIsDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.SharedConfig())
 		w.MarkDead(w.Sessions()[0])
@@ -98,10 +98,10 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestFailedCommitReturnsErrLostIfSessionIsDead(t *testing.T) {
-	// The first request of the commit is delayed, and gets no reply. The second request fails because
-	// the condition of the caller's write is false. The third request contains only the guards, and
-	// the idempotency token of the first request. So when the first request arrives, DynamoDB does
-	// not apply it.
+	// The first request of the commit is delayed, and gets no reply. The second request fails
+	// because the condition of the caller's write is false. The third request contains only the
+	// guards, and has the same idempotency token as the first request. So DynamoDB does not apply
+	// the first request when it arrives later.
 	lab.Each(t, map[string]bool{"session current": false, "session dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
@@ -173,7 +173,7 @@ func TestGuardsOfLockSucceedOnlyIfItsSessionIsAlive(t *testing.T) {
 	})
 }
 
-func TestCallingGuardErrorWithIndexOfOtherGuardDoesNotEndLock(t *testing.T) {
+func TestMethodGuardErrorIgnoresFailedGuardOfAnotherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

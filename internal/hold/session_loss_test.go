@@ -70,7 +70,7 @@ func TestContextsOfLostLocksEndDespiteSlowEventHandler(t *testing.T) {
 	})
 }
 
-func TestErrOfLostLockDoesNotWaitForOnEventCallbacks(t *testing.T) {
+func TestMethodErrOfLostLockDoesNotWaitUntilOnEventReturns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()
@@ -174,7 +174,7 @@ func TestTakeoverIsNotReportedAsBreak(t *testing.T) {
 	})
 }
 
-func TestLostReasonIsExpiredIfExpiredSessionIsMarkedDead(t *testing.T) {
+func TestLossCountsAsExpiryIfSessionExpiresBeforeItIsMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.SharedConfig(), k.Edit)

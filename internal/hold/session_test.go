@@ -58,9 +58,9 @@ func TestOneRequestRenewsAllLocksOfSession(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// The waiters first read the session's row after the death of the holder. From this read on,
-		// they observe the row for a whole lease of 20 s, and the session is not renewed in this
-		// time.
+		// The waiters began to observe the session's row after the death of the holder. Before a
+		// takeover, they must have observed for a whole lease of 20 s that the session is not
+		// renewed.
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}
@@ -174,7 +174,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestLockWithExpiredRecordIsHeldWhileSessionIsRenewed(t *testing.T) {
+func TestRenewedSessionKeepsLockHeldAfterLeaseInRecordExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(noTouch)

@@ -60,7 +60,7 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 	})
 }
 
-func TestHolderNoticesThatLockWasBrokenDespiteLostReplies(t *testing.T) {
+func TestHolderNoticesBreakOfLockEvenIfRenewalRepliesAreLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
@@ -84,7 +84,7 @@ func TestHolderNoticesThatLockWasBrokenDespiteLostReplies(t *testing.T) {
 	})
 }
 
-func TestHolderNoticesManySimultaneousBreaks(t *testing.T) {
+func TestHolderNoticesThatManyLocksAreBrokenAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		locks := w.AcquireMany(c, "lock", 200)
@@ -154,11 +154,11 @@ func TestHolderNoticesBreakAfterTwoRefusedChecks(t *testing.T) {
 	})
 }
 
-func TestFalseBreakNoticeDoesNotCauseLossOfLock(t *testing.T) {
+func TestLockIsNotLostIfNoticeThatItWasBrokenIsFalse(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// The client checks the record once, because of the notice. Its next renewal of the
-		// record would look like a second check. That renewal comes at a random time within
-		// twenty minutes. With the random number 0.5, it comes after ten minutes.
+		// The notice must cause only one check of the record. A regular renewal of the record would
+		// count as a second check, so none may come during this test. The first comes at a random
+		// time within twenty minutes: with the random number 0.5, after ten minutes.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")
@@ -176,7 +176,7 @@ func TestFalseBreakNoticeDoesNotCauseLossOfLock(t *testing.T) {
 	})
 }
 
-func TestHolderNoticesSecondBreakIfFirstWasNotCompleted(t *testing.T) {
+func TestHolderNoticesBreakOfLockEvenIfEarlierBreakHadFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Elapse(5 * time.Second) // let the session's first renewals pass; later ones come every 5 s

@@ -74,8 +74,7 @@ func (s *session) close(ctx context.Context) error {
 }
 
 // mark waits until no transaction of this client checks the row, and then marks the row dead. The
-// parameter trusted is true if this client itself has ended the session, as Close does. If the
-// session was lost instead, mark tries only once.
+// parameter "trusted" is false if the session was lost: mark then sends only one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	if !s.marking.Lock(limit) { // limit was done while another call was still marking the row
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))
@@ -124,10 +123,10 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// The row is missing or damaged. A row that is marked dead is kept for a long time, so an
-		// operator must have deleted a missing row. If some attempt had no reply, assume that it
-		// marked the row before the deletion. If the session was lost before, the result does not
-		// matter: close returns that loss.
+		// The row is damaged or missing. A row that is marked dead is kept for a long time. So if
+		// the row is missing, an operator has deleted it. If some attempt had no reply, assume that
+		// it marked the row before the deletion. If the session was lost before the method close
+		// was called, the result does not matter, because close returns that loss.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

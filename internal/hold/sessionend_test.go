@@ -36,7 +36,7 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotEndSessionWhileFunctionPassedToDoIsRunning(t *testing.T) {
+func TestCloseDoesNotMarkSessionDeadWhileCallbackOfMethodDoRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "free")
@@ -90,7 +90,7 @@ func TestReleaseAfterCloseSendsNoRequest(t *testing.T) {
 	})
 }
 
-func TestReleasedEventHasErrorOfFailedClose(t *testing.T) {
+func TestEventReleasedContainsErrorIfCloseOfClientFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -240,7 +240,7 @@ func TestHundredGrantsWithLostRepliesCauseFewReads(t *testing.T) {
 	})
 }
 
-func TestGrantAbandonedDuringCheckIsCheckedAfterFiveSeconds(t *testing.T) {
+func TestKeyIsCheckedAgainSoonIfAcquireIsCancelledDuringCheck(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
@@ -278,7 +278,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestUndoOfUnansweredGrantDeletesRecordIfDeleteOnReleaseIsSet(t *testing.T) {
+func TestUndoOfAbandonedGrantObeysConfigFieldDeleteOnRelease(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "deleted": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		cfg := lab.SharedConfig()
 		cfg.DeleteOnRelease = deletes

@@ -12,8 +12,8 @@ import (
 
 // keyInDoubt is a key for which attempts of unknown outcome were sent under a session. If one of
 // these attempts is applied, its grant blocks the key for as long as the session is renewed.
-// Therefore this client checks the key while it remembers any of the attempts. All attempts for a
-// key share one keyInDoubt.
+// Therefore this client checks the key until each attempt has a known outcome, or is so old that it
+// can no longer be applied. All attempts for a key share one keyInDoubt.
 type keyInDoubt struct {
 	s     *session
 	key   protocol.Key

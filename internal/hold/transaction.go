@@ -30,10 +30,10 @@ type transaction struct {
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
 
-// newTransaction prepares a commit. For CommitAndRelease, the slice "releases" contains the
-// releases of the locks, sorted by key. For each lock, the slice "ends" contains the write that
-// releases the lock or, if other handles share the grant, the lock's guard. For Commit, both slices
-// are nil.
+// newTransaction prepares a commit. For CommitAndRelease, the slices "releases" and "ends" have one
+// element for each lock, sorted by key. The element of "releases" is the lock's release. The
+// element of "ends" is the write that frees the key or, if other handles share the grant, the
+// lock's guard. For Commit, both slices are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	guards := each(rowsOf(holds), (*row).guard)
@@ -102,8 +102,8 @@ func (t *transaction) lost(r fence.Result) error {
 	return core.Public(cmp.Or(t.losses...))
 }
 
-// ended returns nil while the commit may begin requests under h. Once the caller's handle of h
-// has ended, the commit may begin no further request, and ended returns the error of that end.
+// ended returns nil while the lock h allows the commit to begin another request. Otherwise it
+// returns the error with which the lock, or the caller's handle of it, has ended.
 func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
@@ -124,8 +124,8 @@ func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }
 
-// LockSession blocks other transactions that check the session's row until leave is called.
-// It does nothing if the locks have no session.
+// LockSession blocks other transactions that check the session's row. It unblocks them when leave
+// is called. LockSession does nothing if the locks have no session.
 func (t *transaction) LockSession(ctx context.Context) (leave func()) {
 	return sessionOf(t.holds).lockTransactions(ctx)
 }

@@ -50,7 +50,7 @@ func run(ctx context.Context, name string) error {
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		return err
 	}
-	// If the leader dies, another process leads one lease later. The default lease is 20 s.
+	// If the leader dies, another process leads after about one lease: 5 s here, 20 s by default.
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Lease: 5 * time.Second})
 	if err != nil {
 		return err

@@ -46,8 +46,8 @@ func (w *call) acquireAll() error {
 		w.held = append(w.held, h)
 		w.mu.Unlock()
 		r := h.Record()
-		// Because of this report, calls of this client with NoWait for the same key return ErrHeld at
-		// once. Otherwise they would wait until this call ends.
+		// Report the new grant to the local queue of the key. Calls with NoWait in that queue then
+		// return ErrHeld at once, instead of waiting behind this call.
 		w.c.Local.ReportHolder(left[0].want.Key, &r)
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			w.c.keeper.GiveBack(w.takeHeld())
@@ -63,10 +63,10 @@ func (w *call) acquireAll() error {
 }
 
 // acquireNext acquires the key of left[0], the first of the keys that the call does not hold yet.
-// It waits until the call is first in the local queue of that key. The local queue may then ask
-// the call to pause, so that other processes can acquire the key first. As a rule, acquireNext
-// sends the first grant without reading the record. If DynamoDB rejects that grant, acquireNext
-// reads the records of all keys in left, and then waits for the key of left[0].
+// It first waits for its turn in the local queue of that key. A turn may come with a delay, so that
+// other processes can acquire the key first. As a rule, acquireNext then sends a grant without
+// having read the record. If DynamoDB rejects this grant because the key is held, acquireNext reads
+// the records of all keys in left, and then waits for the key of left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.mu.Lock()

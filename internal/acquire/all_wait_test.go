@@ -35,8 +35,8 @@ func TestAcquireAllAcquiresKeysOnlyInSortedOrder(t *testing.T) {
 				}
 			}
 		}
-		// Another caller now acquires c, which follows b in the sorted order. So AcquireAll
-		// has to wait for c as well.
+		// Another caller now acquires the key "c", which follows "b" in the sorted order. So
+		// AcquireAll has to wait for "c" as well.
 		higher := w.Acquire(c, "c")
 		w.Release(b)
 		lab.Elapse(time.Minute)

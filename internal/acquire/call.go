@@ -70,9 +70,9 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.all)
 }
 
-// call acquires keys for one caller, on a goroutine separate from the caller's. So the caller need
-// not wait for a reply when its context ends. The separate goroutine then undoes the writes that
-// the call has sent.
+// call acquires keys for one caller, on a goroutine of its own. If the caller's context ends while
+// a request is in flight, the caller need not wait for the reply. The goroutine of the call
+// receives the reply, and then undoes the call's writes.
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has stopped waiting
@@ -150,10 +150,10 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 // isAll reports whether the call is to acquire all of several keys.
 func (w *call) isAll() bool { return len(w.parts) > 1 && w.turns == nil }
 
-// waitsFor returns the waiter of one key, which the call's error names if the wait ends now. In a
-// call of All, this is the key for which the call waits now. In any other call, it is the first key
-// that another process or goroutine is known to hold or, if no holder is known, the first key of
-// the call. waitsFor also returns the record of the key's holder, or nil if no holder is known.
+// waitsFor returns the waiter of the key that the call's error would name if the wait ended now. In
+// a call of All, this is the key for which the call waits now. In any other call, it is the first
+// key whose holder is known or, if no holder is known, the first key of the call. waitsFor also
+// returns the record of that key's holder, or nil if no holder is known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if w.isAll() {
 		w.mu.Lock()
@@ -170,8 +170,8 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 }
 
 // giveUp cancels the call because its caller has stopped waiting, and returns the keys that the
-// call holds. If the call has already finished, giveUp does nothing and returns false. The method
-// run then returns the result of the call.
+// call holds. If the call has already finished, giveUp does nothing and returns false, and run
+// returns the result of the call.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,12 +183,12 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys in held, which a call of All held when its caller stopped waiting. If
-// a request that is still in flight acquires another key, the goroutine of the call releases that
-// key. After a call of All, cleanUp waits until all writes of the call are undone, but no longer
-// than the client's ReleaseGrace. After any other call, it waits only if the caller wanted a lock
-// without renewal. Such locks are used in processes that may be frozen as soon as
-// the call returns, such as AWS Lambda functions. A frozen process cannot undo its writes.
+// cleanUp releases the keys in held. If a request in flight acquires another key, the goroutine of
+// the call releases that key. After a call of All, cleanUp waits until all writes of the call are
+// undone, but no longer than the client's ReleaseGrace. After any other call, it waits in this way
+// only if the caller wanted a lock without renewal. Such a lock is often used in a process that is
+// frozen as soon as the call returns, such as an AWS Lambda function. A frozen process cannot undo
+// its writes.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.isAll():
@@ -289,11 +289,11 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	return turn{}, c.ended(want, c.Local.LastHolder(want.Key), ended, nil)
 }
 
-// leavePlace removes a call's entry from the local queue. If the call's turn has been sent, but the
-// call has not received it, leavePlace passes the turn to the next call in the queue. If another
-// goroutine has handed the key to the call, leavePlace releases the key. If the parameter waits is
-// true, leavePlace waits until the turn is passed on or the key is released, but no longer than the
-// client's ReleaseGrace: the process may be frozen once the call has returned (see cleanUp).
+// leavePlace removes a call's entry from the local queue. If the call has been given its turn, but
+// has not received it yet, leavePlace passes the turn to the next call in the queue. If another
+// goroutine has handed the key to the call, leavePlace releases the key. If the parameter "waits"
+// is true, leavePlace waits until this is done, but no longer than the client's ReleaseGrace: the
+// process may be frozen once the call has returned (see cleanUp).
 func (c *Acquirer) leavePlace(p *Place, waits bool) {
 	given, had := c.Local.leave(p)
 	if !had {

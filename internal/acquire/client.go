@@ -48,9 +48,9 @@ type Keeper interface {
 	// own. The error is an *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when the client has abandoned attempts to acquire key. If DynamoDB
-	// applies such an attempt later, the attempt blocks the key for as long as the client
-	// renews the attempt's session. CheckSoon starts checks that then release the key.
+	// CheckSoon is called when the client has abandoned attempts to acquire the key. DynamoDB may
+	// still apply such an attempt, which then blocks the key for as long as the client renews the
+	// attempt's session. CheckSoon starts checks that detect this, and release the key.
 	CheckSoon(key protocol.Key)
 }
 
@@ -80,7 +80,7 @@ type Want struct {
 	Delete     bool // the release deletes the record
 	Once       protocol.Once
 
-	OneOfSeveral bool // the call is to acquire one of several keys, so no other goroutine may hand this key to it
+	OneOfSeveral bool // the call is to acquire one or all of several keys, so no other goroutine may hand this key to it
 	InOrder      bool // the call is to acquire all of several keys, in sorted order
 
 	// Hold is called as soon as the key is granted, even if the caller has stopped waiting. It
@@ -106,8 +106,8 @@ type GrantAttempt struct {
 	Handed  bool             // another client wrote the grant, when it handed the key to this client
 }
 
-// Lives reports whether the grant of this attempt would still be trusted, if DynamoDB has
-// applied the attempt. The caller passes the current instant in the parameter now.
+// Lives reports whether the client may still trust the grant of this attempt. It assumes that
+// DynamoDB has applied the attempt. The parameter "now" is the current time.
 func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil
@@ -137,9 +137,9 @@ func (w *Want) Within(s Session) time.Duration {
 	return max(min(limit, s.Lease().Remaining()), 1)
 }
 
-// Keys is one client's knowledge of keys that it does not hold. It contains the local queues
-// in which the client's goroutines wait for the keys, and the client's attempts that DynamoDB
-// may still apply. The Acquirer and the Holds of a client share one Keys.
+// Keys is the state of one client that this package shares with package hold. It contains the local
+// queues in which the client's goroutines wait for keys, the client's attempts that DynamoDB may
+// still apply, and the records of the keys that the client has just handed over.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
@@ -225,9 +225,9 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns the write that releases a key if DynamoDB has applied a grant attempt that
-// the client has abandoned. If deletes is true, the write deletes the record. The client can
-// send the write without having read the record.
+// Freeing returns a write that releases a key, on condition that its record shows an abandoned
+// grant attempt of this client. The parameter "hold" describes the attempt. If deletes is true, the
+// write deletes the record. The client can send the write without having read the record.
 func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return k.Proto.Delete(hold)
@@ -235,10 +235,10 @@ func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	return k.Proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left contains the records of keys that this client has handed to other clients. Each record is the
-// result of the hand-over's write. A later call for such a key takes the record from Left, and joins
-// the record's queue without a read. The call need not try a grant first: DynamoDB would reject the
-// grant, as the other client holds the key. Left is safe for concurrent use. The zero Left is empty.
+// Left remembers the records of keys that this client has just handed to other clients, as the
+// hand-overs left them. A later call for such a key joins the queue of this record. It need neither
+// read the record nor try a grant first: DynamoDB would reject the grant, as the other client holds
+// the key. Left is safe for concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left

@@ -62,7 +62,8 @@
 //	                                                     that read assumes that the entry is the head
 //	leave             the caller has stopped waiting     rejected: the record shows where the entry is
 //	                                                     now, or a grant made from the entry.
-//	                                                     No answer: repeated, for one hand-over lease
+//	                                                     No answer: repeated for the length of one
+//	                                                     hand-over lease at most
 //
 //	throttled         the request is repeated, and each throttled request is reported
 //	refused           ends the call
@@ -73,9 +74,9 @@
 //	                  this call, in an earlier Campaign of the same Election (core.GoesOn), or in a
 //	                  call that was ahead in the local queue. If not, the call ends: the policy may
 //	                  never allow the key
-//	no answer         the grant may have been applied. The next grant replaces it if it was. If a
-//	                  reply shows the first grant with at least half of its trusted time left, the
-//	                  call has acquired the key
+//	no answer         a grant without an answer may have been applied. The call then sends another
+//	                  grant, which replaces it. But if a reply shows that it was applied, and at least
+//	                  half of its trusted time is left, the call has acquired the key
 //	damaged           a damaged record never counts as free. If the call waits for several keys,
 //	                  it drops this key and reports the damage
 //	the caller left   a granted key is released. If a grant had no answer, one write frees the key,

@@ -14,10 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery is the shortest time between two reads of the keys whose queues a call has not
-// joined. A call that waits for one of several keys joins only a few of their queues, and reads
-// those few keys more often. There may be many other keys, and each read costs a read unit per
-// key.
+// otherKeysEvery limits the reads of a call that waits for one of several keys. Such a call joins
+// the queues of only a few keys, and reads these keys often. It reads each other key at most once
+// per otherKeysEvery: there may be many other keys, and each read costs a read unit per key.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -36,8 +35,8 @@ func (w *call) first() {
 		w.held = []Holding{h}
 		return
 	}
-	// Release the key at once. Do not first wait until leaveOthers has left the queues of the
-	// other keys.
+	// The caller has stopped waiting, so release the key. Begin before leaveOthers is called,
+	// because leaveOthers may wait until the call has left the queues of the other keys.
 	given := w.c.detached(func() { w.c.keeper.GiveBack([]Holding{h}) })
 	w.leaveOthers(of)
 	<-given
@@ -78,8 +77,8 @@ func (w *call) leaveOthers(granted *waiter) {
 // for records to change. If acquire returns an error, the wait has ended.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		// Use one random number for the pauses of all keys. The shortest of several independent
-		// random pauses would be too short.
+		// Use one random number for the pauses of all keys. The call waits for the shortest pause.
+		// With a random number for each key, this pause would on average be too short.
 		u := w.c.Chance()
 		for len(w.turns) > 0 {
 			w.takeTurn(<-w.turns)
@@ -111,9 +110,9 @@ func (w *call) acquire() (*waiter, Holding, error) {
 	return nil, nil, w.ctx.Err() // the caller has stopped waiting
 }
 
-// next returns the first key for which a grant may be sent now. If there is no such key,
-// next returns nil and the pause before the next step. The result look is true if that step is
-// a read of the records. The parameter u is a random number, uniform in [0, 1).
+// next returns the first key for which a grant may be sent now. If there is no such key, it returns
+// nil and the pause before the next step. In that case, the result "look" reports whether the next
+// step is to read records. The parameter u is a random number, uniform in [0, 1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64
 	var anyLook, repeated bool
@@ -154,11 +153,11 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// mustReadAll reports whether the next step is to read all keys. It returns true if replies have
-// shown the records of some keys, but the records of at least two keys are unknown. One read of all
-// keys then costs less than a grant for each unknown key, if DynamoDB rejects these grants. It
-// returns false for a call with NoWait: such a call sends a grant for each unknown key, as one of the
-// keys may be free.
+// mustReadAll reports whether the next step is to read all keys. It returns true if at least two
+// keys, but not all, are due for their first request. If these keys are held, DynamoDB rejects a
+// grant for each of them, and the grants cost more than one read of all keys. For a call with
+// NoWait, mustReadAll returns false: such a call sends a grant for each of these keys, as one of
+// them may be free.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {

@@ -25,8 +25,8 @@ func took(fn func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// granted calls the function in its parameter "call", which must return a lock, and releases the
-// lock. It returns how long both took.
+// granted calls the given function, which must return a lock, and then releases that lock. It
+// returns how long the call and the release took together.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	began := time.Now()
@@ -107,10 +107,10 @@ func TestWrongWallClockDoesNotCauseTakeover(t *testing.T) {
 }
 
 // The wall clocks of the three clients are an hour ahead, so every holder appears dead to them.
-// Each call first observes the dead holder for a lease, and then one call takes the key over. To
-// the other two clients, the new holder appears dead as well. But its version is new to them, so
-// they must treat the new holder as live: their calls must return ErrHeld at once, and not observe
-// the record for another lease.
+// Each call first observes the dead holder for the length of one lease, and then one call takes the
+// key over. To the other two clients, the new holder appears dead as well. But its version is new
+// to them, so they must treat the new holder as live: their calls must return ErrHeld at once,
+// without observing the new holder for another lease.
 func TestOnlyOneOfThreeNonBlockingCallsTakesOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -180,7 +180,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestAcquireDoesNotTakeOverLockOfSameClientInOutage(t *testing.T) {
+func TestAcquireDuringOutageDoesNotTakeOverLockOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // the client's local queue gives the turn of the key to the resumed lock
@@ -193,8 +193,8 @@ func TestAcquireDoesNotTakeOverLockOfSameClientInOutage(t *testing.T) {
 	})
 }
 
-// A call that waits for a dead holder must return even if requests fail during the wait.
-func TestAcquireWithNoWaitReturnsWithin36SecondsIfRequestsFail(t *testing.T) {
+// If the holder appears dead, even a call with NoWait waits until the holder's lease has expired.
+func TestOptionNoWaitLimitsAcquireTo36SecondsIfRequestsFail(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool

@@ -138,7 +138,7 @@ func TestTryAcquireTakesOverFromDeadSession(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireReleasesUnansweredGrant(t *testing.T) {
+func TestCancelledAcquireReleasesKeyIfGrantRequestHadNoReply(t *testing.T) {
 	cases := map[string]int{"first attempt applied": 1, "second attempt applied": 2}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, applied int) {
 		c, wire := w.Client(lab.SharedConfig())
@@ -189,7 +189,7 @@ func (l *leaving) Err() error {
 	return context.Canceled
 }
 
-func TestAcquireCancelledDuringHandOverLeavesKeyFree(t *testing.T) {
+func TestKeyIsFreeIfAcquireIsCancelledWhileHolderReleasesKey(t *testing.T) {
 	cases := map[string]leasehold.AcquireOption{"key handed over": leasehold.WithoutRenewal(), "turn passed": leasehold.Once("done")}
 	lab.Each(t, cases, func(t *testing.T, w *lab.World, opt leasehold.AcquireOption) {
 		c, _, lock := w.Holding(lab.Config())
@@ -202,8 +202,8 @@ func TestAcquireCancelledDuringHandOverLeavesKeyFree(t *testing.T) {
 
 // The tests below call AcquireAny, which acquires one of several keys.
 
-// leftAfterASecond makes another client acquire keys a and b. That client releases a after
-// a second. leftAfterASecond returns the lock of b.
+// leftAfterASecond makes another client acquire the keys "a" and "b", and release "a" after a
+// second. It returns the lock of "b".
 func leftAfterASecond(w *lab.World) *leasehold.Lock {
 	other, _ := w.Client(lab.Config())
 	a, b := w.Acquire(other, "a"), w.Acquire(other, "b")
@@ -287,8 +287,8 @@ func TestAcquireAnyEmitsOnlyOneEventForDamagedSessionRow(t *testing.T) {
 		cfg := lab.Config()
 		events := lab.Events(&cfg, leasehold.EventWaitError)
 		c, _ := w.Client(cfg)
-		// The record of a does not change for a whole lease. Only the session's row shows that the
-		// holder of a is alive.
+		// The record of the key "a" does not change for a whole lease. Only the session's row shows
+		// that the holder of this key is alive.
 		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(21*time.Second), "a")), context.DeadlineExceeded)
 		wire.SetFault(lab.Cut)
 		w.Update(w.Sessions()[0], item{"leaseDuration": nil})
@@ -300,7 +300,7 @@ func TestAcquireAnyEmitsOnlyOneEventForDamagedSessionRow(t *testing.T) {
 	})
 }
 
-func TestHeldErrorOfAcquireAnyNamesKeyEvenIfBatchReadFails(t *testing.T) {
+func TestHeldErrorOfAcquireAnyContainsKeyEvenIfBatchReadFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		held := w.AcquireAll(other, leasehold.Keys("a", "b"))
@@ -339,7 +339,7 @@ func TestBatchReadCountsAsOneRequestInEventsOfAcquireAny(t *testing.T) {
 		if len(told) != 2 || told[0].Kind != leasehold.EventThrottled || told[0].Requests != 1 {
 			t.Fatalf("events %+v", told)
 		}
-		// After the grant, one more request leaves the queue of b. The event does not count it.
+		// The event does not count the last request, with which the call leaves the queue of "b".
 		lab.Want(t, "requests", told[1].Requests, len(sent)-1)
 		if lab.Count(sent, isBatch) < 2 {
 			t.Errorf("sent %v", lab.Ops(sent))
@@ -393,7 +393,7 @@ func TestRequestFailureAfterAcquireTimedOutEmitsNoEvent(t *testing.T) {
 	})
 }
 
-func TestThrottlingFor50SecondsEmitsNoWaitErrorEvent(t *testing.T) {
+func TestEventWaitErrorIsNotEmittedForThrottlingOf50Seconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		cfg := lab.Config()

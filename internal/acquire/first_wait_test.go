@@ -64,7 +64,7 @@ func TestTimedOutAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestTimeoutErrorOfAcquireAnyContainsHolderInSameClient(t *testing.T) {
+func TestTimeoutErrorOfAcquireAnyContainsOwnClientAsHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -79,7 +79,7 @@ func TestTimeoutErrorOfAcquireAnyContainsHolderInSameClient(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyLetsGoroutinesHoldAllThreeKeysInParallel(t *testing.T) {
+func TestAcquireAnyLetsThreeGoroutinesHoldOneKeyEach(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -140,7 +140,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestLocalQueueLetsOtherProcessesGoFirstEvenIfCallLeaves(t *testing.T) {
+func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second

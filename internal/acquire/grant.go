@@ -65,7 +65,7 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			// The key is free now. With this error, the loop in acquire sends another grant.
+			// The key is free now. This error makes the loop in acquire send another grant.
 			return nil, r.Failure()
 		}
 		w.succeeded(granting)
@@ -94,9 +94,9 @@ func (w *waiter) endSession() (lives bool, err error) {
 	return true, w.lookAtSession() // the session was renewed meanwhile, so read its row again to find out when it will be dead
 }
 
-// grant returns the next attempt and the write that sends the attempt. If the record shows an earlier
-// attempt of this client, a takeover replaces that attempt. If the earlier attempt took the key over
-// from a dead holder, the new attempt counts as a takeover from the same holder.
+// grant returns the next attempt and its write. If takeOver is true, the write replaces the grant
+// in the record. If that grant is an earlier attempt of this client that took the key over from a
+// dead holder, the new attempt counts as a takeover from that dead holder.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, session)
 	g := w.c.Grant(w.want, a)
@@ -117,9 +117,9 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 }
 
 // shows returns the attempt of this waiter that the record shows as the current grant. It returns
-// false if there is no such attempt, or if less than half of its trusted time is left. The waiter may
-// not know that DynamoDB has applied the attempt: perhaps no reply came, or only the rejection of a
-// second copy that the network delivered.
+// false if there is no such attempt, or if less than half of its trusted time is left. The waiter
+// may not know yet that DynamoDB has applied the attempt. Perhaps no reply came. Or the network
+// delivered the request twice, and only the rejection of the second copy came back.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {

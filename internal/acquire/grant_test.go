@@ -59,7 +59,7 @@ func TestAcquireRetriesGrantUntilDynamoDBAnswers(t *testing.T) {
 	})
 }
 
-func TestAcquireSucceedsIfItsFirstAttemptIsAppliedAfterRetries(t *testing.T) {
+func TestAcquireSucceedsIfFirstRequestArrivesAfterItsRetries(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32
@@ -157,7 +157,7 @@ func TestRecordsOfSeveralKeysAreCached(t *testing.T) {
 // The id of a grant that was handed over is the version of the waiter's queue entry. The waiter's
 // client remembers this version. If another process then resumes the grant, the client must not
 // mistake the grant for an abandoned attempt of its own, and must not take the key over.
-func TestTryAcquireFailsIfOtherClientResumesLockAfterHandOver(t *testing.T) {
+func TestClientDoesNotTakeBackLockThatOtherClientHasResumed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())

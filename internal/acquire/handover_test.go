@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// seeksAfter fails the test unless w's turn has come without a grant, and with the given delay.
-// After that delay, w must acquire the key itself.
+// seeksAfter fails the test unless w has received its turn without a grant, so that w must acquire
+// the key itself. The turn must tell w to wait for the given delay first.
 func seeksAfter(t *testing.T, w *Place, delay time.Duration) {
 	t.Helper()
 	if given := hasTurn(t, w); given.granted != nil || given.delay != delay {
@@ -90,7 +90,7 @@ func TestHandOversAreUnlimitedIfNoOtherProcessWaits(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestPassQueuedGivesTurnToNextWaiterWithoutDelay(t *testing.T) {
+func TestNextLocalWaiterIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
@@ -119,7 +119,7 @@ func TestWaiterThatRejectsHandOverAcquiresKeyItself(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestHandOverLimitAlsoCountsTurnsOfWaitersThatRejectHandOver(t *testing.T) {
+func TestTurnGivenToWaiterForSeveralKeysCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Want{OneOfSeveral: true})
@@ -191,7 +191,7 @@ func TestHandOverStoresGrantBeforeItWakesWaiter(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorIsNilIfGivenGrantDoesNotHoldGivenKey(t *testing.T) {
+func TestLocalQueueReturnsSuccessorOnlyForGrantThatHoldsKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {

@@ -63,10 +63,10 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// move returns the next step of the waiter and the pause before it, as decided by decide.Next.
-// It never returns a takeover of a lock that this client itself holds. u is a random number,
-// uniform in [0,1). The caller must call move again after the pause: a clock may show that it
-// is still too early for the step.
+// move returns the next step of the waiter and the pause before it, as decided by decide.Next. It
+// never returns a takeover of a lock that this client itself holds. u is a random number, uniform
+// in [0,1). The caller pauses with a Go timer, and must call move again after the pause: by the
+// client's clock, it may still be too early for the step.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	// decide.Next wants a recent read before a takeover. While reads fail, pretend that the record
@@ -96,7 +96,7 @@ func (w *waiter) pausing() time.Duration {
 	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
 }
 
-// shown records the state of the record from the reply to a read.
+// shown updates the waiter from item, the record that a read has returned.
 func (w *waiter) shown(item protocol.Item) error {
 	err := w.observe(item)
 	if err == nil {
@@ -124,10 +124,10 @@ func (w *waiter) observe(item protocol.Item) error {
 	}
 	w.noteQueue(shown)
 	if w.want.Once.IsDone(shown.Done) {
-		// DynamoDB rejects all later grants of this call, no matter which client holds the key now:
-		// their condition is that the work is not done. A hand-over to an entry in the queue has no
-		// such condition, so the call must check the mark itself. Set w.seen although the wait ends:
-		// if w.seen shows that the key was handed to this waiter, leaveQueue frees the key.
+		// The record marks the work of this call as done. DynamoDB rejects every later grant of the
+		// call because of this mark, no matter which client holds the key. A hand-over to an entry
+		// in the queue ignores the mark, so check it here. Set w.seen although the wait ends: if
+		// w.seen shows that the key was handed to this waiter, leaveQueue frees the key.
 		w.seen = held
 		return w.c.Errors.Done(w.want.Key, *shown.Done)
 	}
@@ -165,9 +165,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	}
 }
 
-// isOurs reports whether the record shows a grant that comes from an attempt of this client,
-// although no caller of the client holds the key by that grant. The attempt may be a grant or
-// a queue entry, of this waiter or of an earlier call.
+// isOurs reports whether the grant in the record comes from this client, although no caller of the
+// client holds the key by it. This waiter, or an earlier call, has either sent the grant itself, or
+// joined the queue with an entry that a release has turned into the grant.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
@@ -235,10 +235,10 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteAppearsDead records whether the holder appears dead by the timestamps in r, which is the record
-// of the key or the row of the holder's session. Only the first holder that the waiter saw can appear
-// dead, and only until this holder renews: the client that writes a renewal, or a later grant, is
-// alive during the wait. A lock that this client itself holds never appears dead.
+// noteAppearsDead notes whether the holder appears dead by the timestamps in r, which is the record
+// of the key or the row of the holder's session. Only the first holder that the waiter saw can
+// appear dead, and only until it renews: a client that renews or acquires the key during the wait
+// is evidently alive. A lock that this client itself holds never appears dead.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -276,10 +276,10 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed records that a request of kind s failed with err, and when to repeat the request. It does
-// nothing if err is nil. It does not repeat a request whose record is missing or damaged: it then
-// stops waiting for this key and, if the call waits for other keys too, returns nil. A returned error
-// ends the wait of the call.
+// failed is called with the error of a request of kind s, and does nothing if err is nil. It notes
+// that the request failed, and when the waiter is to repeat it. If the record is missing or
+// damaged, the waiter stops waiting for this key, and failed returns nil if the call still waits
+// for other keys. A returned error ends the wait of the call.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {

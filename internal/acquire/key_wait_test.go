@@ -30,7 +30,7 @@ func TestWaiterReadsAtMostSixTimesPerSecond(t *testing.T) {
 	})
 }
 
-func TestWatchReadsKeyLessOftenTheLongerItIsFree(t *testing.T) {
+func TestWatchReadsFreeKeyLessAndLessOften(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, err := range c.Watch(w.Within(10*time.Minute), "job") {
@@ -42,7 +42,7 @@ func TestWatchReadsKeyLessOftenTheLongerItIsFree(t *testing.T) {
 	})
 }
 
-func TestWaiterOutsideQueueReportsEachHolderOnce(t *testing.T) {
+func TestEventWaitingIsEmittedOncePerHolderIfQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		w.Suspend("job", time.Hour)
@@ -144,7 +144,7 @@ func TestTryAcquireTimesOutIfAcquireOfSameClientHangs(t *testing.T) {
 	})
 }
 
-func TestTryAcquireQueuedLocallyFailsAsSoonAsHolderIsKnown(t *testing.T) {
+func TestTryAcquireFailsAsSoonAsCallAheadInQueueGetsItsReply(t *testing.T) {
 	lab.Each(t, map[string]bool{"held by own client": false, "held by other process": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {
@@ -256,8 +256,8 @@ var (
 	ofShared    = item{"key": lab.Str(malloryAt), "kind": lab.Str("session")}
 )
 
-// mallorys returns the record of a grant by client Mallory, as leasehold writes it, but
-// with a lease of 1 ms. The items in more override its attributes.
+// mallorys returns the record of a grant to client Mallory, as leasehold writes it, but with a
+// lease of 1 ms. The attributes in the parameter "more" are added, or replace those of the record.
 func mallorys(more ...item) item {
 	v := lab.Str(protocol.NewVersion())
 	grant := item{"ownerName": lab.Str("mallory/" + malloryID), "grantId": v, "recordVersionNumber": v, "fencingToken": lab.Num("1")}
@@ -266,7 +266,7 @@ func mallorys(more ...item) item {
 
 // A client that may write a key can store anything in the key's record. Whatever the
 // record contains, the key's waiters must still pause between their reads.
-func TestWaiterPausesBetweenReadsWhateverRecordContains(t *testing.T) {
+func TestContentOfRecordCannotMakeWaiterReadWithoutPauses(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a token that is not a number":    {"fencingToken": lab.Str("1")},
 		"a token out of range":            {"fencingToken": lab.Num("1e30")},

@@ -13,15 +13,15 @@ import (
 
 // LocalQueues contains the queues in memory in which the goroutines of one client wait for keys,
 // one queue for each key. At most one goroutine has the turn of a key: it acquires the key or holds
-// it. The remaining goroutines wait in the queue and send no requests.
+// it. The remaining goroutines wait in the queue and send no requests. The states of a goroutine:
 //
-//	               its turn                granted
-//	in the queue ───────────► acquiring ───────────────► holding
-//	      │                         │ gives up                 │ ends
-//	      │                         ▼                          ▼
-//	      │                     the next waiter has its turn
-//	      │                                                    │
-//	      └───────────► holding, by a hand-over ◄──────────────┘
+//	      ┌──── the previous holder hands the key over ────┐
+//	      │                                                ▼
+//	in the queue ─────────────► acquiring ─────────────► holding
+//	               its turn         │        granted        │
+//	                       gives up │                       │ hands the key over, or its grant ends
+//	                                ▼                       ▼
+//	                          the next waiter has its turn
 //
 // While goroutines hand a key over to each other, the key never becomes free for other processes.
 // So after several hand-overs in a row, the holder frees the key, and the next waiter of this
@@ -83,7 +83,8 @@ func newPlace(ctx context.Context, want *Want, turns chan turn) *Place {
 }
 
 // acceptsHandOver reports whether another goroutine may hand the key to the call. It returns false
-// if the call waits for several keys, or could not use the grant of a hand-over.
+// if the call waits for several keys. It also returns false if the call has the option Once or
+// Every, because a hand-over does not check whether the work is already done.
 func (p *Place) acceptsHandOver() bool { return !p.Want.OneOfSeveral && p.Want.Once.None() }
 
 // join adds p to the queue of its key. If no goroutine has the turn of that key, p gets the turn
@@ -142,8 +143,8 @@ func (l *LocalQueues) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns the result of Holder or, if that is nil, the holder that was reported last
-// before the current turn. The last holder may have released the key since.
+// LastHolder returns the result of Holder or, if that is nil, the holder that was last reported in
+// an earlier turn. That holder may have released the key since.
 func (l *LocalQueues) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,9 +204,9 @@ func (l *LocalQueues) GrantedOutOfTurn(key protocol.Key, grant Holding) {
 // other grant, Pass does nothing.
 func (l *LocalQueues) Pass(key protocol.Key, grant Holding) { l.PassAfter(key, grant, 0) }
 
-// PassQueued does the same as Pass, for a key whose record has a queue. The next waiter gets its
-// turn without a delay, because waiters of other processes join the record's queue: they do not
-// depend on a delay to acquire the key.
+// PassQueued does the same as Pass, for a key whose record has a queue. After several hand-overs in
+// a row, Pass delays the next waiter, so that waiters of other processes can acquire the key.
+// PassQueued never does: waiters of other processes join the record's queue, and so need no delay.
 func (l *LocalQueues) PassQueued(key protocol.Key, grant Holding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -301,9 +302,9 @@ func (q *localQueue) next() *Place {
 // hand the key to this waiter. grant is the holder's grant. The holder's goroutine keeps the turn
 // until it calls HandOver. Successor returns nil if there is no waiter, if the first waiter accepts
 // no hand-over, or if the maximum number of hand-overs in a row is reached. The holder must then
-// release the key. The caller sets queued if waiters of other processes can join a queue in the
-// record, but none has joined it. No other process then waits for the key, so the hand-overs are
-// counted from zero again.
+// release the key. If the parameter "queued" is true, waiters of other processes join a queue in
+// the record, and a release serves that queue before it calls Successor. So Successor then counts
+// the hand-overs from zero again.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

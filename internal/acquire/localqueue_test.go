@@ -53,7 +53,7 @@ func enter(l *LocalQueues, key, caller string, options ...Want) *Place {
 
 type nameOf struct{}
 
-// name returns the caller that has entered p.
+// name returns the name of the caller, which enter has stored in p.
 func name(p *Place) string { return p.Ctx.Value(nameOf{}).(string) }
 
 // come returns the turn of w. It returns false if the turn has not come yet.
@@ -66,8 +66,8 @@ func come(w *Place) (turn, bool) {
 	}
 }
 
-// isTold fails the test unless the holder that was reported to w has the name
-// want. If want is "", no holder may have been reported.
+// isTold fails the test unless the holder that was reported to w has the wanted name. If want is
+// "", no holder may have been reported.
 func isTold(t *testing.T, w *Place, want string) {
 	t.Helper()
 	got := ""
@@ -89,7 +89,7 @@ func isEmpty(t *testing.T, l *LocalQueues) {
 	}
 }
 
-// isHeldBy fails the test unless the name of the holder is want. If want is "", holder must be nil.
+// isHeldBy fails the test unless the holder has the wanted name. If want is "", holder must be nil.
 func isHeldBy(t *testing.T, holder *protocol.Record, want string) {
 	t.Helper()
 	if (holder == nil) != (want == "") || holder != nil && holder.Owner != want {
@@ -130,7 +130,7 @@ func TestLocalWaitersGetTurnsOneByOneInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassDoesNothingIfGivenGrantDoesNotHoldKey(t *testing.T) {
+func TestGoroutineWithoutTurnCannotPassTurnToNextWaiter(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -146,7 +146,7 @@ func TestPassDoesNothingIfGivenGrantDoesNotHoldKey(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReturnsWhetherWaiterHadBeenGivenTurn(t *testing.T) {
+func TestMethodLeaveReturnsTurnThatWaiterHasNotReceivedYet(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -181,7 +181,7 @@ func TestWaitersForSeveralKeysCanShareOneChannel(t *testing.T) {
 	}
 }
 
-func TestNewlyKnownHolderIsSentToQueuedCallsWithNoWait(t *testing.T) {
+func TestQueuedCallWithOptionNoWaitReceivesRecordOfNewHolder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *LocalQueues)
 		want  string
@@ -205,7 +205,7 @@ func TestNewlyKnownHolderIsSentToQueuedCallsWithNoWait(t *testing.T) {
 	}
 }
 
-func TestNonWaitingCallerLearnsKnownHolderImmediately(t *testing.T) {
+func TestNewCallWithOptionNoWaitReceivesRecordOfHolderAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -225,7 +225,7 @@ func TestNonWaitingCallerLearnsKnownHolderImmediately(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestGrantedPassesTurnToNextWaiterIfGrantHasAlreadyEnded(t *testing.T) {
+func TestNextWaiterGetsTurnIfNewGrantHasAlreadyEnded(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -233,7 +233,7 @@ func TestGrantedPassesTurnToNextWaiterIfGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantedOutOfTurnDoesNothingIfOtherGoroutineHasTurn(t *testing.T) {
+func TestResumedGrantGetsTurnOfKeyOnlyIfNoGoroutineHasIt(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -330,7 +330,7 @@ func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 
 // In this test, only the first of two callers reads the record and reports the holder. Then the
 // first caller gives up. If the second caller gives up, too, its error must name the same holder.
-func TestLastHolderReturnsHolderReportedByCallThatGaveUp(t *testing.T) {
+func TestLocalQueueRemembersHolderThatPreviousCallReported(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -345,7 +345,7 @@ func TestLastHolderReturnsHolderReportedByCallThatGaveUp(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestIsKnownReturnsTrueOnceHolderOrGrantIsReported(t *testing.T) {
+func TestLocalQueueRemembersThatDynamoDBHasAnsweredForKey(t *testing.T) {
 	for name, report := range map[string]func(l *LocalQueues){
 		"held elsewhere": func(l *LocalQueues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *LocalQueues) { l.Granted(at("key"), &grant{holder: "a"}) },

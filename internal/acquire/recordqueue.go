@@ -13,10 +13,10 @@ import (
 // A waiter whose grant was rejected adds an entry to the queue of the record, if the layout has
 // queues. The client that releases the key may turn the entry into a grant. The id of this grant is
 // the version of the entry. The waiter finds the grant when it reads the record, but does not know
-// when the grant was written. At the earliest, this was just after DynamoDB handled the last request
-// whose reply did not show the grant. So the waiter counts the trusted time of the grant from the
-// time when it sent that request. The length of the trusted time depends on the shorter of two
-// leases: the lease in the record, and the waiter's own lease.
+// when the grant was written. The grant cannot be older than the last request whose reply did not
+// show it. So the waiter counts the trusted time of the grant from the time when it sent that
+// request. The length of the trusted time depends on the shorter of two leases: the lease in the
+// record, and the waiter's own lease.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -80,19 +80,19 @@ func (w *waiter) join() error {
 		return nil
 	}
 	err := w.observe(r.Item)
-	// If the record does not contain the entry, DynamoDB has not applied the join: forget the entry.
-	// If the record contains the entry, DynamoDB has applied a first copy of the join, and has
-	// rejected a second copy.
+	// If the record contains neither the entry nor a grant made from it, the join was not applied:
+	// forget the entry. Otherwise the network has delivered the join twice: DynamoDB has applied
+	// the first copy, and this reply is the rejection of the second.
 	if w.queue.place < 0 && !w.view.Ours {
 		w.forget(a.Version)
 	}
 	return err
 }
 
-// wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join, and
-// must have no entry there. At the last read, another client must have held the key, and the queue
-// must have had room. The last protocol.LastPlaces places are reserved for waiters whose calls began
-// before the median of the times when the calls of the queued waiters began (see frontOf).
+// wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join,
+// and must have no entry there. At the last read, another client must have held the key, and the
+// queue must have had room. The last protocol.LastPlaces places are reserved for waiters that have
+// waited longer than at least half of the waiters in the queue (see frontOf).
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -110,8 +110,8 @@ func (w *waiter) noteQueue(shown protocol.Record) {
 	}
 	front := frontOf(shown.Waiters)
 	if !w.queue.joining {
-		// The first reply after a join is left out: a join follows right after a read. Between
-		// these two requests, the front of the queue moves less than usually between two reads.
+		// Do not count the first reply after a join as a read: a join follows right after a read,
+		// and the next pause is at most twice the time between the last two reads.
 		w.noteFront(front)
 	}
 	w.queue.joining, w.queue.place = false, -1
@@ -162,16 +162,16 @@ func (w *waiter) outside(front time.Time) *decide.Outside {
 	}
 }
 
-// handed returns the entry of this waiter that the last release has turned into a grant, according to
-// record r. It returns false if there is no such entry. It also returns false if the call must
-// replace the grant by a grant of its own: if the grant lacks something that the call would write,
-// such as the caller's data, or has too little trusted time left. Finally, it returns false if r
-// marks the work as done, because the write of a hand-over does not check that mark. One check is
-// enough: once the waiter holds the key, no other client can set the mark.
+// handed returns the waiter's queue entry from which the last release has made the grant in r. It
+// returns false if there is no such entry, or if the call cannot use the grant. The call cannot use
+// the grant if it lacks something that the call would write, such as the caller's data, or has too
+// little trusted time left. The same is true if r shows that the work of the call's option Once is
+// already done, because the write of a hand-over does not check this. One check is enough: once the
+// waiter holds the key, no other client can mark the work as done.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	// The shorter lease counts: the first renewal stores the waiter's own lease in the record.
-	// DynamoDB may apply this renewal even if the waiter gets no answer.
+	// Use the shorter lease. The first renewal replaces the lease in the record with the waiter's
+	// own lease, and DynamoDB may apply this renewal even if the waiter gets no answer.
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease)
 	return a, ok && r.Owner == a.Owner && !w.want.Manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
@@ -266,8 +266,8 @@ func waiterOf(a GrantAttempt) protocol.Waiter {
 	return protocol.Waiter{Grant: a.Version, Owner: a.Owner}
 }
 
-// free releases the key if its record shows a grant that hold describes. It sends the write
-// only once.
+// free releases the key if its record shows the grant that the parameter "hold" describes. It sends
+// the write only once.
 func (w *waiter) free(hold protocol.Hold) {
 	w.c.Requests.Write(w.values, w.c.Freeing(hold, w.want.Delete), attempts.Limit)
 }

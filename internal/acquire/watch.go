@@ -86,13 +86,13 @@ type Trouble struct {
 	reported time.Duration // monotonic time of the last report; zero if there was none
 }
 
-// Passed records that a request has had an answer.
+// Passed is called when a request has had an answer.
 func (t *Trouble) Passed() { t.since = 0 }
 
-// Report reports that a request for key has failed and will be repeated. It does
-// nothing if the last report was less than ReportEvery ago. A throttled request also has an
-// event of its own, so Report reports throttling only if requests have failed for ReportEvery.
-// It never reports a refusal or a failed condition, as these are answers.
+// Report emits the event WaitError: a request for the key has failed, and will be repeated. It
+// emits nothing if its last event was less than ReportEvery ago. A throttled request also has an
+// event of its own. So Report reports throttling only if requests have been failing for at least as
+// long as ReportEvery. It never reports a refusal or a failed condition, as these are answers.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
 		return

@@ -21,11 +21,11 @@ type Index struct {
 	Fence int64    `json:"fence"` // fencing token of the lock under which the document was written; SaveIndex sets it
 }
 
-// SaveIndex writes the object under lock. ErrLost means that a later holder has written the object.
-// An error with the code PreconditionFailed or ConditionalRequestConflict means that the object was
-// written after this call had read it. The writer may be another caller. It may also be this call,
-// if a write had no reply and the SDK sent it again. After an error with one of these codes, call
-// SaveIndex again: the token decides whether the write is allowed.
+// SaveIndex writes the index to an S3 object under the given lock. ErrLost means that a later
+// holder has written it. An error with the code PreconditionFailed or ConditionalRequestConflict
+// means that the object was written after this call had read it: by another caller, or by this call
+// itself, if its write had no reply and the SDK sent it again. After an error with such a code,
+// call SaveIndex again: the token decides whether the write is allowed.
 func SaveIndex(ctx context.Context, db *s3.Client, lock *leasehold.Lock, bucket, key string, index Index) error {
 	index.Fence = lock.Token() // the token makes the content differ: equal pages from two holders would otherwise have the same ETag
 	body, err := json.Marshal(index)

@@ -47,9 +47,9 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 }
 
 // In each case the stale holder reads the object, then the later holder writes it, and then the
-// stale holder writes it on condition that it has not changed since the read. S3 compares ETags,
-// and computes them from the content alone. So the content must include the token: otherwise
-// equal pages of the two holders would have the same ETag.
+// stale holder tries to write it. S3 must reject this write because the ETag has changed. S3
+// computes an ETag from the content alone. So the content must include the token: otherwise equal
+// pages of the two holders would have the same ETag.
 func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet

@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Command dynamolock is the driver for dynamolock's lock client: it speaks the line
-// protocol of proof/interop/README.md. The build replaces the import path of dynamolock
-// below with the module path of a checkout.
+// Command dynamolock is the driver for dynamolock's lock client: it speaks the line protocol of
+// proof/interop/README.md. The import path of dynamolock in this file is a placeholder. The build
+// replaces it with the module path of a checkout.
 package main
 
 import (

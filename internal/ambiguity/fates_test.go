@@ -138,8 +138,8 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
-// keyAndMark describes in words the holder of the key "job", and which client has done the
-// work according to the mark in the record.
+// keyAndMark describes in words the holder of the key "job" and the record's done mark: whether
+// the work is done, and by which client.
 func keyAndMark(x *trial) string {
 	item := x.Item("job")
 	who := keys("job")(x)
@@ -201,9 +201,8 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a function that acts as the client x.other. If x.other holds the key, the
-// function gives the record a new version, as a renewal does. If not, it makes another client
-// hold the key, as stolen does.
+// renewed returns a function that gives the record of the key a new version, as a renewal by its
+// holder x.other does. If x.other does not hold the key, the function does the same as stolen.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {
@@ -249,8 +248,8 @@ func keeps(lock *leasehold.Lock) func() error {
 	}
 }
 
-// asks returns a function for the field ask of an operation. The returned function creates a
-// client that has read nothing from the table, and calls acquire with this client.
+// asks returns a value for the field operation.ask: a function that creates a client, which has
+// read nothing from the table, and acquires keys with this client.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
 		lock, err := acquire(ctx, x, x.rival())

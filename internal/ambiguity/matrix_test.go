@@ -19,12 +19,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts lists the fates of the first request, in the order of the rows of a table. The second
-// request has the same fates, except in a quick run (see the function seconds).
+// firsts lists the fates of the first request. Each fate has a row in every table.
 var firsts = append(slices.Clone(fates), silence)
 
-// seconds returns the fates of the second request. In a quick run, it returns only the two
-// fates that differ most.
+// seconds returns the fates of the second request. Each fate has a column in every table. In a
+// quick run (lab.IsQuick), seconds returns only the two fates that differ most.
 func seconds() []fate {
 	if lab.IsQuick() {
 		return []fate{fates[0], silence}

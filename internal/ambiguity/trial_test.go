@@ -92,7 +92,7 @@ func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// believes adds a lock to x.locks, the locks that the caller has received, unless the lock is nil.
+// believes adds a lock to x.locks, the locks that the caller may trust. It ignores a nil lock.
 func (x *trial) believes(lock *leasehold.Lock) *leasehold.Lock {
 	if lock != nil {
 		x.locks = append(x.locks, lock)

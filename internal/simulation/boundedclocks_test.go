@@ -24,8 +24,8 @@ import (
 
 // Most clients in this world declare a bound for the error of their wall clock (MaxSkew), and
 // their clocks are wrong by up to that bound. The clocks of the other clients are wrong by up
-// to ten seconds. All clocks are set to other times while leases run. The world has locks,
-// shared leases and queues. The test checks all promises of docs/guarantees.md.
+// to ten seconds. While leases run, wall clocks are set again, within the same limits. The world
+// has locks, shared leases and queues. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClocks(1)))
 }
@@ -34,9 +34,9 @@ func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 const mostBound = 500 * time.Millisecond
 
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of their
-// bound. The function chance computes random numbers from the names of the functions on the stack.
-// If boundedClocks were inlined, the compiler would name its closures after its caller, and a seed
-// would have a different history in each caller.
+// bound. It must not be inlined: the compiler would then name its closures after the caller. The
+// function chance derives random numbers from the names of functions, so a seed would have a
+// different history in each caller.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -131,9 +131,9 @@ func (r *request) trust(lease time.Duration) time.Duration {
 }
 
 // notesEnds stores in c.ends the time until which the holder trusts its lock after request r. It
-// does nothing if the item stores no lease end, or if r hands the key to the head of a queue: the
-// head counts its lease from one of its own reads, and the checker does not know the time of that
-// read here. The caller must hold c.mu.
+// does nothing if the item stores no lease end. It also does nothing if r hands the key to the head
+// of a queue: the head's lease begins at one of the head's own reads, and notesEnds does not know
+// when that read was sent. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -153,8 +153,8 @@ func (c *checker) isOver(r *request, version string) bool {
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the record version to which the item's lease end applies. The attribute leaseEnds
-// contains both. endOf returns "" if the item has no lease end.
+// endOf returns the version in the attribute leaseEnds: the lease end in this attribute applies
+// only to a record of that version. endOf returns "" if the item has no lease end.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -183,7 +183,7 @@ func withEndsOfEveryVersion(body []byte) []byte {
 	return edited(body, claim)
 }
 
-// claim makes the change of withEndsOfEveryVersion in a decoded reply, or in a part of it.
+// claim does the work of withEndsOfEveryVersion on a decoded reply, or on a part of it.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -237,10 +237,10 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 }
 
 // clocks are the three clocks of one process: mono, boot and wall. Mono and boot run at the rate of
-// the process. While the machine is suspended, boot runs on and mono almost stops. Mono must not
-// stop completely: the timers of the synctest bubble run on, and a client sets its timer again if
-// the timer fires too early by mono. If mono stood still, the client would set its timer again
-// forever. The wall clock is set to random times.
+// the process. While the machine is suspended, mono almost stops, but the timers of the synctest
+// bubble still fire. If a timer fires before mono has reached the timer's time, the client sets the
+// timer again. So mono must not stop completely: the client would set its timer again forever. The
+// wall clock is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time

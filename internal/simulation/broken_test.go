@@ -277,8 +277,8 @@ func oneByOne(releases bool) manners {
 	}
 }
 
-// askedOfAll changes replies. If a record contains a request to step down that names an earlier
-// grant, the client sees a request that names the record's current grant.
+// askedOfAll changes a reply that contains the attribute stepDown, a request to step down. The
+// request then applies to the record's current grant, even if it applied to an earlier grant.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

@@ -71,8 +71,8 @@ func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
 	// Package renewals calls chance while it holds a mutex. So its goroutines never call chance at
-	// the same time, and need not sleep here. They must not sleep either: no goroutine may sleep
-	// while it holds a mutex.
+	// the same time, and do not need the sleep of staggerWakeups. They must not sleep either,
+	// because no goroutine may sleep while it holds a mutex.
 	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.staggerWakeups(why)
 	}
@@ -96,7 +96,8 @@ func (c *process) staggerWakeups(why string) (who string) {
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
 	// Several goroutines may work for one worker. For example, one call may send several releases
-	// after its deadline. The last request of each goroutine distinguishes them.
+	// after its deadline, each on a goroutine of its own. The last request of a goroutine
+	// distinguishes it from the others.
 	if asked := c.lastAsked[self].before(time.Now()); asked != "" {
 		who += ", which has asked for " + asked
 	}
@@ -136,8 +137,8 @@ func namesGoroutine(stack *middleware.Stack) error {
 // scheduler then decides which of the two happens first. So the random number depends only on
 // requests at earlier instants (see the method before).
 type asking struct {
-	// latest is the last request. If several requests were sent at the same time as the last one,
-	// latest is the last of them in alphabetical order.
+	// latest is the newest request. Among requests sent at the same instant, the alphabetically
+	// greatest counts as the newest.
 	latest  string
 	at      time.Time // time at which latest was sent
 	earlier string    // last request that was sent before that time

@@ -37,10 +37,9 @@ type checker struct {
 	longest         time.Duration   // the longest lease of any client
 	trustsPastLease bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
 	broken          map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
-	// deleted contains the grants whose record was deleted by hand. While the record does not exist,
-	// DynamoDB rejects a commit under the grant. Later, a late copy of the grant's request may
-	// create the record again. Then the table may apply a late copy of the rejected commit, which is
-	// no violation.
+	// deleted contains the grants whose record was deleted by hand. DynamoDB then rejects the commits
+	// of these grants. But if a late copy of a grant's request creates the record again, a late copy
+	// of a rejected commit may be applied after that. This is no violation.
 	deleted       map[string]bool
 	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
@@ -69,7 +68,7 @@ type checker struct {
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue. The head
-// itself has sent no grant request. So the time for which it trusts the grant begins with a read,
+// sends no grant request from which it could count its lease. It counts from one of its reads,
 // which it sent before the table applied the hand-over.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
@@ -177,19 +176,19 @@ func (c *checker) newestBy(grant string) *process {
 	return by
 }
 
-// believed returns the beliefs of the sender in the grants that the request names, except in
-// the grant that the request creates. If the sender has detached and resumed a grant, only its
-// newest belief in that grant counts.
+// believed returns the beliefs of the request's sender in the grants whose ids the request
+// contains. It omits the grant that the request creates. If the sender has detached and resumed a
+// grant, only its newest belief in that grant counts.
 func (c *checker) believed(r *request) []*belief {
-	// Reads and renewals of sessions need no check. They may name broken grants, but they neither
-	// renew nor end a grant.
+	// Reads need no check, and neither do renewals of sessions. Both may contain the ids of broken
+	// grants, but they neither renew nor end a grant.
 	if r.manner == reads || r.RenewsSession() {
 		return nil
 	}
 	newest := map[string]*belief{}
-	// made is the grant that the request creates. The sender may already trust this grant. For
-	// example, the request repeats a hand-over, and a waiter of the same process has begun to trust
-	// the grant after the first request.
+	// made is the grant that the request creates. The sender may already trust it. For example, the
+	// sender repeats a hand-over to a waiter of its own process, and the waiter has trusted the grant
+	// since the first attempt.
 	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
@@ -286,11 +285,10 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns the time, by the world's clock, until which a request allows its sender to trust
-// the grant once the request is applied. The parameter trust is how long the sender then trusts the
-// grant by its own clock, counted from when it sent the request. If that clock is slow, the trust
-// lasts longer by the world's clock. If that clock is fast, the trust lasts no shorter, because
-// timers run by the world's clock.
+// supports returns the time, by the world's clock, until which the sender of r may trust its grant
+// if r is applied. By its own clock, the sender trusts the grant for the duration "trust" after it
+// has sent r. If its clock is slow, this is a longer time by the world's clock. If its clock is
+// fast, it is not a shorter time, because timers run by the world's clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

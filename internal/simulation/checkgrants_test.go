@@ -17,8 +17,8 @@ type state struct {
 	by                    int    // id of the process that last wrote the record
 }
 
-// changes stores in c.records the state that request r has given to a record, and checks the
-// change.
+// changes is called when request r has changed a record. It stores the record's new state in
+// c.records, and checks the change.
 func (c *checker) changes(r *request, key string, item attributeMap) {
 	c.notesEnds(r, item)
 	now := &state{

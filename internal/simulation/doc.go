@@ -7,12 +7,12 @@
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation   more seeds
 //	LEASEHOLD_SEED=4711 go test -run '^TestSimulationOfLocksFindsNoViolation$' ./internal/simulation      one seed; prints its history if it fails
 //
-// With LEASEHOLD_SHRINK=1 the test runs a failing seed again with fewer and fewer faults, until the
-// seed fails only with all of the remaining faults. The test prints these faults and the history of
-// the run. To run the seed with only these faults, list them in LEASEHOLD_PLAN.
+// With LEASEHOLD_SHRINK=1 the test runs a failing seed again with fewer and fewer faults, until
+// every remaining fault is necessary for the failure. The test prints these faults and the history
+// of the run. To run the seed with only these faults, list them in LEASEHOLD_PLAN.
 //
-// The following commands run all worlds, in rounds. Run them in this directory, because only
-// there does go test show the totals:
+// The following commands run all worlds, in rounds. Run them in this directory, without a package
+// argument: go test with a package argument does not show the totals of a run that passes.
 //
 //	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=100000 go test -timeout 0 -run '^TestSimulationAtScaleFindsNoViolation$'   from seed 1, until 100,000 operations have met a fault
 //	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScaleFindsNoViolation$'                             new seeds, for 8 hours or until Ctrl-C

@@ -150,9 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether err is the one error that Lead may return while its context is live: a
-// refusal by AWS before the process led for the first time. The function gaveUp has already checked
-// that this refusal may end the campaign.
+// isFirst reports whether err is a refusal by AWS from before the process first led. No other error
+// may end Lead while the context of Lead is live. The method gaveUp checks whether this refusal was
+// allowed to end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -263,7 +263,7 @@ func (v *voter) resigns(term *leasehold.Lock) {
 	}
 }
 
-// dies crashes the process. Unlike the method crash, it does so even if the plan of the run
+// dies crashes the process. Unlike the method crash, it does so even if world.only or world.kinds
 // excludes crashes.
 func (v *voter) dies() {
 	v.process.mu.Lock()
@@ -323,8 +323,8 @@ func (v *voter) leadsNow() *leasehold.Lock {
 }
 
 // awaitLeader waits until a live process leads in a term other than the given last term, and
-// returns that process. If no process does so within the sum of a lease by the slowest clock, the
-// longest pause between polls, and 100 ms, it reports a violation and returns nil.
+// returns that process. If this takes too long, it reports a violation and returns nil. The limit
+// is a lease by the slowest clock, plus the longest pause between polls, plus 100 ms.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond

@@ -39,9 +39,9 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			// If the layouts are mixed, no client uses a shared lease. A record under a shared
-			// lease contains a lease of one hour. Clients with the Java client's layout do not know
-			// sessions, so they would wait for that hour.
+			// If the layouts are mixed, no client uses a shared lease. With a shared lease, the lease
+			// in the record of each lock is one hour. Clients with the Java client's layout do not
+			// know sessions, so they would wait for that hour.
 			cfg.SharedLease = shared && !moves
 			cfg.Retention = time.Second
 			if old && moves {
@@ -163,8 +163,8 @@ func (c *process) sectionOfEverything(r *worker) {
 	}
 }
 
-// putsDown acquires a lock, holds it for a while, and releases it. The release stores data,
-// keeps the record, or deletes the record.
+// putsDown acquires a lock, holds it for a while, and releases it. It chooses at random whether
+// the release stores data, keeps the record, or deletes the record if the world allows this.
 func (c *process) putsDown(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -232,7 +232,7 @@ func (c *process) standStill(d time.Duration) {
 	c.pausedTil = time.Now().Add(d)
 }
 
-// isPaused returns the time until the process continues. If the process is not paused, the
+// isPaused returns how long the process will still be paused. If the process is not paused, the
 // result is zero or negative.
 func (c *process) isPaused() time.Duration {
 	c.mu.Lock()

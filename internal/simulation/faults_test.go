@@ -82,8 +82,8 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether the fault f should happen. If so, it records the fault. If the world
-// lists the faults that may happen (world.only) or their kinds (world.kinds), no others happen.
+// happens reports whether the fault f should happen, and if so, records it. If world.only is set,
+// only the faults in this list happen. If world.kinds is set, only faults of these kinds happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,10 +243,10 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// This case matches hand-overs, requests for a session's row, and requests for a record
-		// that must exist. Requests of the last two kinds hand nothing over. They still have the
-		// manner handsOver, because the random faults depend on the manner: another manner would
-		// change the runs of all seeds.
+		// This case matches hand-overs, but also requests that join a queue, create the row of a
+		// session, or grant a key only if it has a record (IfExists). All of them get the manner
+		// handsOver, because the random faults depend on the manner: another manner would change
+		// the runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants
@@ -266,9 +266,8 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns a name for the operation to which the request belongs. It may be used only for
-// requests of operations that the client starts by itself, such as renewals, and not for requests
-// of calls.
+// operation returns a name for the background operation to which the request belongs, such as a
+// renewal. It must not be used for a request that belongs to a call in progress.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

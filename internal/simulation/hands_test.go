@@ -81,16 +81,16 @@ func (c *process) sectionHeldForLong(r *worker) {
 	}
 }
 
-// brokeAndTold records that a Break of the grant has just returned nil.
+// brokeAndTold is called when a Break of the grant has returned nil. It stores the current time.
 func (c *checker) brokeAndTold(grant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.brokenAt[grant] = time.Now()
 }
 
-// checkHearing checks that a process stopped trusting a broken grant within c.noticedWithin. This
-// time begins at the break or, if that is later, at the end of the faults. The caller must hold
-// c.mu.
+// checkHearing checks that a process stopped trusting a broken grant soon enough: at most
+// c.noticedWithin after the break or, if the faults ended later than that, after their end. The
+// caller must hold c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.brokenAt[b.grant]
 	if !broken || c.noticedWithin == 0 {
@@ -154,7 +154,7 @@ func (s *run) deleteNow(key string) {
 
 // An operator damages rows of locks and of shared leases: the lease in a row becomes
 // unreadable. Up to six seconds later the operator repairs the row. The test checks all
-// promises of docs/guarantees.md: no client may consider the holder of an unreadable row dead.
+// promises of docs/guarantees.md: while a row is unreadable, its holder must not count as dead.
 func TestSimulationOfDamagedRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(damage))
 }

@@ -148,8 +148,8 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// stale returns the longest time for which lastClient may use an earlier read of a session's row
-// instead of reading the row again. In worlds without shared leases, it returns zero.
+// stale returns the longest time for which the client of checkLiveness may use an earlier read of a
+// session's row instead of reading the row again. Without shared leases, it returns zero.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -186,8 +186,8 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The limit is the sum of a lease by the waiter's clock, twice the longest pause between
-		// polls, a round trip, and the result of stale.
+		// The limit is a lease by the waiter's clock, plus twice the longest pause between polls,
+		// plus 100 ms for a round trip, plus the result of s.stale().
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

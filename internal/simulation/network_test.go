@@ -21,7 +21,7 @@ import (
 // troubles are faults that happen only in the networks of some worlds. The networks of all
 // worlds lose, delay, repeat and refuse requests.
 type troubles struct {
-	refusals bool          // AWS replies to some requests that access is denied, although it has applied some of these requests
+	refusals bool          // AWS answers some requests with AccessDeniedException, although it has applied some of these requests
 	noOld    bool          // the reply to a failed condition does not contain the item
 	copies   time.Duration // longest delay with which a second copy of a request arrives; zero for no second copies
 	keys     bool          // writes of single keys are throttled for several seconds at a time
@@ -176,8 +176,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		what = none
 	}
 	net := c.plan.net
-	// The network makes no second copy of a refused commit. The client returns the refusal to the
-	// caller, and does not promise to notice if a copy is applied later.
+	// The network makes no second copy of a refused commit. The client reports the refusal to its
+	// caller at once, and does not promise to notice that such a copy is applied afterwards.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -336,8 +336,8 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	return r.res, r.err
 }
 
-// refuse answers a request without delivering it to the table: with the reply
-// res or, if res is nil, by a reset of the connection.
+// refuse answers a request without delivering it to the table. The answer is the reply res or, if
+// res is nil, a reset of the connection.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
 		if res == nil {

@@ -25,8 +25,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w with two kinds of fields from the world "by" (the parameter): the
-// functions that change or receive what happens in a run, and the lists of allowed faults.
+// watchedAs returns a copy of w in which some fields come from the parameter "by": the functions
+// that change requests or replies, or observe the run, and the lists of allowed faults.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -34,8 +34,8 @@ func (w world) watchedAs(by world) world {
 }
 
 // The clients of one table have different leases. Their network delivers copies of requests up
-// to three minutes later. AWS replies to some requests that access is denied, although some of
-// these requests were applied. In some seeds the reply to a failed condition does not contain
+// to three minutes later. AWS answers some requests with AccessDeniedException, although it has
+// applied some of these requests. In some seeds the reply to a failed condition does not contain
 // the item. In some seeds, a client forgets a key as soon as it stops observing the key. The
 // test checks all promises of docs/guarantees.md.
 func TestSimulationOfUnusualNetworkFaultsFindsNoViolation(t *testing.T) {
@@ -101,7 +101,7 @@ func (c *process) sectionWithSuspends(r *worker) {
 }
 
 // suspend suspends the machine of a process for d. During this time the process sends and
-// receives nothing, and its clock mono almost stops (see the type clocks).
+// receives nothing, and its monotonic clock almost stops (see the type clocks).
 func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)
@@ -154,10 +154,10 @@ func (c *process) sectionBeforeClose(r *worker) {
 	}
 }
 
-// During an outage, DynamoDB answers that it is unavailable. In this world most clients keep their
-// locks through outages (AWSLabs.HoldThroughOutage), even after their leases have expired. Promise
-// 2 of docs/guarantees.md, that the holder stops before another client can acquire the key, then
-// does not hold, and the checker skips it. Fenced writes stay safe.
+// During an outage, DynamoDB answers each request with a server error. In this world most clients
+// keep their locks through outages (AWSLabs.HoldThroughOutage), even after their leases have
+// expired. Promise 2 of docs/guarantees.md (the holder stops before another client can acquire the
+// key) does not hold then, so the checker skips it. Fenced writes stay safe.
 func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(outages))
 }
@@ -181,8 +181,8 @@ func outages(_ uint64) world {
 	}
 }
 
-// failFor starts an outage for one process: for up to d, DynamoDB answers the process that it
-// is unavailable.
+// failFor starts an outage for one process: for up to d, DynamoDB answers each of its requests with
+// a server error.
 func (c *process) failFor(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(outage, r.trouble()) {

@@ -60,7 +60,8 @@ func onceBeforeClose(seed uint64) world {
 type task struct {
 	key, label string
 	period     time.Duration // length of a period; 0 if the task has a label instead
-	// asked is the start of the current period in milliseconds, by the wall clock of the process.
+	// asked is the start of the period in which newTask created the task, in milliseconds by the
+	// wall clock of the process.
 	asked int64
 }
 
@@ -156,9 +157,9 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks that a task was not yet done when its lock was granted. It reads the done mark in
-// the record now: while the grant is current, the record has the same mark as when the lock was
-// granted. If the grant is no longer current, isUndone checks nothing.
+// isUndone checks that a task was not yet done when its lock was granted. It reads the done mark
+// that the record has now, because this mark cannot change while the grant is current. If the grant
+// is no longer current, isUndone checks nothing.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {

@@ -33,7 +33,7 @@ type process struct {
 	mu        sync.Mutex
 	cutTil    time.Time         // time until which a partition cuts the process off; the partition ends earlier if the faults stop earlier
 	asleepTil time.Time         // time until which the machine is suspended
-	outTil    time.Time         // time until which DynamoDB answers the process that it is unavailable
+	outTil    time.Time         // time until which DynamoDB answers the process's requests with a server error
 	pausedTil time.Time         // time until which the process is paused
 	drewAt    time.Time         // time of the last random number that the client drew
 	draws     map[string]int    // number of random numbers drawn at the instant drewAt, by their purpose
@@ -60,7 +60,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
 		// A waiter reuses its last read of a session's row for as long as PollMax. With this
-		// PollMax, a waiter may mark a session dead although that read is two usual leases old.
+		// PollMax, that read may be two usual leases old when the waiter marks the session dead.
 		cfg.PollMax = 2 * usualLease
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
@@ -128,9 +128,9 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns the option for a call that does not wait for a live holder. Half of the processes use
-// NoWait: if the holder appears dead, the call observes the holder for a lease. The other processes
-// use NoWaitEvenIfDead: the call returns immediately even if the holder appears dead.
+// try returns the option for a call that does not wait for a live holder. For half of the processes
+// this is NoWait, with which the call still waits for a lease if the holder appears dead. For the
+// others it is NoWaitEvenIfDead, with which the call does not wait even then.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()

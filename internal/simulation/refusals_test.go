@@ -17,12 +17,12 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// In every world AWS refuses the requests of one process, or of all processes, for a while. The
-// reason is that credentials have expired, that they are unknown, or that access is denied. The
+// In all worlds of this package, AWS sometimes refuses the requests of one process, or of all
+// processes, because credentials have expired or are unknown, or because access is denied. The
 // checker checks promise 11 of docs/guarantees.md for every wait. Once DynamoDB has accepted a
-// client's credentials, expired or unknown credentials must not end the client's waits. Once
-// DynamoDB has answered a call's request for a key, denied access must not end the call's wait for
-// that key.
+// client's credentials, a refusal of credentials must not end the client's waits. Once DynamoDB has
+// answered a request that a call sent for a key, a denial of access must not end the call's wait
+// for that key.
 
 const (
 	// refusalWindow is the length of a window of time. In each window, at most one refusal
@@ -69,9 +69,9 @@ func isRefused(body []byte) bool {
 	})
 }
 
-// isRefusal reports whether err is a refusal by AWS, and whether this refusal is a denial
-// of access. It compares the error's message, which is the code that the simulated AWS sent. The
-// error's own code may differ: the variants with broken waits change it on the way to the client.
+// isRefusal reports whether err is a refusal by AWS, and whether this refusal is a denial of
+// access. It takes the error code from the error's message, where the simulated AWS repeats it. The
+// error's own code may differ: the variants with broken waits change it in the reply.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -86,9 +86,9 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields hold what was known when the last request was refused. Later answers must
-	// not count: before the call returns, the client may send a request that undoes an attempt, and
-	// DynamoDB answers that request, too.
+	// The next two fields hold what was known when AWS last refused a request of the call. Answers
+	// after this refusal must not count: before the call returns, the client may send one more
+	// request, to undo its attempt, and DynamoDB answers that request, too.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
@@ -127,8 +127,8 @@ func (c *process) wasAccepted() bool {
 	return c.accepted
 }
 
-// onEvent checks each wait that its client ended without a lock. In worlds whose only faults
-// are refusals, it also checks each lock that expired.
+// onEvent receives the events of the process's client. It checks each wait that ended without a
+// lock. In worlds whose only faults are refusals, it also checks each lock that expired.
 func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGaveUp:

@@ -169,7 +169,7 @@ func runLane(t *testing.T, lane string) {
 
 // The run at scale includes only the simulations in the list worlds. Other simulations would run
 // with only the few seeds of their own tests.
-func TestListOfWorldsContainsEverySimulation(t *testing.T) {
+func TestListOfSimulationsToRunAtScaleIsComplete(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {
 		at[w.test] = true

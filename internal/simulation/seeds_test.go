@@ -24,9 +24,9 @@ const (
 	recipeSeeds = 30  // default number of seeds of the simulation of each recipe, such as elections
 )
 
-// tests runs one seed at a time, on one thread, so that every run of a seed has the same history.
-// Under the race detector the tests may use more threads: the detector makes the scheduler pick
-// goroutines at random, so one thread would not make histories the same.
+// tests is a testing.M that runs one seed at a time, on one thread, so that every run of a seed has
+// the same history. Under the race detector it may use more threads: the detector makes the
+// scheduler pick goroutines at random, so one thread would not make histories the same.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -39,8 +39,8 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs one seed, in a world that it chooses by itself. From the parameter watched it
-// takes the fields that the method watchedAs copies. Some simulations also take other fields.
+// simulation runs one seed in a world of its own choice. Its parameter "watched" sets those fields
+// of this world that the method watchedAs copies, and in some simulations also other fields.
 type simulation func(t *testing.T, seed uint64, watched world)
 
 // forSeeds runs a simulation for the given number of seeds. The environment variable
@@ -184,8 +184,8 @@ func (h *history) lines(names ids) []string {
 // order in which the strings first appear.
 type ids map[string]string
 
-// shortOwner matches the owner of a simulated client in the short form that errors use:
-// with four characters of the client id.
+// shortOwner matches the owner name of a simulated client as error messages shorten it: with only
+// four characters of the client id, such as test/ab2c.
 var shortOwner = regexp.MustCompile(`\btest/[a-z2-7]{4}\b`)
 
 func (n ids) in(text string) string {
@@ -273,7 +273,7 @@ func idsOf(faults []injected) []string {
 // The function shrink reduces a failing seed to a plan of a few faults, which show the cause
 // of the failure. If the seed runs again with this plan, it must fail in the same way and have
 // the same history. If any one of these faults is left out, the seed must not fail.
-func TestFailingSeedIsReducedToFaultsNeededToFail(t *testing.T) {
+func TestFaultsOfFailingSeedAreReducedToNecessaryOnes(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
 	for !strings.HasPrefix(s.problem, "invariant 8:") {

@@ -58,16 +58,16 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks is like operation, but for a call that sends no request after it has returned. Therefore
-// asks returns no function that records the end of the call.
+// asks does the same as the method operation, for a call that sends no request after it has
+// returned. So it returns no function that records the end of the call.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of
 }
 
-// counts adds a request, and the fault that the request met, to the tally. If a crash made the
-// request fail, counts ignores the request in two cases: if it belongs to no call in progress, and
-// if its call has already met a fault.
+// counts adds a request, and the fault that it met, to the tally. There are two exceptions if the
+// request failed because its process had crashed: it is not added if it belongs to no call in
+// progress, or if its call has already met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -101,9 +101,9 @@ func (t *tally) count(o *operation, f fault) {
 	}
 }
 
-// alone adds to the tally a request of an operation that the client itself started. If the
-// last request of the same kind and keys met a fault, both requests belong to the same
-// operation. Otherwise a new operation begins.
+// alone is called for a request that belongs to no call in progress, and adds it to the tally. If
+// the previous request of the same kind for the same keys met a fault, both requests belong to the
+// same operation. Otherwise a new operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]
@@ -196,8 +196,8 @@ func TestTallyCountsSeveralFaultsInOneOperationAsOneFault(t *testing.T) {
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
 	// The call "acquire" is over, so each request belongs to an operation that the client itself
-	// starts. The first three requests belong to one renewal, which the client repeats until it
-	// meets no fault. The last request belongs to the next renewal.
+	// starts. The first three requests belong to one renewal: two that met a fault, and one that
+	// did not. The last request belongs to the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
 	// A crash counts as one fault of the operation in progress, even if several of the operation's
 	// requests fail. Requests that belong to no call and fail in a crash do not count.
@@ -251,9 +251,9 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 	lab.OK(t, file.Close())
 }
 
-// written runs the world whose histories are checked against the models. In all of its
-// seeds, clients wait in queues. There are no sessions, because these have a model of
-// their own. No client deletes records, because the models do not contain deletion.
+// written is the simulation whose histories are checked against the models of proof/spec. In all
+// of its seeds, clients wait in queues. There are no sessions, because these have a model of their
+// own. No client deletes records, because the models do not contain deletion.
 func written(t *testing.T, seed uint64, w world) {
 	likewise(func(seed uint64) world {
 		var plan world
@@ -266,8 +266,8 @@ func written(t *testing.T, seed uint64, w world) {
 	})(t, seed, w)
 }
 
-// brokenWrites lists variants of the simulation whose histories the models must refuse.
-// In each variant, requests omit a rule of the protocol, or clocks are wrong.
+// brokenWrites lists variants of the simulation. The check against the models must fail for each of
+// them, because their requests violate a rule of the protocol, or their clocks are wrong.
 var brokenWrites = map[string]simulation{
 	"a guard on the owner alone":                 tampered(guardOnOwnerAlone, written),
 	"a new token for every request":              tampered(newTokenEveryTime, written),

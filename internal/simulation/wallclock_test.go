@@ -89,8 +89,8 @@ func skewedBy(skew time.Duration) simulation {
 }
 
 // mostSkew is greater than the difference between any two results of rightWall in the same world.
-// There are two exceptions. If the world has the function world.wall, this function determines the
-// difference. If the layout has an expiry time, the field world.skew bounds the difference.
+// It does not apply to worlds with the function world.wall, which determines the results itself, or
+// to layouts with an expiry time, for which world.skew is the largest difference.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns a random difference between a wall clock and the true time. The difference is
@@ -173,8 +173,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	// A client repeats a failed release only until the lease has expired. If the lease expired
-	// during this call, because the machine was suspended, any error is allowed.
+	// A client repeats a failed release only until the lease has expired. So any error is allowed
+	// if the lease expired during this call, which happens if the machine was suspended.
 	case ended-began >= lock.Record().Lease:
 	default:
 		c.violated("0: Release failed: %v", err)

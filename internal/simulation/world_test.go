@@ -102,10 +102,9 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		}
 		s.mend(faultsLast, &wg)
 		if plan.shared {
-			// While a grant's session was live, the network may have delivered a late copy of the
-			// grant's request. The copy has then written a record with a lease of one hour. This
-			// record blocks other clients as long as the session is live. Closing the clients ends
-			// their sessions.
+			// A late copy of a grant's request may have written a record with a lease of one hour.
+			// This record blocks other clients as long as the grant's session is live. closeAll
+			// ends the sessions.
 			s.closeAll()
 		}
 		s.checkLiveness(t, seed)

@@ -16,8 +16,8 @@ import (
 // writes contains a history of each key, which the models of proof/spec check. A history has
 // one line for each of these events: a process sends a request, the request arrives at the
 // record, a reply shows the record, a process begins to trust a grant, and a process stops
-// trusting a grant. The forms of these lines follow in the same order. The history contains no
-// conditions and no times, because the models have their own conditions and notion of time.
+// trusting a grant. The history contains no conditions and no times, because the models have their
+// own conditions and notion of time. The lines for these five events look as follows:
 //
 //	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
 //	meets ATTEMPT applied|refused RECORD
@@ -25,13 +25,13 @@ import (
 //	believes PROCESS GRANT
 //	doubts PROCESS GRANT
 //
-// KIND is the operation of the request: grant, renew, release, handover (to the next goroutine),
-// head (a hand-over to the head of the queue), join, leave, guard or read. LEASE is "short" if the
-// lease is shorter than usualLease, and otherwise "-". The GRANTs are first the grant that the
-// request creates, if any, and then the grants that it acts on. PLACE and ENTRY are the index and
-// the version of the queue entry that the request removes; each is "-" if the request removes no
-// entry, and PLACE is "all" if it removes the whole queue. RECORD contains the record's version and
-// grant, "held" or "free", and the queue; it is "-" if there is no record.
+// KIND is the operation of the request: grant, renew, release, handover (to another goroutine of
+// the same client), head (a hand-over to the head of the record's queue), join, leave, guard or
+// read. LEASE is "short" if the lease is shorter than usualLease, and otherwise "-". The GRANTs are
+// first the grant that the request creates, if any, and then the grants that it acts on. PLACE and
+// ENTRY are the index and the version of the queue entry that the request removes; each is "-" if
+// the request removes no entry, and PLACE is "all" if it removes the whole queue. RECORD contains
+// the record's version and grant, "held" or "free", and the queue; it is "-" if there is no record.
 type writes struct {
 	lines map[string][]string     // lines of the history of each key, by key
 	logs  map[string]int          // length of the log of each key, by key
@@ -88,8 +88,8 @@ func (w *writes) record(item attributeMap) string {
 	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
 }
 
-// wrote adds the sending of r to the history of each key that r reads or writes. The caller
-// must hold c.mu.
+// wrote adds a line "sends" for request r to the history of each key that r reads or writes. The
+// caller must hold c.mu.
 func (c *checker) wrote(r *request) {
 	if c.writes == nil {
 		return
@@ -99,8 +99,8 @@ func (c *checker) wrote(r *request) {
 	w.asks[r] = asks
 	for _, a := range asks {
 		c.doubted(a.key)
-		// An attempt is recorded only once. A later request with the same attempt repeats a
-		// transaction under the same idempotency token.
+		// The history contains each attempt once. If a later request has the same a.attempt, it
+		// repeats a transaction under the same idempotency token.
 		if this := [2]string{a.key, a.attempt}; !w.known[this] {
 			w.known[this] = true
 			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
@@ -162,8 +162,8 @@ func (c *checker) heard(r *request, status int, body []byte) {
 	}
 }
 
-// trusted adds the beginning of a belief to the history of the belief's key. The caller must
-// hold c.mu.
+// trusted adds a line "believes" to the history of a key: process b.by begins to trust the grant
+// b.grant. The caller must hold c.mu.
 func (c *checker) trusted(b *belief) {
 	if c.writes == nil {
 		return
@@ -244,9 +244,8 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value finds the named attribute in the given text, which is one of the update's expressions. It
-// returns the value that the expression assigns to the attribute or compares with it. Each match
-// of pattern is one such assignment or comparison.
+// value returns the value that the expression "text" assigns to the named attribute or compares
+// with it. The pattern matches each such assignment or comparison in the expression.
 func (s spelled) value(pattern *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

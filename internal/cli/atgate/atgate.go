@@ -1,12 +1,11 @@
 //go:build unix
 
 // Package atgate implements the child process of "leasehold run" that becomes CMD. The child
-// first waits at the gate, a socket to its parent; see type gate in package process. The
-// child runs in the init function of atgate.
+// first waits at the gate, a socket to its parent; see type gate in package process.
 //
-// Package atgate imports almost nothing, and the child never leaves its init function. So
-// the child never initializes the AWS SDK, which would take several times as long as the
-// child's own work.
+// The child does all its work in the init function of this package, and never returns from it.
+// The package imports almost nothing. So the child never initializes the AWS SDK, which would
+// take several times as long as the child's own work.
 package atgate
 
 import (

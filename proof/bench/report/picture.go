@@ -34,8 +34,8 @@ type Row struct {
 	Bars []stats.Spread // one bar for each series; a zero Spread if the contender was not measured
 }
 
-// Contention returns a picture of the average time per critical section, with one series
-// for each number of clients.
+// Contention returns a picture of the average time per critical section if each client asks for
+// the key again as soon as it has released it. There is one series for each number of clients.
 func Contention(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "One key, each client back at once: time per section of 10 ms", Unit: "ms a section"}, "section",
 		contending())

@@ -81,8 +81,8 @@ func TestBenchmarkReportWarnsIfMachineWasBusy(t *testing.T) {
 	}
 }
 
-// squeezed returns a copy of text in which single spaces replace longer runs of spaces, because
-// tables are aligned with spaces.
+// squeezed replaces each run of spaces in text with one space, so that the tests need not know the
+// widths of table columns.
 func squeezed(text string) string {
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")

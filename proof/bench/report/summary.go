@@ -12,8 +12,8 @@ import (
 
 // Summary returns the first table of performance.md. Each library has one column, with the results
 // of its default settings or, if these were not measured, of its tuned settings. The rows show
-// the duration of a critical section, its cost and the longest wait. Each cell contains one median
-// for each contention scenario with a closed loop. The scenarios differ in the number of clients.
+// the duration of a critical section, its cost and the longest wait. Each cell contains several
+// medians: one for each number of clients in the contention scenarios with a closed loop.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string
@@ -51,9 +51,9 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns one cell of the summary. For each number of clients, it adds up the figures with
-// the given names in each run, and takes the median of these sums. It returns "" if nothing was
-// measured.
+// medians returns one cell of the summary: for each number of clients, the median of a contender's
+// runs. The value of a run is the sum of its figures whose names are in the parameter "of". medians
+// returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

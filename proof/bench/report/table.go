@@ -58,8 +58,8 @@ func contenders(r *contest.Results) (names []string) {
 	return names
 }
 
-// figures returns the values that a contender's runs have measured for a table, by the name
-// of the figure. If contender is limitName, it returns the best possible values instead.
+// figures returns, for each figure of the table, the values from all runs of the contender. If
+// contender is limitName, it returns the best possible values instead.
 func figures(r *contest.Results, t contest.Table, contender string) map[string][]float64 {
 	measured := map[string][]float64{}
 	for _, run := range r.Runs {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Tail is a writer that keeps only the last few kilobytes of a program's output. If the program
-// fails, the error message quotes this text. A Tail is safe for concurrent use.
+// Tail is a writer that keeps only the last 8 KiB of a program's output. Callers quote this text
+// in their error message if the program fails. A Tail is safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
 	last []byte
@@ -24,7 +24,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the last kilobytes that were written to t.
+// String returns the text that t has kept, without white space at its beginning and end.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -153,8 +153,8 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target for the given time or, if executions is above 0, that many times. The
-// target runs in a single worker process.
+// fuzz runs the target for the given time. If executions is above 0, fuzz ignores the time, and
+// stops after that many executions. The target runs in a single worker process.
 //
 // When the time has passed, fuzz interrupts the run, as Ctrl-C does. It does not set
 // -test.fuzztime to the time, because such a run sometimes fails with "context deadline exceeded"

@@ -14,8 +14,8 @@ type Dynamolock struct {
 // Name returns "dynamolock".
 func (Dynamolock) Name() string { return "dynamolock" }
 
-// Capabilities returns the features that this layout supports in a table that processes of
-// dynamolock share: those of AWSLabs.
+// Capabilities returns the features that this layout supports in a table that dynamolock
+// processes share. AWSLabs supports the same features.
 func (d Dynamolock) Capabilities() Capabilities { return AWSLabs{SortKey: d.SortKey}.Capabilities() }
 
 func (Dynamolock) sealed() {}

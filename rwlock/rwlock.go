@@ -18,8 +18,8 @@
 // # What it costs
 //
 // A reader costs as much as a lock: two writes. If several readers arrive at the same time, two
-// readers may try the same key. DynamoDB then rejects the write of the second reader, which pays
-// for one more write, to another key. The writer pays for the grant, the renewals and the release
+// readers may try the same key. DynamoDB then rejects the write of the second reader, and that
+// reader needs one more write, to another key. The writer pays for the grant, renewals and release
 // of each of the n keys, and its Commit checks each key. So choose n no larger than the number of
 // readers that you expect at the same time. While n readers hold the lock, the next reader waits.
 //
@@ -35,7 +35,7 @@
 //   - A read lock cannot become a write lock: AcquireWrite inside the context of a read lock
 //     returns leasehold.ErrDeadlock. Release the read lock, call AcquireWrite, and read again.
 //   - Each key has its own tokens, so a target outside DynamoDB can compare only tokens of the same
-//     key. To fence writers, let the target compare the token of the first lock of the group.
+//     key. To fence writers, let it compare the token of the first lock in AcquireWrite's Group.
 package rwlock
 
 import (
@@ -53,7 +53,7 @@ import (
 // reference, TransactWriteItems).
 const MostReaders = 99
 
-// RWLock is a lock that up to n readers hold at a time, or one writer. It is safe for
+// RWLock is a lock that either up to n readers or one writer can hold at a time. It is safe for
 // concurrent use.
 type RWLock struct {
 	client *leasehold.Client

@@ -112,7 +112,7 @@ func TestDoReadHoldsReadLockWhileItsFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestDoWriteHoldsWriteLockWhileItsFunctionRuns(t *testing.T) {
+func TestWriteLockIsHeldWhileFunctionGivenToDoWriteRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)
 		failed := errors.New("no paper")

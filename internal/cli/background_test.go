@@ -60,8 +60,8 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until a program that startSaying has started in dir has written the given text to
-// its stderr.
+// The helper "says" waits until the stderr of the program that startSaying has started in dir
+// contains the given text.
 func says(t *testing.T, dir, text string) {
 	t.Helper()
 	eventually(t, "stderr contains "+text, func() bool {
@@ -70,7 +70,7 @@ func says(t *testing.T, dir, text string) {
 	})
 }
 
-func TestKeyIsHeldUntilBackgroundProcessOfCMDEndsOnAnyBackend(t *testing.T) {
+func TestKeyIsHeldUntilLastProcessOfCMDEndsOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
@@ -122,8 +122,8 @@ func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 	if isDead(left) {
 		t.Error("the process that CMD left running was stopped")
 	}
-	// The process that CMD left running may now acquire the key, although LEASEHOLD_HELD in
-	// the environment of that process still lists the key as held.
+	// leasehold has released the key. So a command with the environment of the process that
+	// CMD left running can acquire the key, although LEASEHOLD_HELD there still lists it.
 	b := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/environ", left)))(t)
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
@@ -139,7 +139,7 @@ func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	dead(t, left, "the process still runs")
 }
 
-func TestDeathOfLeaseholdKillsBackgroundProcessOfCMDOnAnyBackend(t *testing.T) {
+func TestDeathOfLeaseholdKillsProcessLeftByCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)
@@ -241,7 +241,7 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 // Many programs exit with 0 after SIGTERM. So exit code 0 does not mean that CMD's work is done if
 // leasehold has forwarded a stop signal to CMD. The same holds if the signal has stopped a process
 // that CMD had left running.
-func TestRunStoppedBySIGTERMDoesNotMarkJobAsDoneOnAnyBackend(t *testing.T) {
+func TestJobStoppedBySIGTERMIsNotMarkedAsDoneOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

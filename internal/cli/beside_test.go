@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Each leasehold run starts two helper processes of the same program: the gate process,
-// which waits until CMD may start, and the watchdog. Both must start quickly. Initializing
-// the AWS SDK would take several times as long as the work of a helper process.
+// The command "leasehold run" starts two helper processes from its own executable: the gate
+// process, which waits until CMD may start, and the watchdog. Both must start quickly.
+// Initializing the AWS SDK would take several times as long as the work of a helper process.
 func TestHelperProcessesDoNotInitializeAWSSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {

@@ -75,7 +75,7 @@ func TestForgetRemovesOnlyRecordsOfFreeKeys(t *testing.T) {
 	}
 }
 
-func TestForgetRejectsRecordOfSharedLease(t *testing.T) {
+func TestForgetCommandRejectsRecordOfSharedLease(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	locks, lock := sharedLock(t, db)

@@ -40,7 +40,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// margin is how much longer than its time limit a command may take on a busy test machine.
+// margin is the time by which a command may exceed its time limit on a busy test machine.
 const margin = 4 * time.Second
 
 func TestCommandTimesOutIfStoreFileStaysLocked(t *testing.T) {

@@ -116,8 +116,8 @@ func readerGone(err error, stdout io.Writer) bool {
 }
 
 // troubleCode returns the exit code for a failure of leasehold itself. If leasehold was to
-// run a CMD, the code is 125, as with timeout(1), because CMD itself may exit with a small
-// code. Otherwise the code is 2.
+// run a CMD, the code is 125, as with timeout(1): a small code, such as 2, could also be the
+// exit code of CMD. Otherwise the code is 2.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {

@@ -58,9 +58,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
-		// Cobra's script for fish evaluates the words before the last word without their
-		// quotes. Replace the line that reads these words: the new line also quotes the
-		// words again.
+		// Cobra's script for fish reads all words but the last, removes their quotes, and later
+		// evaluates the words. Replace the line that reads them with a line that also quotes
+		// them again.
 		const words = "set -l args (commandline -opc)"
 		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // option -x of commandline exists since fish 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))

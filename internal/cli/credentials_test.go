@@ -145,8 +145,8 @@ func TestRunReportsUnreachableCredentialSource(t *testing.T) {
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
 	// The SDK requests credentials up to three times, with random pauses. So leasehold may print
-	// the first message during any of these requests, and may exit before or after the last
-	// request. The patterns accept all of these cases.
+	// the message "news" during any of these requests, and may exit, with the message "end", before
+	// or after the last request. The patterns accept all of these cases.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

@@ -18,7 +18,7 @@ import (
 
 // Three hosts have the same crontab line and separate home directories. On the first night,
 // leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must run CMD.
-func TestCronJobRunsOnOneHostDespiteKilledLeaseholdOnAnyBackend(t *testing.T) {
+func TestCronJobRunsOnOneHostAfterDeathOfHolderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -79,7 +79,7 @@ func TestCronJobRunsOnOneHostDespiteKilledLeaseholdOnAnyBackend(t *testing.T) {
 // The lease is 3 s. With -w 2s, leasehold run waits at most 2 s for a holder that appears live. If
 // the holder appears dead, leasehold run waits longer: it observes the holder for the whole 3 s,
 // and then takes over the lock.
-func TestRunWaitsLongerThanWaitFlagForDeadHolderOnAnyBackend(t *testing.T) {
+func TestWaitFlagDoesNotLimitWaitForDeadHolderOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second

@@ -75,8 +75,8 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	}
 }
 
-// LEASEHOLD_TABLE names another table here, and LEASEHOLD_LAYOUT is not set. So the
-// command that the error message suggests must contain the flags --table and --layout.
+// The damaged record is in the table "locks", but LEASEHOLD_TABLE is "others", and LEASEHOLD_LAYOUT
+// is not set. So the command that leasehold suggests must contain the flags --table and --layout.
 func TestSuggestedBreakCommandContainsTableAndLayout(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)

@@ -89,8 +89,7 @@ type exception struct {
 	then    string   // shell lines that the test adds after the block
 }
 
-// ofProof is the reason why the test skips blocks that run tests of the module in the directory
-// proof.
+// ofProof is the reason to skip shell blocks that run code of the separate Go module in proof/.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
 // exceptions contains the rules for the shell blocks that cannot run as printed. The test
@@ -200,8 +199,8 @@ func goCaches(t *testing.T) []string {
 	return []string{"GOCACHE=" + paths[0], "GOMODCACHE=" + paths[1]}
 }
 
-// reads runs a script in the directory and environment of a reader of the guides. The
-// script must succeed.
+// The helper "reads" runs a script in the directory and environment of a reader of the guides.
+// The script must succeed.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
@@ -243,7 +242,7 @@ func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	}
 }
 
-func TestEveryGuideBlockExemptedFromRunningAsPrintedExists(t *testing.T) {
+func TestEveryExemptedGuideBlockExists(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range exceptions {
@@ -316,13 +315,13 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
+func TestGuideBlockThatBreaksGrantOfStuckHolderCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)
 }
 
-func TestGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
+func TestScriptInGuideReportsKeyAsFreeOnlyIfKeyIsFree(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)
@@ -417,8 +416,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. It replaces each variable and placeholder with the number 1: all flags accept
-// 1, except flags with a fixed list of values.
+// comment. It replaces each variable and placeholder with the number 1. If a flag does not accept
+// 1, for example because it has a fixed list of values, the documents must show a real value.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {

@@ -115,8 +115,8 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	}
 }
 
-// describes returns a fault that changes each reply to DescribeTable: it replaces the
-// first occurrence of oldText with newText.
+// The result of the function "describes" is a fault that changes each reply to DescribeTable: it
+// replaces the first occurrence of oldText with newText.
 func describes(oldText, newText string) fault {
 	described := func(op string, _ *http.Request) bool { return op == "DescribeTable" }
 	return faultIf(described, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {

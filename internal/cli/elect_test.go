@@ -180,7 +180,7 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 // CMD has ended, but it has left a process running, so leasehold still holds the key. The test then
 // asks leasehold to step down. leasehold must stop that process, exit with the exit code of CMD,
 // and not campaign again.
-func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
+func TestElectReturnsExitCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -196,7 +196,7 @@ func TestElectExitsWithCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestStepDownSuggestsBreakCommandIfLeaderStaysOnAnyBackend(t *testing.T) {
+func TestStepDownSuggestsBreakCommandIfIgnoredOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string

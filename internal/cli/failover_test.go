@@ -199,7 +199,7 @@ func TestCommandsFailOverIfRegionFails(t *testing.T) {
 	})
 }
 
-func TestTableCreateRejectsFailoverForNewTable(t *testing.T) {
+func TestTableCreateFailsForNewTableIfFailoverIsConfigured(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.leasehold(t, "table", "create").ends(0) // succeeds, because the table "locks" already exists
@@ -264,9 +264,9 @@ func terms(file string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the record still shows elect's own grant from the previous term. elect must wait
-// until a grant of another holder expires, but it must not wait for its own grant.
-func TestElectAfterOutageDoesNotWaitForItsPreviousGrantToExpire(t *testing.T) {
+// After an outage, the record still contains elect's own grant from the previous term. elect must
+// not wait until its own grant expires, although it must wait until another holder's grant expires.
+func TestElectAfterOutageDoesNotWaitForOwnPreviousGrantToExpire(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,

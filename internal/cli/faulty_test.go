@@ -133,8 +133,8 @@ func refusing(code string) fault {
 }
 
 // denies returns a fault that answers the given operations with the AccessDeniedException of IAM.
-// IAM's error types begin with com.amazon.coral.service. The types of DynamoDB's own errors, which
-// the function refuse imitates, have another prefix.
+// IAM's error types begin with com.amazon.coral.service. DynamoDB's own error types begin with the
+// prefix that the function "refuse" writes.
 func denies(denied ...string) fault {
 	return faultIf(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -166,9 +166,9 @@ type liar struct {
 	after int              // number of requests that the engine still answers before the first hostile reply
 }
 
-// says sets the replies of the server: first the engine answers the given number of requests, and
-// then the function "lie" answers all later requests. If "lie" is nil, the engine answers all
-// requests.
+// The method "says" sets the replies of the server: the engine answers the next requests, as many
+// as the parameter "number", and the function "lie" answers all later requests. If "lie" is nil,
+// the engine answers all requests.
 func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,9 +190,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies after which a client does not retry its request. An error reply
-// has several parts that can contain free text. Each of these parts contains the given text in at
-// least one reply.
+// refusals returns error replies after which a client does not retry its request. Together, the
+// replies contain the given text in every part of an error reply that can be free text: the error
+// type, the message and some headers.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)

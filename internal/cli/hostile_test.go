@@ -100,7 +100,7 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 		lab.Must(client(true).Acquire(ctx, "shared", opts...))(t)
 	}
 	out := lab.Must(h.db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String(l.Name())}))(t)
-	// The key of the session is random, and so is its place in a scan.
+	// Sort the rows: the position of the session's row in a scan varies, as its key is random.
 	slices.SortFunc(out.Items, func(a, b map[string]types.AttributeValue) int {
 		return strings.Compare(h.keyOf(t, l.Name(), a), h.keyOf(t, l.Name(), b))
 	})

@@ -78,9 +78,9 @@ func (h *hostileTables) command(t *testing.T, m hostileRun, terminal bool, args 
 		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
-	// leasehold break asks for confirmation at the terminal. Unless the record is damaged, it first
-	// observes the holder for the length of a lease. To avoid this wait, the test passes the
-	// terminal as stdin only if the record is damaged.
+	// If stdin is a terminal, "leasehold break" asks for confirmation there. Before it asks, it
+	// observes the holder for the length of a lease, unless the record is damaged. To avoid this
+	// wait, stdin is the terminal only if the record is damaged.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		lab.Must(ours.WriteString(m.stdin))(t)

@@ -79,7 +79,7 @@ func (f foreign) holds(t *testing.T) *faulty {
 	return server
 }
 
-func TestListGetAndBreakWorkOnRecordsOfOtherLibraries(t *testing.T) {
+func TestRecordsOfOtherLibrariesCanBeListedReadAndBroken(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {

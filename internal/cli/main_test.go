@@ -79,8 +79,8 @@ func alone() invocation.Env {
 }
 
 // catchIgnoredSignals catches each signal that a shell or nohup has made this process ignore, as a
-// shell does with SIGINT in a background job. The processes that a test starts would inherit this.
-// A signal that this process catches has its default effect in them.
+// shell does with SIGINT in a background job. Otherwise the processes that a test starts would
+// ignore the signal too. A signal that is caught here has its default effect in those processes.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
@@ -89,8 +89,8 @@ func catchIgnoredSignals() {
 	}
 }
 
-// leakChecked runs the tests and then fails if goroutines have leaked, like
-// goleak.VerifyTestMain. Its method Run returns the exit code instead of calling os.Exit,
+// leakChecked runs the tests. Like goleak.VerifyTestMain, it then fails if goroutines have
+// leaked. Its method Run returns the exit code instead of calling os.Exit,
 // because testscript.Main calls os.Exit itself.
 type leakChecked struct{ m *testing.M }
 
@@ -115,8 +115,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run at the same time than there are cores, because most tests often
-// wait, for example until a lease expires. It has no effect if -parallel is given.
+// manyAtATime lets more tests run in parallel than there are cores, because most tests spend much
+// of their time waiting, for example for a lease to expire. If -parallel is given, it does nothing.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -163,8 +163,8 @@ func bare(dir string) []string {
 	}
 }
 
-// newStoreFile creates the file of a local store, and the directory of the file. If no test created
-// the file, the first command would create it and print a message about the new store.
+// newStoreFile creates the file of a local store, and the directory of the file. Otherwise the
+// first command of a test would create the file, and print a message about the new store.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

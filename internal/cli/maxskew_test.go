@@ -23,7 +23,7 @@ func servedToTheDead(t *testing.T) (env []string) {
 	return env
 }
 
-func TestMaxSkewLetsFirstReadDetectDeadHolder(t *testing.T) {
+func TestFirstReadCanDetectDeadHolderIfMaxSkewIsSet(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, skew string

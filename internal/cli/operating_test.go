@@ -21,12 +21,12 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches the paths of source files in which each message itself says what to do, or
-// belongs to an error that no user sees. messagesOf skips these files.
+// saysWhatToDo matches the paths of the source files that messagesOf skips. A message in these
+// files either contains its own advice, or belongs to an error that no user sees.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
-// ofFlags lists functions that reject the value of a flag. The function messagesOf omits
-// the messages of these functions, because each such message contains its own advice.
+// ofFlags lists functions that return an error for an unknown flag or an invalid flag value.
+// messagesOf omits the messages of these functions, because they contain their own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
 // messagesOf returns the messages in the source of the command. The keys of the map are the

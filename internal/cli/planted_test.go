@@ -58,8 +58,8 @@ func (p planting) sh(script string) {
 	}
 }
 
-// root runs the command as root in root's home directory. The command must fail with the
-// given message. If the message is empty, the command must succeed.
+// The method "root" runs leasehold as the user root, in that user's home directory. The command
+// must fail with the given message. If the message is empty, the command must succeed.
 func (p planting) root(message string, args ...string) {
 	p.t.Helper()
 	cmd := exec.Command(p.leasehold, args...)
@@ -87,7 +87,7 @@ func (p planting) storeElsewhere() string {
 	return file
 }
 
-func TestRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
+func TestLeaseholdAsRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ plant, says string }{
 		"dangling symlink":        {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
@@ -126,7 +126,7 @@ func TestRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 // A user may have the permission to search a directory (x) but not to read it (r). The
 // command must be able to open a store in such a directory. So leasehold cannot use
 // os.Root, which opens the directory for reading.
-func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
+func TestStoreFileInDirectoryWithoutReadPermissionCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
 	drop := filepath.Join(p.dir, "drop")
@@ -136,7 +136,7 @@ func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 
 // As root, leasehold must not use another user's file, because that user can read and
 // change the content. leasehold must not follow another user's symlink either.
-func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
+func TestLeaseholdAsRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`touch events grant k.prom; echo 0123456789abcdef0123456789abcdef >token; chmod 600 token; mkdir dir; mkfifo fifo; ln -s /dev/full device
@@ -180,7 +180,7 @@ func inDir(dir string, args []string) []string {
 	return args
 }
 
-func TestRootCanWriteToFilesNamedOnCommandLine(t *testing.T) {
+func TestLeaseholdAsRootCanWriteToFilesNamedOnCommandLine(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	// Root may write to a file that the command line names, even if the file is in another user's
@@ -230,8 +230,8 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The user whose id is the constant nobody runs the command first, so the store file
-	// belongs to that user. Root and a third user must use the same file.
+	// The user with the id 54321, the constant "nobody", is the first to run the command, so the
+	// store file belongs to that user. Root and a third user must use the same file.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -253,7 +253,7 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 	}
 }
 
-func TestRootCreatesNoStoreInHomeOfOtherUser(t *testing.T) {
+func TestLeaseholdAsRootCreatesNoStoreInHomeOfOtherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process with another user's home")
 	}

@@ -71,8 +71,8 @@ func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	// While CMD runs, the probe /live fails if a renewal is overdue: if trust in the lock ends in
-	// less than 2 s, a third of the lease (-l). leasehold stops CMD 0.5 s (-g) before trust ends.
+	// A renewal is overdue when trust in the lock ends in less than 2 s, a third of the lease (-l).
+	// From then on the probe /live fails, until leasehold stops CMD 0.5 s (-g) before trust ends.
 	// So the test has 2 s - 0.5 s = 1.5 s to see that the probe fails.
 	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "6s", "-g", "0.5s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)

@@ -392,10 +392,10 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// leasehold began to acquire the lock at the time "sought". The server answered requests until
-	// the time "hung". So leasehold sent the last answered request between these two times. It
-	// trusted the lock for 3.6 s from then on: nine tenths of the lease (-l). It sent CMD the stop
-	// signal 1 s (-g) before this trust ended, 2.6 s after the request.
+	// leasehold started to acquire the lock at the time "sought". The server answered requests
+	// until the time "hung". leasehold sent the last answered request between these two times. It
+	// trusts the lock for 3.6 s after this request: nine tenths of the lease (-l). It must send CMD
+	// the stop signal 1 s (-g) before this trust ends, that is, 2.6 s after the request.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -433,7 +433,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestCMDDiesWithLeaseholdDespitePausedWatchdogOnAnyBackend(t *testing.T) {
+func TestCMDDiesWithLeaseholdIfWatchdogIsPausedOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux sends a signal at the parent's death")

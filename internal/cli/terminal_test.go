@@ -89,7 +89,7 @@ func (s *screen) types(keys string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-func TestRunReportsWaitOnOneTerminalLineOnAnyBackend(t *testing.T) {
+func TestRunShowsWaitInSingleTerminalLineOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder, _, _ := atWork(t, dir, env, "run", "k")
@@ -213,7 +213,7 @@ func TestOutputFitsTerminalWidthOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestListWithCheckFlagPrintsResultsAfterCtrlCOnAnyBackend(t *testing.T) {
+func TestListWithCheckFlagShowsResultsAfterCtrlCOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -273,7 +273,7 @@ func TestListShowsExpiryIfRecordContainsNoLeaseDuration(t *testing.T) {
 	}
 }
 
-func TestForgetRemovesRecordOnlyIfUnchangedOnAnyBackend(t *testing.T) {
+func TestForgetCommandRemovesOnlyUnchangedRecordOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
@@ -319,7 +319,7 @@ func TestForgetAsksForConfirmationOnAnyBackend(t *testing.T) {
 	}
 }
 
-func TestBreakOfLockWithBadAttributeSuggestsRenamingAttribute(t *testing.T) {
+func TestBreakCommandSuggestsRenamingAttributeThatDamagesRecord(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

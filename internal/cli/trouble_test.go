@@ -209,8 +209,8 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-// If requests have failed for three seconds, the command prints why they fail. It checks this every
-// second, so it prints the message after three to four seconds, or later on a busy machine.
+// The command checks every second whether requests have failed for three seconds, and if so, prints
+// why. So it prints the message after three to four seconds, or later on a busy machine.
 func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

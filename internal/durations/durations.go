@@ -1,6 +1,6 @@
-// Package durations adds, subtracts and multiplies durations without overflow: a result that does
-// not fit becomes the longest or shortest duration. A user may choose a lease of any length. With
-// plain arithmetic, the computed end of a very long lease would overflow, and lie in the past.
+// Package durations adds, subtracts and multiplies durations without overflow. A result that does
+// not fit becomes the longest or the shortest (most negative) duration. A user may choose a lease
+// of any length. With plain arithmetic, the end of a very long lease would overflow into the past.
 // Leasehold uses this package to add a duration to the reading of a clock, and to multiply a
 // duration that a user has chosen.
 //

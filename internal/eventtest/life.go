@@ -36,8 +36,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		// Count the renewals and the failed renewals. Their numbers differ from run to run, so
-		// they cannot be constants.
+		// Count the renewals and the failed renewals here: their numbers differ from run to
+		// run, so Live cannot return constants for them.
 		switch e.Kind {
 		case leasehold.EventRenewed:
 			renewals.Add(1)
@@ -153,8 +153,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	// Subtract one request, the renewal that found the lock broken: no event counts it, as the
-	// event for a lost lock contains no number of requests.
+	// Subtract the renewal that found the lock broken. No event counts this request, because the
+	// event for a lost lock does not contain the number of requests.
 	life.Requests = len(wire.Sent()) - 1
 	slices.Sort(life.Held)
 	return life

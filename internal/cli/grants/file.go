@@ -102,9 +102,9 @@ func unusable(path string, err error) error {
 }
 
 // RefuseHeld returns an error if replacing the file could lose a grant that is still needed:
-// the file contains a grant of another key, or of another store, whose lease may not have
-// expired. A grant of the same key in the same store is accepted, because it has ended by the
-// time at which the command is granted the key.
+// a grant of another key or in another store, if the grant's lease may not have expired. A
+// grant of the same key in the same store is accepted, because it has ended by the time at
+// which the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

@@ -77,9 +77,9 @@ func parse(b []byte) (Grant, bool) {
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// leaseEnds returns when the lease of g expires, by this machine's clock. TrustedUntil is
-// earlier by a margin of a tenth of the lease, so leaseEnds adds this margin. In a layout
-// that relies on clocks, the result is too early by the allowed clock skew.
+// leaseEnds returns the time at which the lease of g expires, by this machine's clock.
+// TrustedUntil is earlier by a margin of a tenth of the lease, so leaseEnds adds this margin. In
+// a layout that relies on clocks, the result is too early by the allowed clock skew.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // PlaceOf returns the Place of the store s.
@@ -97,9 +97,9 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	return at
 }
 
-// differs compares the places p and from, field by field. It returns the name of the flag
-// that sets the first field in which they differ, such as "--file". It returns "" if the
-// places do not differ, or if one of them is unknown.
+// differs compares two places, field by field. It returns the name of the flag that sets the
+// first field in which they differ, such as "--file". It returns "" if the places do not
+// differ, or if one of them is unknown.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -172,9 +172,9 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant and returns its lock. g is a copy of the grant: Resume fails if the
-// grant has been renewed since this copy was written. Otherwise two processes, each with a copy,
-// could both hold the lock. The parameter "here" is the place of the store that the client uses.
+// Resume renews the grant and returns its lock. It fails if g is outdated, that is, if the grant
+// has been renewed since g was written. If Resume accepted an outdated copy, two processes with
+// copies could both hold the lock. The parameter "here" is the place of the client's store.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -187,8 +187,8 @@ const maxRenewalsFollowed = 5
 // ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
 // it accepts g even if the grant has been renewed since g was written, because the file with
 // the renewed grant may be lost. The id, token and owner in the record must still be those of
-// g. The new lease is not shorter than the shortest lease that the library accepts, which is the
-// parameter "least".
+// g. The parameter "least" is the shortest lease that the library accepts. The new lease is at
+// least that long.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)

@@ -21,8 +21,8 @@ type Fault struct {
 	passes bool
 }
 
-// faults contains the known faults, in order of precedence: the text of one error may also
-// contain the text of a later error in this list.
+// faults contains the known faults, in order of precedence. The order matters because the text of
+// ENFILE, "too many open files in system", also contains the text of EMFILE.
 var faults = []Fault{
 	{syscall.ENOSPC, "the disk is full", "free some space there", true},
 	{syscall.EDQUOT, "this user's disk quota is used up", "free some space there, or have the quota raised", true},
@@ -54,8 +54,8 @@ func first(is func(Fault) bool) (Fault, bool) {
 	return Fault{}, false
 }
 
-// Passes reports whether the fault may end without a change to leasehold's configuration or
-// the machine, for example when another program frees disk space.
+// Passes reports whether the fault may end without a repair by the user, for example when
+// another program frees disk space.
 func (f Fault) Passes() bool { return f.passes }
 
 func (f Fault) String() string { return f.is + ": " + f.do }

@@ -14,8 +14,9 @@ import (
 const defaultSkew = 2 * time.Second
 
 // clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
-// records have an expiry time, set by the clock of the client that wrote the record. Other
-// clients treat the holder as dead at the expiry time + skew + step.
+// records have an expiry time, set by the clock of the client that wrote the record. Another
+// client treats the holder as dead once that client's clock shows at least the expiry time + skew +
+// step (see the fields).
 type clocked struct {
 	schema
 	expires string        // attribute with the expiry time
@@ -41,8 +42,8 @@ func (p clocked) setExpires(w *protocol.Write, now time.Time, lease time.Duratio
 	w.Set(p.expires, number(endOf(now, lease, p.step)))
 }
 
-// isExpired returns the condition that the record has expired by the clock of every client,
-// if the clock of each client is wrong by at most p.skew.
+// isExpired returns the condition that the record has expired even by the slowest client's clock.
+// "now" is the time by this client's clock. The clocks of two clients may differ by up to p.skew.
 func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	last := now.Add(-p.skew).UnixMilli()/p.step.Milliseconds() - 1
 	return w.Name(p.expires) + " <= " + w.Value(number(last))

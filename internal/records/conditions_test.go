@@ -27,7 +27,7 @@ const (
 	skew    = 2 * time.Second // default of MaxSkew
 )
 
-// Versions that leasehold's grants and renewals write in these tests.
+// The writes of these tests store these versions in the record.
 const (
 	g1 = "a0000000-0000-4000-8000-000000000001"
 	g2 = "a0000000-0000-4000-8000-000000000002"
@@ -173,7 +173,7 @@ var (
 	second = protocol.Once{Period: time.UnixMilli(2000).UTC()}
 )
 
-// mark returns the done mark that a release of h stores after the given work was done.
+// mark returns a done mark: the holder of h has done the work "of".
 func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }
@@ -223,7 +223,7 @@ func TestGrantIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	}
 }
 
-func TestGrantAndIsDoneAgreeOnDamagedDoneMark(t *testing.T) {
+func TestDamagedDoneMarkPreventsGrantOnlyIfWorkIsReadAsDone(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"not a map":            text("mon"),
 		"empty":                &types.AttributeValueMemberM{},
@@ -252,7 +252,7 @@ func TestGrantAndIsDoneAgreeOnDamagedDoneMark(t *testing.T) {
 	}
 }
 
-func TestUnmarkRemovesOnlyGivenDoneMark(t *testing.T) {
+func TestUnmarkRemovesDoneMarkOnlyIfLabelAndTokenMatch(t *testing.T) {
 	b := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

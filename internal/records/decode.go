@@ -23,8 +23,8 @@ type decoder struct {
 	err     error
 }
 
-// mapOf returns a decoder for the attributes inside the map attribute called name, or nil if
-// the item has no such map. In that usual case, mapOf allocates nothing.
+// mapOf returns a decoder for the content of the map in the attribute called name. It returns
+// nil if the item has no such attribute, or if the attribute is not a map.
 func mapOf(item protocol.Item, name string) *decoder {
 	m, ok := item[name].(*types.AttributeValueMemberM)
 	if !ok {
@@ -202,9 +202,8 @@ func (d *decoder) floored(name string) (int64, bool) {
 	return n, true
 }
 
-// clamped returns the number in the attribute called name, rounded up to an integer. If the number
-// is greater than the parameter "most", the result is that maximum. The result is 0 if the number
-// is negative, or if the attribute is missing.
+// clamped returns the number in the attribute called name, rounded up to an integer. The result is
+// at least 0, and at most the parameter "most". It is 0 if the attribute is missing.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {
@@ -240,11 +239,12 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 // record shows. It checks three things, because none of them is a proof alone:
 //
 //   - The owner has leasehold's form. But a user may configure another library with such an owner.
-//   - The record has leasehold's attributes. But dynamolock, and the Java client in an update,
-//     keep these attributes of an earlier grant.
+//   - The record has leasehold's attributes. But they may be left from an earlier grant, because
+//     dynamolock does not remove them, nor does the Java client when it updates a record.
 //   - The version has leasehold's form. But the Java client writes versions in the same form.
 //
-// So isOurs is wrong only if a Java client whose owner has leasehold's form has updated a record.
+// So isOurs is wrong only in one case: a Java client has updated a record that leasehold wrote, and
+// the Java client's owner has leasehold's form.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }

@@ -19,9 +19,9 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 
 // Attributes of a dynamo-dlm record. The library dynamo-dlm writes a release code of 32
 // hexadecimal digits with each grant, and does not change the code until the release. Leasehold
-// stores its version there, in the same form. So each renewal by leasehold changes the code,
-// and DynamoDB rejects a delayed renewal after a later write. The clients of dynamo-dlm do not
-// mind the changes: each client only checks whether the code is the client's own.
+// stores its version there, in the same form. So each grant and each renewal by leasehold changes
+// the code. If a renewal arrives after a later one, the code has changed, and DynamoDB rejects it.
+// Clients of dynamo-dlm do not mind the changes: each only checks whether the code is its own.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"

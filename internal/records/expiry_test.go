@@ -35,9 +35,9 @@ func TestTakeoverIsRejectedUntilMaxSkewAfterExpiry(t *testing.T) {
 			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
 			lab.Want(t, fmt.Sprintf("%v after its expiry: taken over", tc.after), b.lands(b.Grant(g)), tc.lands)
 		}
-		// A waiter tries to take the key over when the lease ends by the holder's clock. DynamoDB
-		// must reject the takeover, whether the waiter's clock is behind the holder's clock by the
-		// skew, agrees with it, or is ahead by the skew.
+		// A waiter tries to take the key over at the moment when the holder's clock shows the end of
+		// the lease. DynamoDB must reject the takeover, even if the waiter's clock is ahead of the
+		// holder's clock, or behind it, by the skew.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // sends its writes at the time granted, by the holder's clock
 			g := b.grant(g9)
@@ -190,7 +190,7 @@ func TestTTLDoesNotDeleteHeldRecordIfClientClockIsDaysBehind(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesAttributeExpiresAt(t *testing.T) {
+func TestGrantRemovesExpiresAtAttribute(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {

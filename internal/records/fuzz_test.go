@@ -133,9 +133,9 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds lists the types that the function "edited" can give to an attribute. The function's
-// parameter "kind", modulo the length of this list plus one, is an index in the list. If it is the
-// index after the last type, the function removes the attribute.
+// editedKinds lists the types that the function "edited" can give to an attribute. That function
+// takes its parameter "kind" modulo len(editedKinds)+1. The result is an index in this list, or
+// len(editedKinds): then the function removes the attribute.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value or is missing. A
@@ -353,7 +353,8 @@ func isFraction(v types.AttributeValue) bool {
 }
 
 // FuzzEachLayoutDecodesRecordsThatItWrote checks that each layout decodes its own writes: a grant,
-// its renewal and its release. The guard must succeed after the renewal, and fail after the release.
+// its renewal and its release. It also checks the condition of a fenced write by the holder
+// (Guard): the condition must be true after the renewal, and false after the release.
 func FuzzEachLayoutDecodesRecordsThatItWrote(f *testing.F) {
 	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
@@ -420,8 +421,8 @@ var rowItems = []string{
 }
 
 // FuzzRowWithAttributeNamedKindIsNeverDecodedAsLock checks that a row with a kind is never decoded
-// as a lock. It also checks the decoder of session rows: an error must give a reason, and a decoded
-// session must be dead only if the row has the mark of a dead session.
+// as a lock. It also checks the decoder of session rows: each error must give a reason, and the
+// decoder must report a session as dead exactly if the row is marked as dead.
 func FuzzRowWithAttributeNamedKindIsNeverDecodedAsLock(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")

@@ -22,10 +22,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// golden is the content of a file in testdata/golden. A peer is another lock library. The file
-// describes a request to a peer, and contains the items that the peer stored. Most files were
-// recorded from the peers themselves (proof/interop/cmd/record). The files for dynamolock were
-// written by hand from the source code of dynamolock.
+// golden is the content of a file in testdata/golden: a request to a peer (another lock library),
+// and the items that the peer stored. Most files were recorded from the peers themselves
+// (proof/interop/cmd/record). The files for dynamolock were written by hand from its source code.
 type golden struct {
 	Peer     string
 	Recorded bool
@@ -189,9 +188,9 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless the item has all attributes that the peer needs, in the form in which
-// the peer writes them. In an item that leasehold wrote, a version that is a string may have any
-// form. This does not apply to layout dynamo-dlm. In this layout, people read the version, the
-// release code, so leasehold's version must also have the peer's form.
+// the peer writes them. Only the version may have another form, if it is a string and leasehold
+// wrote it. But in layout dynamo-dlm, even leasehold's version must have the peer's form, because
+// people read it there: it is the release code.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -220,7 +219,8 @@ const (
 	held     = "held"
 )
 
-// notTheCallers returns the names of the attributes that the peer or leasehold writes.
+// notTheCallers returns the names of the attributes that belong to the peer or to leasehold. All
+// other attributes belong to the program that calls the peer.
 func (r goldenRecord) notTheCallers() []string {
 	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "lastTakeover", "expiresAt"}
 	for name := range peerWrites[r.folder].shows {
@@ -312,12 +312,12 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderDead(t *testing.T) {
+func TestKeyOfGoldenRecordIsNotGrantedIfItsHolderMayBeAlive(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			// The test sends both grants below after the record has expired. DynamoDB must still
-			// reject them, because neither grant names a dead holder.
+			// Both grants below are sent after the record has expired. DynamoDB must still reject
+			// them: neither is a takeover, because the field Dead is nil.
 			plain.Now = r.clocked().Add(time.Hour)
 		}
 		existing := plain

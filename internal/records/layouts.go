@@ -1,7 +1,7 @@
 // Package records encodes and decodes lock records. For each layout it builds the
 // conditional write of every operation, decodes items, and computes the keys of session
-// rows. It sends no requests and does not wait. Package layout, which users configure, does
-// not import package records.
+// rows. It sends no requests and does not wait. The layouts and their settings are in package
+// layout, which users import.
 package records
 
 import (

@@ -13,12 +13,12 @@ import (
 )
 
 // lock builds the writes of a plain lock's record. Each layout has its own attribute names
-// and values, but each write does the same in all layouts. The argument Hold describes the
-// holder's grant:
+// and values, but each write does the same in all layouts. In this table, "the Hold" is the
+// parameter that describes the holder's grant:
 //
 //	write     what it does to the record    condition
-//	Grant     sets the grant and its lease  there is no record, or the record is free, or shows
-//	                                        an earlier attempt of this client or a dead holder
+//	Grant     sets the grant and its lease  there is no record, or the record is free, shows a dead
+//	                                        holder, or shows an earlier attempt by this client
 //	HandOver  sets the grant and its lease  the record shows the grant and a version of the Hold
 //	Renew     sets a version and the lease  the record shows the grant and a version of the Hold
 //	Release   marks it free, or deletes it  the record shows the grant and a version of the Hold
@@ -151,8 +151,9 @@ var reserved = slices.Concat(ours, javaAttributes)
 
 // setGrant adds to w the attributes that identify a grant by leasehold: the grant id and the
 // next token. If there is no token, for example because the record was deleted, setGrant
-// computes the token from the clock. The new token is higher than the tokens of the deleted
-// record, if the clocks of clients differ by less than the time since that record was created.
+// computes the token from this client's clock. The new token is higher than the tokens of the
+// deleted record, unless this clock is behind the clock of that record's first holder by at least
+// the time since the first grant.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
@@ -173,9 +174,11 @@ func (s schema) Grantable(item protocol.Item) error {
 	return nil
 }
 
-// whereGrantable sets the condition of the grant w. The table must contain no record of the key
-// (unless g.IfExists is true), or the record of a plain lock with two properties: one of the
-// conditions in the list "free" is true, and the token is below protocol.MaxToken.
+// whereGrantable sets the condition of the grant w. DynamoDB applies the grant in two cases:
+//
+//   - The key has no record, and g.IfExists is false.
+//   - The key has the record of a plain lock, one of the conditions in the list "free" is true,
+//     and the token is below protocol.MaxToken.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	if len(free) == 0 {
 		free = []string{w.In(attrGrant, nil)} // a condition that is never true

@@ -13,7 +13,7 @@ import (
 )
 
 // boundedTable returns a table b and two protocols for this table: b.Protocol is for a client
-// with a bounded clock, and plain is for a client without a bounded clock.
+// with MaxSkew, and plain is for a client without MaxSkew.
 func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -42,7 +42,7 @@ func TestLeaseEndIsStoredByGrantAndRenewalIfMaxSkewIsSet(t *testing.T) {
 	}
 }
 
-func TestLeaseEndCountsAsAbsentIfLastRenewalDidNotUpdateIt(t *testing.T) {
+func TestLeaseEndIsIgnoredAfterRenewalByClientWithoutMaxSkew(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -95,7 +95,7 @@ func TestHandOverToHeadOfQueueDoesNotStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseEndIsNotReadForLockUnderSharedLease(t *testing.T) {
+func TestLeaseEndInRecordIsIgnoredIfLockUsesSharedLease(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Session = protocol.ClientID(owner)
@@ -105,7 +105,7 @@ func TestLeaseEndIsNotReadForLockUnderSharedLease(t *testing.T) {
 	}
 }
 
-func TestEndOfLeaseLongerThanCenturyIsNotStored(t *testing.T) {
+func TestLeaseEndIsNotStoredIfLeaseIsLongerThan100Years(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

@@ -17,10 +17,10 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// Attributes of a dyndb-mutex record, and the holder of a free record. In the library dyndb-mutex,
-// the holder is a name, and a client can release every lock whose holder is the client's name.
-// Leasehold stores the owner and the version as the holder. The version is new in every write, so
-// it is never the name of a dyndb-mutex client.
+// Attributes of a dyndb-mutex record, and the value of attribute holder in a free record. A client
+// of the library dyndb-mutex stores its name in attribute holder, and can release every lock that
+// has this name there. Leasehold stores the owner and the version there. The version is new in
+// every write, so the stored value is never the name of a dyndb-mutex client.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
@@ -56,8 +56,8 @@ func (p mutex) keeps() bool { return true }
 
 func (p mutex) grantable(w *protocol.Write, g protocol.Grant) []string {
 	conditions := []string{w.Name(mutexHolder) + " = " + w.Text(mutexFree)}
-	// Accept any owner: a client that has resumed the grant of another client keeps that client's
-	// owner.
+	// Accept any owner: a client that has resumed another client's grant still writes the other
+	// client's owner.
 	for _, v := range g.Takeable {
 		conditions = append(conditions, "contains("+w.Name(mutexHolder)+", "+w.Text("/"+v)+")")
 	}

@@ -26,7 +26,7 @@ func mustProtocol(t testing.TB, l layout.Layout) protocol.Protocol {
 	return p
 }
 
-// Versions that a grant and a renewal by leasehold write in these tests.
+// Grant id and record version in heldItem.
 const (
 	g1 = "a0000000-0000-4000-8000-000000000001"
 	v1 = "b0000000-0000-4000-8000-000000000001"
@@ -202,7 +202,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library
 
 // In dynamolock and the library of awslabs, a caller's own attribute isReleased frees the
 // lock. Leasehold must not have that fault.
-func TestReservedReturnsTrueForEachAttributeNameLeaseholdUses(t *testing.T) {
+func TestAttributeNamesThatLeaseholdUsesAreReserved(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -258,7 +258,7 @@ func TestOnlyStructsOfPackageLayoutAreAcceptedAsLayouts(t *testing.T) {
 	}
 }
 
-func TestGrantDoesNotRemoveAttributeExpiresAtIfItIsPartOfKey(t *testing.T) {
+func TestGrantKeepsExpiresAtAttributeIfItIsPartOfKey(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p := javaLike(keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)
@@ -284,7 +284,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestRepairRecognizesLockIfOnlyKindOrTokenIsUnreadable(t *testing.T) {
+func TestRowWithUnreadableKindOrTokenStillCountsAsLock(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -307,7 +307,7 @@ func TestRepairRecognizesLockIfOnlyKindOrTokenIsUnreadable(t *testing.T) {
 	}
 }
 
-func TestRepairDoesNotRecognizeLockIfKindAndDataAreUnreadable(t *testing.T) {
+func TestRowWithUnreadableKindAndDataDoesNotCountAsLock(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -41,8 +41,8 @@ func setDone(w *protocol.Write, d *protocol.Done) {
 	}})
 }
 
-// workOf returns the name and the value of the attribute by which a mark names work: the label
-// or, if the label is empty, the period.
+// workOf returns the attribute that identifies the work in a done mark, as a name and a value: the
+// label or, if the label is empty, the period.
 func workOf(label string, period time.Time) (name string, value types.AttributeValue) {
 	if label == "" {
 		return attrPeriod, number(period.UnixMilli())
@@ -50,8 +50,8 @@ func workOf(label string, period time.Time) (name string, value types.AttributeV
 	return attrOnce, text(label)
 }
 
-// whereUndone extends the condition of the grant w: the work o must not be marked as done. If
-// the mark is damaged, DynamoDB's comparison with it is false. So a damaged mark prevents no grant.
+// whereUndone extends the condition of the grant w: the work o must not be marked as done. A mark
+// that cannot be compared, for example because its period is a text, does not prevent the grant.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -209,10 +209,10 @@ func askedOf(item protocol.Item) string {
 
 // attrLeaseEnds is the attribute with the time when the lease ends. A client with a bounded
 // clock computes this time from its wall clock when it acquires or renews the lease, unless the
-// lease is longer than longestLease. Clients without a bounded clock and other libraries change the
-// record's version but not this attribute, which is then out of date. So do versions of leasehold
-// that do not know the attribute. To show whether it is out of date, the attribute also contains
-// the version with which it was written.
+// lease is longer than longestLease. The attribute also contains the record's version as of that
+// write. Some clients change the record's version but not this attribute: clients without a bounded
+// clock, old clients of leasehold that do not know the attribute, and clients of other libraries.
+// If the two versions differ, the attribute is out of date.
 const attrLeaseEnds = "leaseEnds"
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a
@@ -235,8 +235,8 @@ func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-// packed decodes the hexadecimal digits of a version to 16 bytes, if the version has
-// leasehold's form. For any other version, it returns the characters.
+// packed returns a version as bytes. If the version has leasehold's form, packed decodes its
+// hexadecimal digits to 16 bytes. Otherwise the result is the text of the version.
 func packed(version string) []byte {
 	if b, err := hex.DecodeString(protocol.VersionHex(version)); err == nil && protocol.IsVersion(version) {
 		return b

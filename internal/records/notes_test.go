@@ -31,7 +31,7 @@ func noteWith(note, changes protocol.Item) types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: note}
 }
 
-func TestDetailsOfBreakCountAsAbsentIfUnreadable(t *testing.T) {
+func TestUnreadableDetailsOfBreakAreIgnored(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	note := protocol.Item{"by": text("me"), "at": number(at.UnixMilli()), "reason": text("stuck"), "fencingToken": number(42)}
 	for name, tc := range map[string]struct {
@@ -52,7 +52,7 @@ func TestDetailsOfBreakCountAsAbsentIfUnreadable(t *testing.T) {
 	}
 }
 
-func TestDetailsOfTakeoverCountAsAbsentIfUnreadable(t *testing.T) {
+func TestUnreadableDetailsOfTakeoverAreIgnored(t *testing.T) {
 	at := time.UnixMilli(1764230400000)
 	note := protocol.Item{"from": text("me"), "at": number(at.UnixMilli()), "fencingToken": number(42)}
 	for name, tc := range map[string]struct {
@@ -72,7 +72,7 @@ func TestDetailsOfTakeoverCountAsAbsentIfUnreadable(t *testing.T) {
 	}
 }
 
-func TestAttributeThatStopsOtherLibraryFromUsingRecordIsReported(t *testing.T) {
+func TestAttributeIsReportedIfItStopsOtherLibraryFromUsingRecord(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

@@ -13,19 +13,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrWaiters is the queue of a record: a list of entries. An entry is one binary value. The
-// value is short, so that many entries fit into a kilobyte. It begins with the 16 bytes of the
-// grant id. The client id follows in 17 bytes: the first 24 letters of the client id are
-// decoded from base 32 to 15 bytes, and the last two letters follow unchanged. The rest of the
-// value is the name in the owner.
+// attrWaiters is the queue of a record: a list of entries. An entry is one binary value, which
+// contains the grant id and the owner of a waiter. The owner consists of a name and a client id.
+// The value is short, so that many entries fit into a kilobyte. It begins with the 16 bytes of the
+// grant id. The client id follows in 17 bytes: its first 24 letters are decoded from base 32 to 15
+// bytes, and its last two letters are unchanged. The rest of the value is the name.
 const attrWaiters = "waiters"
 
-// attrHanded marks a grant by which a release handed the key to a waiter of another client.
-// The waiter's first own write removes the mark. If the waiter dies before this write, another
-// client takes the key over, and may suspend the queue: it sets attrNoQueueUntil to the time
-// until which no client should join the queue or hand the key over. The time is in epoch
-// milliseconds, by the clock of the client that takes the key over. Mutual exclusion does not
-// depend on these two attributes: wrong values only delay waiters.
+// attrHanded marks a hand-over: the previous holder has written the current grant, for a waiter of
+// another client. The waiter's first own write removes the mark. If the waiter dies before this
+// write, the client that takes the key over may suspend the queue. That client sets
+// attrNoQueueUntil to the end of the suspension, in epoch milliseconds by its own clock. Until
+// then, no client should join the queue or hand the key over. Mutual exclusion does not depend on
+// these two attributes: wrong values only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -120,9 +120,9 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 }
 
 // HandToHead returns the write by which the holder of h hands the key to the head of the queue. The
-// write removes the head's entry, and marks the grant as handed over. It does not store when the
-// lease ends, because the holder of h does not know this time: the head counts its lease from one of
-// its own reads, which may be later than g.Now.
+// write removes the head's entry, and marks the grant as handed over. It does not store the end of
+// the lease: the head counts its lease from its last read before the hand-over. That read may be
+// later than g.Now, so an end computed from g.Now could be too early.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record

@@ -85,7 +85,7 @@ func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 	}
 }
 
-func TestGrantRemovesOnlyQueueEntryOfGrantedWaiter(t *testing.T) {
+func TestGrantToWaiterRemovesItsQueueEntryAndNoOther(t *testing.T) {
 	b, _, h := lining(t, 3)
 	b.must(b.Release(h, protocol.Release{Version: v3, Expires: granted}))
 	released := b.item()
@@ -114,7 +114,7 @@ func TestGrantRemovesOnlyQueueEntryOfGrantedWaiter(t *testing.T) {
 	}
 }
 
-func TestLeaveRemovesOnlyGivenQueueEntry(t *testing.T) {
+func TestLeavingWaiterRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	b, p, _ := lining(t, 3)
 	leave := func(index, of int) bool {
 		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))
@@ -140,8 +140,8 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 		held["waiters"] = odd
 		b.put(held)
 		lab.Want(t, "queue", b.line(), nil)
-		// DynamoDB may apply or reject the join. But the request must be valid: otherwise the
-		// method lands makes the test fail.
+		// DynamoDB may apply or reject the join. But the request must be valid: otherwise b.lands
+		// fails the test.
 		_ = b.lands(p.Join(b.lockKey(), nth(1)))
 	}
 }
@@ -178,7 +178,7 @@ var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	},
 }
 
-func TestOnlyTakeoverOrBreakOrReleaseThatMarksWorkDoneErasesQueue(t *testing.T) {
+func TestQueueIsErasedOnlyByTakeoverOrBreakOrMarkingWorkDone(t *testing.T) {
 	for name, write := range nextWrites {
 		t.Run(name, func(t *testing.T) {
 			b, _, h := lining(t, 1)
@@ -207,7 +207,7 @@ func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	}
 }
 
-func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
+func TestTakeoverStoresTimeWhenQueueSuspensionEnds(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {
@@ -224,7 +224,7 @@ func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	}
 }
 
-func TestHandOverMarkAndQueueSuspensionCountAsAbsentIfDamaged(t *testing.T) {
+func TestDamagedHandOverMarkOrQueueSuspensionIsIgnored(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {

@@ -20,9 +20,9 @@ var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
-// DeleteExactly returns the write that deletes an item, on two conditions: every attribute
-// still has the same value, and no attribute with a name that a layout uses was added. Such an
-// addition may be part of a grant, or may have turned a damaged item into a lock. The caller must
+// DeleteExactly returns the write that deletes an item, on two conditions: every attribute still
+// has the same value, and none of the attributes that layouts use has been added. An added
+// attribute may be part of a grant, or may have turned a damaged item into a lock. The caller must
 // pass the record of a free key, or an item that is not a lock. To delete the record of a held
 // lock, use Protocol.Delete, whose condition names the holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
@@ -55,10 +55,9 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 // lock, LockBut returns the record, held or free, and true. The caller must not delete such an
 // item, because a client may hold the lock, and the item may contain the user's data.
 //
-// LockBut returns false for session rows, even if p is the protocol of another layout for the same
-// table. The reason is that the caller advises the user to rename the attribute if LockBut returns
-// true. If the user did so in a session's row, the clients that use the row would no longer find
-// the attribute.
+// If LockBut returns true, the caller advises the user to rename the attribute. In a session row,
+// this would hide the attribute from the clients that use the row. So LockBut returns false for
+// session rows, even if p is the protocol of another layout for the same table.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:

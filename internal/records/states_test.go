@@ -28,8 +28,8 @@ const (
 	expired  = "expired"
 )
 
-// in returns a copy of an item that shows a holder, changed to the given state. It returns
-// false if the layout has no such state.
+// The method "in" copies the item of a held record, changes the copy to the given state, and
+// returns it. The method returns false if the layout has no such state.
 func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	change := protocol.Item{}
 	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
@@ -100,9 +100,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the given states. The parameter "layouts" contains names of layouts, separated by
-// spaces. If it contains the name of b's layout, the result also contains the states in the
-// parameter "more".
+// The method "where" adds the states in "more" to the given states, but only if b's layout is one
+// of "layouts", a list of names separated by spaces.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -219,7 +218,7 @@ func TestRecordWithInvalidReleaseMarkIsNotFree(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("isReleased", text("0"), text("true"), decimal("1"), null) })
 }
 
-func TestDeleteExactlyIsRejectedIfItemHasChanged(t *testing.T) {
+func TestRepairDoesNotDeleteItemThatChangedAfterItWasRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		// The item is damaged, because it has no grant id. It has one attribute of each type.
@@ -264,7 +263,7 @@ func TestDeleteExactlyIsRejectedIfItemHasChanged(t *testing.T) {
 	})
 }
 
-func TestDeleteExactlyIsRejectedIfAttributeWasAdded(t *testing.T) {
+func TestRepairDoesNotDeleteItemIfAttributeWasAddedAfterRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		for name, v := range item {

@@ -69,9 +69,9 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether two statements are true: only layout Native writes the attribute called
-// name, and a field of r already contains its value. In every layout, Decode must not return such
-// an attribute as an attribute of the caller.
+// isRead reports whether the name is that of an attribute that only layout Native writes, and
+// whose value is already in a field of r. In every layout, Decode must not return such an
+// attribute as an attribute of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:
@@ -128,9 +128,8 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setChanges(w, g.Changes)
 }
 
-// setSeen makes w remove the mark of a hand-over. Every grant and renewal calls setSeen, except the
-// write that hands the key to a waiter of another client: it sets the mark, and the first write of
-// the new holder removes it.
+// setSeen makes w remove the mark of a hand-over. Every grant and every renewal removes the mark,
+// with one exception: the hand-over to a waiter of another client (HandToHead) sets the mark.
 func (p versioned) setSeen(w *protocol.Write) {
 	if p.handsOver {
 		w.Remove(attrHanded)

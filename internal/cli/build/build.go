@@ -70,10 +70,11 @@ func (b Info) String() string {
 // suggests to new users. A trial is never a production job.
 //
 // If no setting names a store, a trial uses the default local store, even if AWS settings
-// are present: these usually belong to the user's other work. An installed leasehold instead
-// refuses the default store if AWS settings are present, because it may run in a cron job that has
-// lost the environment variable with the name of its table. The AWS settings are then the only sign
-// that the job should use a table in DynamoDB.
+// are present: these usually belong to the user's other work.
+//
+// An installed leasehold may run in a cron job that has lost the environment variable with the
+// name of its table. AWS settings are then the only sign that the job should use DynamoDB. So if
+// AWS settings are present, an installed leasehold refuses the default store.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {

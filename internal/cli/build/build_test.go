@@ -28,7 +28,7 @@ func TestVersionShowsCommitAndWhetherSourceWasModified(t *testing.T) {
 	}
 }
 
-func TestGoRunCountsAsTrialUseOfLeaseholdOnlyInItsSource(t *testing.T) {
+func TestGoRunCountsAsTrialOnlyInSourceDirectoryOfLeasehold(t *testing.T) {
 	const own = "example.com/locks"
 	source := t.TempDir()
 	write := func(path, content string) string {

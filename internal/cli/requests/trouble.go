@@ -34,8 +34,8 @@ const (
 	Answered  = "answered"  // requests are answered again
 )
 
-// News returns the report about t for the user. Its line first says what happens, for
-// example that no answer arrives, and then the reason and the advice.
+// News returns the report about t for the user. The report's text (Line) first describes the
+// problem, for example that no answer arrives. The reason and the advice follow.
 func (t Trouble) News() News {
 	n := News{Kind: NoAnswer, Lasts: t.lasts, Reason: cmp.Or(t.why, "no reply from "+t.server.Location), Lasting: t.nowhere}
 	what, lasts := "no answer from "+t.server.name(), " for "+wording.Age(t.lasts)
@@ -74,7 +74,7 @@ const (
 	newsRepeat = time.Minute     // minimum time between two reports
 )
 
-// News is a report for the user that requests fail, or that they are answered again.
+// News is a report to the user: either requests fail, or they are answered again.
 type News struct {
 	Kind           string        // Throttled, NoAnswer or Answered
 	Lasts          time.Duration // how long requests have failed
@@ -111,9 +111,9 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	return seen.News(), true
 }
 
-// Tell starts to check h for trouble every second, and calls tell for each report. server
-// returns the server to name in the reports. The returned Telling can pause or end the
-// reports.
+// Tell checks h for trouble every second, in the background. It passes each report to the callback
+// "tell". The reports mention the server that the callback "server" returns. The returned Telling
+// can pause or end the reports.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
 	t.stop = seconds.Each(func() {
@@ -142,7 +142,7 @@ func (t *Telling) Pause(begin bool) {
 // End stops the reports. It waits until a report in progress is complete.
 func (t *Telling) End() { t.stop() }
 
-// Health records since when requests have failed or hung. It is safe for concurrent use.
+// Health measures for how long requests have failed or hung. It is safe for concurrent use.
 // Its zero value is ready to use.
 type Health struct {
 	mu     sync.Mutex

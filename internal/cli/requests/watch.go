@@ -57,8 +57,8 @@ type operation struct {
 
 func (*operation) ID() string { return middlewareID }
 
-// HandleInitialize is called by the SDK once for each operation. If the operation fails before
-// a request was sent, because no request could be signed, HandleInitialize reports the failure
+// HandleInitialize is called by the SDK once for each operation. If the SDK sends no request
+// because it has no credentials or cannot sign the request, HandleInitialize reports this failure
 // to the Health of each Watch.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
@@ -190,7 +190,7 @@ func (s Server) name() string {
 	return "DynamoDB"
 }
 
-// Throttled reports whether DynamoDB rejected the request because there were too many.
+// Throttled reports whether DynamoDB rejected the request because it received too many requests.
 func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 
 // cancelled reports whether the request failed because leasehold cancelled it.
@@ -204,8 +204,8 @@ func (r Request) noSuchHost() bool {
 	return is && dns.IsNotFound
 }
 
-// answered reports whether DynamoDB executed the request, or rejected it other than by
-// throttling.
+// answered reports whether DynamoDB executed the request, or rejected it for a reason other
+// than throttling.
 func (r Request) answered() bool {
 	return r.Err == nil || r.isRefusal() && !r.Throttled()
 }

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package install installs third-party programs once for all processes of a machine. The
-// programs are installed in .engines at the root of the repository, or in the folder in
-// LEASEHOLD_ENGINES.
+// programs are installed in .engines at the root of the repository, or in the folder whose
+// path is in the environment variable LEASEHOLD_ENGINES.
 package install
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 // Once returns the folder with the given name. If the folder does not exist, Once makes a
-// temporary folder, calls fill to write the content into it, and then renames it. So no file
-// that fill writes may contain the path of the temporary folder. A file lock prevents two
+// temporary folder, calls fill to write the content into it, and then renames it. Because the
+// folder is renamed, fill must not write the folder's path into any file. A file lock prevents two
 // processes from filling a folder at the same time. A filled folder never changes, so its name
 // must contain the version of the program in it.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
@@ -67,8 +67,8 @@ func Run(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// Require returns an error if program is not on PATH. The error contains the argument how,
-// which tells the user how to install the program.
+// Require returns an error if the program is not on PATH. The error contains the parameter "how":
+// instructions to install the program.
 func Require(program, how string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is not on PATH: %s", program, how)
@@ -76,8 +76,7 @@ func Require(program, how string) error {
 	return nil
 }
 
-// Files writes files into the folder dir. The argument files maps the name of each file to its
-// content.
+// Files writes the given files, a map from name to content, into the folder dir.
 func Files(dir string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

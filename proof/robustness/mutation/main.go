@@ -64,7 +64,7 @@ func run() error {
 	return errors.Join(err, report(os.Stdout, results, *least))
 }
 
-// allMutants returns the mutants of all packages in the list packages.
+// allMutants returns the mutants of all packages in the variable "packages".
 func allMutants(root string) ([]Mutant, error) {
 	var all []Mutant
 	for _, p := range packages {

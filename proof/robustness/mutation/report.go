@@ -160,8 +160,8 @@ func report(out io.Writer, results []result, least float64) error {
 	return err
 }
 
-// percentKilled returns the percentage of killed mutants among all mutants that compile. A
-// mutant with the outcome known (see harmless.txt) is among these, but does not count as killed.
+// percentKilled returns the percentage of killed mutants among all mutants that compile. A mutant
+// that survived, and that harmless.txt lists, counts in the total, but not as killed.
 func percentKilled(n map[outcome]int) float64 {
 	dead := n[killed] + n[timedOut]
 	all := dead + n[known] + n[survived] + n[unseen]

@@ -46,13 +46,13 @@ type trial struct {
 	seen      witnesses
 }
 
-// batch is how many tests of a package the first run for a mutant contains. They are the
+// batch is the number of tests in a package's first run against a mutant. This run contains the
 // quickest tests that reach the mutant, and usually one of them kills it. If not, further runs
 // contain more tests.
 const batch = 25
 
-// try runs the tests that reach the mutant, built with the mutated file instead of the
-// original file, until one of them fails.
+// try finds the tests that reach the mutant, builds them with the mutated file instead of the
+// original file, and runs them until one of them fails.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")

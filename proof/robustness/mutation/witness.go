@@ -23,8 +23,7 @@ var packages = []string{
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
 }
 
-// others lists packages that are not mutated, but whose tests run code of the mutated
-// packages.
+// others are the packages that are not mutated, but whose tests run code of mutated packages.
 var others = []string{"rwlock", "election", "internal/ambiguity", "internal/behaviour", "internal/layouttest", "internal/simulation"}
 
 // seeds sets an environment variable: the number of random seeds that each test of the simulation
@@ -47,8 +46,8 @@ type block struct {
 }
 
 // at returns the tests that run the code of a mutant. Tests of the mutant's own package
-// come first, then tests of other packages, in the order of the lists packages and others.
-// Within a package, quick tests come first.
+// come first, then tests of other packages, in the order of the variables "packages" and
+// "others". Within a package, quick tests come first.
 func (w witnesses) at(m Mutant) []witness {
 	here := [2]int{m.At, m.Col}
 	var by []witness

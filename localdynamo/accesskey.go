@@ -27,8 +27,8 @@ type accessKey struct{ id, secret string }
 const algorithm = "AWS4-HMAC-SHA256"
 
 // keyAdvice is the last part of the error message for a request that is not signed with the
-// access key. It tells the user where to find that key: in the environment of the server. If
-// "leasehold local" finds no key there, it makes one, and prints it or passes it to its CMD.
+// access key. The server "leasehold local" reads this key from its environment. If it finds no key
+// there, it makes one, and prints it or passes it to its CMD.
 const keyAdvice = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature contains the parts of a request's Authorization header.
@@ -39,9 +39,9 @@ type signature struct {
 }
 
 // claimed parses the Authorization header of a request. It returns an error if the header is
-// missing or malformed, or names another access key. The caller must verify the signature with
-// isOf. claimed does not read the body, so a client without the key id cannot make the server
-// read a body.
+// missing or malformed, or contains an id other than k.id. These checks do not need the body, so
+// the server reads only the bodies of clients that know the id. The caller must verify the
+// signature with isOf.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {

@@ -14,7 +14,7 @@ const (
 	// A body of at most this many bytes never waits for other bodies. The requests of a lock
 	// have hundreds of bytes.
 	smallBody     = 64 << 10
-	maxLarge      = 64 << 20         // maximum number of bytes of all larger bodies that are in memory at the same time
+	maxLarge      = 64 << 20         // maximum total size, in bytes, of the bodies in memory that are larger than smallBody
 	largePatience = 30 * time.Second // longest time that a large body waits for room in memory
 	maxDrained    = 4 * maxBody      // maximum number of bytes that are read from the body of a refused request
 	drainPatience = 5 * time.Second  // longest time for reading the body of a refused request
@@ -92,7 +92,8 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 // and then calls the returned function, which discards at most maxDrained bytes of the rest of the
 // body. Some clients read the reply only after they have sent the whole body. If the server closed
 // the connection before that, TCP would reset the connection, and such a client would lose the
-// reply. If the returned function cannot set a deadline, it discards nothing.
+// reply. If the connection does not support read deadlines, the returned function discards nothing,
+// because it could otherwise wait forever.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

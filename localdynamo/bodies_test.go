@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// underWay counts the body bytes that the engine has read from requests in flight: their number
-// now, and its maximum so far.
+// underWay counts the bytes that the engine has read from the bodies of requests in flight. The
+// field "now" is the current count, and "most" is the highest count so far.
 type underWay struct{ now, most atomic.Int64 }
 
 func (u *underWay) add(n int) {

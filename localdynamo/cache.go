@@ -38,8 +38,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// A program sends so many different expressions only if it puts values into their text.
-		// Such a program rarely repeats an expression, so dropping all results costs it little.
+		// Only a program that puts values into the text of its expressions sends more than
+		// maxCached different ones. It rarely repeats one, so dropping all results costs it little.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

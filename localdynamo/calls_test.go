@@ -47,8 +47,8 @@ const (
 	wrongOperand = "An operand in the update expression has an incorrect data type"
 )
 
-// internal/conformance tests every comparator and function. This test adds operands of the
-// wrong type, and list elements that do not exist.
+// The tests of internal/conformance cover every comparator and function. This test adds operands
+// of the wrong type, and list elements that do not exist.
 func TestConditionOnMissingOrWronglyTypedValueIsFalse(t *testing.T) {
 	for _, test := range []struct{ condition, value, reply string }{
 		{"m.y[2] = :v", `{"N":"2"}`, failed},

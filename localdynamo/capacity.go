@@ -21,14 +21,15 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits returns the write units that a write consumes: one for each 1 KB, rounded up, of
-// the item's size before or after the write, whichever is larger.
+// writeUnits returns the write units that a write consumes. It compares the sizes of the item
+// before and after the write. Each 1 KB of the larger size, rounded up, costs one unit. A write
+// consumes at least one unit.
 func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }
 
-// consumed writes the member ConsumedCapacity of a reply if the request asks for it: if level
-// is TOTAL or INDEXES. It writes nothing if level is NONE or empty.
+// consumed adds the member ConsumedCapacity to a reply, unless "level" is NONE or empty. The
+// parameter "level" is the member ReturnConsumedCapacity of the request.
 func (r *reply) consumed(level string, c capacity) {
 	if level == "TOTAL" || level == "INDEXES" {
 		r.body = appendJSONCapacity(r.member("ConsumedCapacity").body, level, c, false)

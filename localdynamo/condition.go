@@ -16,7 +16,8 @@ type condition struct {
 }
 
 // condition parses and checks the condition expression in a member of the request. It returns
-// nil if the request lacks this member. Error messages show parameter, the member's name.
+// nil if the request lacks this member. The argument "parameter" is the member's name, for error
+// messages.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -143,9 +144,9 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the first error in a condition that can be found without the item. For
-// example, a placeholder has no value or name, or an operator or function does not accept the
-// type of an operand.
+// checkCondition returns the first error in a condition that can be found without the item. Such
+// errors are, for example, a placeholder that the request does not define, and an operand whose
+// type the operator or function does not accept.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:
@@ -313,8 +314,8 @@ func checkCall(c expr.Call, s *scope) error {
 	return nil
 }
 
-// keyAttribute returns the first attribute of the table's primary key that the condition uses,
-// or "" if the condition uses none.
+// keyAttribute reads the condition from left to right, and returns the name of the first attribute
+// that belongs to the table's primary key. It returns "" if there is no such attribute.
 func (c *condition) keyAttribute(t *table) string {
 	if c == nil {
 		return ""

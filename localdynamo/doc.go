@@ -51,7 +51,8 @@
 //     transaction is sent twice, and the clock is set forward by more than ten minutes in
 //     between, the transaction is executed twice.
 //   - A request with more than 500,000 members and list elements is refused with a
-//     ValidationException. A single item cannot have that many.
+//     ValidationException. A single item can have that many only if its lists contain more
+//     than 90,000 empty strings or binary values.
 //   - The function size counts a string in UTF-16 units, as in DynamoDB Local. AWS does not
 //     document the unit.
 //   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that path, as

@@ -128,13 +128,13 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ServeHTTP answers one DynamoDB request. It checks no credentials unless the engine was made
-// with WithAccessKey, so serve it on loopback only. ServeHTTP refuses requests from web pages,
-// because a browser lets a page of any site send requests to loopback.
+// with WithAccessKey, so let the server listen on loopback only. ServeHTTP refuses requests from
+// web pages, because a browser lets a page of any site send requests to loopback.
 //
-// Set the timeouts of the http.Server: they limit how long ServeHTTP waits for a body. Bodies of
-// more than 64 KB may together take 64 MB of memory. If such a body does not fit, its request
-// waits for up to 30 seconds, and is then refused. Requests with smaller bodies do not wait. If a
-// body is too large, the client receives the error before the connection is closed.
+// Set the timeouts of the http.Server: they limit how long ServeHTTP waits for a body. All bodies
+// of more than 64 KB together take at most 64 MB of memory. If such a body does not fit, its
+// request waits for up to 30 seconds, and is then refused. Requests with smaller bodies do not
+// wait. If a body is too large, the client receives the error before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
@@ -244,8 +244,8 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	return refused.status, errorReply(refused), nil
 }
 
-// panicked returns the error for a request during which the engine or its store has panicked.
-// The store has undone the request's changes. panicked logs only the first panic of each
+// panicked returns the error for a request that made the engine or its store panic. The store has
+// already undone the changes of this request. The method logs only the first panic of each
 // operation, because clients retry the request, and every retry may panic.
 func (e *Engine) panicked(target string, p any) *apiError {
 	if _, before := e.panics.LoadOrStore(target, true); !before {
@@ -254,7 +254,8 @@ func (e *Engine) panicked(target string, p any) *apiError {
 	return internalError(fmt.Sprintf("the engine panicked, and nothing of the request was stored: %v", p))
 }
 
-// call executes the operation that target names. target is the value of the header X-Amz-Target.
+// call executes an operation. The parameter "target" is the value of the header X-Amz-Target, which
+// contains the operation's name.
 func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) {
 	if len(body) > maxBody {
 		return nil, errTooLarge
@@ -306,8 +307,8 @@ var (
 	}
 )
 
-// contextStore is a Store that can return a copy of itself for one context. When the context is
-// cancelled, the copy's transactions that have not started yet return an error.
+// contextStore is a Store that can return a copy of itself for one context. Once the context is
+// cancelled, the copy starts no more transactions: View and Update return an error.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// read is a read of one item by its primary key. All operations that read single items use it.
+// read contains the parameters for reading one item by its primary key. All operations that read
+// single items use this type.
 type read struct {
 	table      string
 	key        item

@@ -13,9 +13,10 @@ import (
 //	r TOKEN                                  an idempotency token (token.go)
 //	q EXPIRY TOKEN                           the expiry of an idempotency token (token.go)
 //
-// HASH and RANGE are the key attributes, encoded so that their bytes sort as DynamoDB sorts the
-// values. SPREAD is four bytes of a hash of HASH. Because of SPREAD, a Scan returns items in an
-// arbitrary order, as DynamoDB does, and each segment of a parallel Scan is a range of keys.
+// The 0 is a zero byte. HASH and RANGE are the key attributes, encoded so that their bytes sort as
+// DynamoDB sorts the values. SPREAD is the FNV-1a checksum of HASH, in four bytes. Because of
+// SPREAD, a Scan returns items in an arbitrary order, as DynamoDB does, and each segment of a
+// parallel Scan is a range of keys.
 const (
 	prefixTable  = 't'
 	prefixItem   = 'i'
@@ -61,9 +62,8 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends the encoding of a text. It makes a text sort before every longer text that
-// begins with the same bytes. Where the shorter text ends, the encoding of the longer text
-// continues with a byte greater than 0 or, if the next byte is 0, with the bytes 0 and 0xff.
+// endOfText ends the encoding of a text. Inside a text, each byte 0 is encoded as the two bytes 0
+// and 0xff. So the end of a text sorts before everything that a longer text can have in its place.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits. For a

@@ -27,7 +27,7 @@ type keyTerm struct {
 
 const keyConditionExpression = "KeyConditionExpression"
 
-// keyTerms parses a key condition expression and splits it into the terms that AND joins.
+// keyTerms parses a key condition expression, splits it at each AND, and returns the terms.
 func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	tree, err := e.conditions.get(source)
 	if err == nil {

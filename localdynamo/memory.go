@@ -16,8 +16,8 @@ type memory struct {
 	pairs *btree.BTreeG[pair]
 }
 
-// pair is a key and its value in a memory. A change replaces the whole value, and never modifies
-// the bytes of the old value.
+// pair is a key with its value, as the type memory stores them. A change replaces the whole value,
+// and never modifies the bytes of the old value.
 type pair struct {
 	key   string
 	value []byte
@@ -27,7 +27,7 @@ func newMemory() *memory {
 	return &memory{pairs: btree.NewG(32, func(a, b pair) bool { return a.key < b.key })}
 }
 
-// View calls fn. Calls of View may run at the same time.
+// View calls fn. Several Views may run at the same time, but not during an Update.
 func (m *memory) View(fn func(Tx) error) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

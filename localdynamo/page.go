@@ -27,8 +27,8 @@ type page struct {
 	last item
 }
 
-// newPage checks the members that Query and Scan have in common, and returns a page without
-// items.
+// newPage checks the request parameters that Query and Scan share. It returns a page that contains
+// these parameters, and no items yet.
 func (e *Engine) newPage(req *request, s *scope) (*page, error) {
 	if req.index != "" {
 		return nil, invalidf("The table does not have the specified index: %s", req.index)

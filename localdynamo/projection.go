@@ -66,8 +66,8 @@ func part(v value, paths []expr.Path) value {
 	return value{}
 }
 
-// whole returns all of v if one of the paths has no more steps. Otherwise it returns the parts
-// of v that the paths select.
+// whole returns all of v if one of the paths is empty, because an empty path selects v itself.
+// Otherwise it returns the parts of v that the paths select.
 func whole(v value, paths []expr.Path) value {
 	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
 		return v

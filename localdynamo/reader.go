@@ -12,10 +12,10 @@ import (
 const maxSkipped = 512
 
 // maxValues is the maximum number of JSON members and elements in a request. There is a limit
-// because a member or element may take ten times as many bytes in memory as in the request. A
-// single item never reaches the limit. It may have 400 KB, and the smallest value, a NULL in a
-// list, has 2 bytes. So an item contains at most about 200,000 values. A NULL in a list counts
-// twice, because {"NULL":true} is an element and has a member.
+// because a member or element may take ten times as many bytes in memory as in the request. An item
+// of at most 400 KB exceeds this limit only if its lists contain more than 90,000 empty strings or
+// binary values. In a list, {"S":""} adds only one byte to the size of the item, but counts twice,
+// because it is an element and has a member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are
@@ -24,7 +24,7 @@ const maxValues = 500_000
 //
 // After a value that is well-formed but not allowed, such as a number with 39 digits or an empty
 // set, the reader does not panic. It stores the error (in the field named refused) and continues.
-// The caller can then add to the error which member of the request contains the value.
+// The caller can then add the place of the value to the error, such as the placeholder ":v".
 type reader struct {
 	source  string
 	at      int
@@ -333,7 +333,8 @@ func (r *reader) int() int {
 	return int(n)
 }
 
-// skip consumes a JSON value of any type. depth is the nesting depth of the value.
+// skip consumes a JSON value of any type. The parameter "depth" is the number of skipped objects
+// and arrays around this value.
 func (r *reader) skip(depth int) {
 	if depth > maxSkipped {
 		r.fail("the body is nested too deeply")

@@ -45,7 +45,7 @@ func TestJSONReaderRejectsInvalidAttributeValues(t *testing.T) {
 	}
 }
 
-func TestReaderDecodesStringsLikeEncodingJSON(t *testing.T) {
+func TestReaderDecodesStringsAsJSONUnmarshalDoes(t *testing.T) {
 	for _, written := range []string{
 		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
 	} {
@@ -65,7 +65,7 @@ func TestJSONReaderUsesLastOfDuplicateMembers(t *testing.T) {
 }
 
 // FuzzReaderAcceptsSameBodiesAsEncodingJSON compares the reader with encoding/json. Both must
-// accept the same bodies, except bodies with very deep nesting. No body may make the reader panic.
+// accept the same bodies, except bodies with very deep nesting. No body may make readJSON panic.
 func FuzzReaderAcceptsSameBodiesAsEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,

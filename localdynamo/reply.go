@@ -90,7 +90,7 @@ func appendJSONList[T any](b []byte, list []T, one func([]byte, T) []byte) []byt
 	return append(b, ']')
 }
 
-// reply is the JSON object of a reply. It is written member by member.
+// reply builds a JSON object member by member: the body of a reply, or an object inside it.
 type reply struct {
 	body []byte
 }

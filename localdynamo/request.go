@@ -14,7 +14,7 @@ type option[T any] struct {
 
 func some[T any](v T) option[T] { return option[T]{v, true} }
 
-// request contains the members of a request for any operation on items. Each operation uses
+// request contains the members of a request. All operations on items use this type, and each uses
 // only its own members. The engine ignores unknown members, as DynamoDB does.
 type request struct {
 	table        string
@@ -72,9 +72,9 @@ func readRequest(body string) (*request, error) {
 // one more than the 100 that DynamoDB allows, so that the engine later refuses a longer request.
 const maxParts = 101
 
-// part decodes a top-level member of the body. Two of these members, TransactItems and
-// RequestItems, contain other requests. The method request.member decodes the members of those
-// inner requests, and every other top-level member.
+// part decodes a top-level member of the body. TransactItems and RequestItems exist only at the top
+// level, because they contain other requests. The method request.member decodes the members that
+// can also be in those other requests.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":
@@ -193,7 +193,7 @@ func (r *reader) bindings() []valueBinding {
 	return values
 }
 
-// actions decodes TransactItems, or the list of writes of a batch to one table.
+// actions decodes TransactItems, or the list of a batch's writes to one table.
 func (r *reader) actions() []action {
 	var all []action
 	r.array(func() {

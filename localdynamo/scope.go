@@ -113,9 +113,10 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven returns an error if a map of placeholders in the request is empty, or if the
-// request has a map of placeholders but no expression (any is false). The parameter expressions
-// is for the error message: it lists the members that can contain an expression.
+// checkGiven returns an error if the request has an empty map of placeholders, or has a map of
+// placeholders but no expression. The parameter "any" is true if the request has an expression. The
+// parameter "expressions" is for the error message: it lists the members that can contain an
+// expression.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:
@@ -149,8 +150,9 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal converts an error of package expr to an error of the API. The new error shows parameter,
-// the name of the request's member that contains the expression, such as "FilterExpression".
+// refusal converts an error of package expr to an error of the API. The new error contains the
+// value of "parameter": the name of the request's member that contains the expression, such as
+// "FilterExpression".
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {
 		return invalidf("Invalid %s: %s", parameter, refused.Reason)

@@ -8,7 +8,7 @@ import "iter"
 // A Store must be safe for concurrent use. Updates are serialised. A View sees all changes of
 // an Update or none. If fn returns an error, View or Update returns that error unchanged, and
 // Update undoes the changes of fn. If Update returns nil, later transactions see the changes of
-// fn. A Store in a file has then also written them to the file.
+// fn. A Store in a file must write the changes to the file before Update returns nil.
 type Store interface {
 	View(fn func(Tx) error) error
 	Update(fn func(Tx) error) error // stores either all changes of fn or no changes

@@ -8,9 +8,8 @@ import (
 )
 
 // An item is stored as the number of its attributes, then the name and the value of each
-// attribute. A value is stored as its kind and its content. A length precedes each text, and a
-// number of elements precedes the elements of a list, set or map. Lengths and numbers are
-// uvarints.
+// attribute. A value is stored as its kind and its content. A length precedes each text, and an
+// element count precedes the elements of a list, set or map. Lengths and counts are uvarints.
 
 func appendItem(b []byte, it item) []byte {
 	b = binary.AppendUvarint(b, uint64(len(it)))

@@ -59,7 +59,7 @@ func (t *table) isKey(name string) bool {
 }
 
 // key returns the Store key of the item with the given primary key. It returns an error unless
-// key has exactly the table's key attributes.
+// the primary key consists of exactly the table's key attributes, with the right types.
 func (t *table) key(key item) ([]byte, error) {
 	attributes := 1
 	if t.Range != nil {

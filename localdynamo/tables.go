@@ -131,8 +131,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with a copy of a table's description, in a transaction that may write. fn
-// can change the copy, and must then store it. changeTable returns the copy.
+// changeTable calls fn with a copy of a table's description, in a transaction that may write. It
+// returns this copy. If fn changes the copy, fn must also save it in the Store.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {

@@ -13,8 +13,8 @@ import (
 // expose code that relies on prompt deletion.
 const sweepAfter = time.Hour
 
-// staleAfter is the age from which TTL ignores an expiry time. DynamoDB also ignores expiry
-// times that are more than five years old, because they are probably mistakes.
+// TTL ignores an expiry time that is at least staleAfter in the past. DynamoDB also ignores expiry
+// times that are more than five years in the past, because they are probably mistakes.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
 // maxSwept is the maximum number of expired items that one write deletes from the Store.
@@ -72,9 +72,9 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep removes from the Store items that count as deleted by TTL at the given time, but at
-// most maxSwept items. Every write calls sweep, so that the Store does not grow forever. The
-// engine has no background goroutine that could call sweep.
+// sweep looks for items that count as deleted by TTL at the given time, and deletes at most
+// maxSwept of them from the Store. Every write calls sweep, so that the Store does not grow
+// forever. The engine has no background goroutine that could call sweep.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -101,9 +101,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes the item with the given Store key if the item counts as deleted by TTL at
-// the given time. The caller has found an expiry entry of this key, but the entry may be left over
-// from an earlier item with the same key. This happens if a write replaced the earlier item when
-// that item counted as deleted: load returned nil for it, so moveExpiry did not delete its entry.
+// the given time. The caller has found an expiry entry of this key, but the entry may belong to an
+// earlier item with the same key. For an item that counts as deleted, load returns nil. So a write
+// that replaces such an item cannot delete its expiry entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

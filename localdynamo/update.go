@@ -166,7 +166,7 @@ type assignment struct {
 	value value
 }
 
-// changes evaluates every action of the update, in the order of Targets.
+// changes evaluates every action of the update, in the order of u.targets.
 func (u *update) changes(before item) ([]assignment, error) {
 	changes := make([]assignment, 0, len(u.targets))
 	next := func(v value) { changes = append(changes, assignment{u.targets[len(changes)], v}) }
@@ -276,7 +276,7 @@ func deleted(old, operand value) (value, error) {
 }
 
 // assign returns a copy of v that has the replacement at path. It returns an error if v has no
-// map or list that can contain the last step of path.
+// parent of the right type for the path. For example, a.b needs a map at a, and a[0] a list at a.
 func assign(v value, path expr.Path, replacement value) (value, error) {
 	step := path[0]
 	switch {

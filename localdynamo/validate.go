@@ -14,7 +14,7 @@ func notOneOf(member, given, all string) error {
 	return invalidf("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: %s", given, member, all)
 }
 
-// check returns an error if the request would be invalid for every operation on items.
+// check makes those checks of a request that are the same for every operation on items.
 func (req *request) check() error {
 	if len(req.legacy) > 0 {
 		return invalidf("localdynamo does not support the legacy parameters {%s}: use expressions", strings.Join(req.legacy, ", "))

@@ -202,7 +202,7 @@ func FuzzStoredItemIsReadBackUnchanged(f *testing.F) {
 	})
 }
 
-// reads fails the test unless readItem decodes b to the item want.
+// reads fails the test unless readItem decodes b, and the result equals the item "want".
 func reads(t *testing.T, b []byte, want item) {
 	t.Helper()
 	got, err := readItem(b)
@@ -220,8 +220,7 @@ func TestReadItemRejectsTooDeeplyNestedItem(t *testing.T) {
 	}
 }
 
-// internal/conformance tests the number formats that DynamoDB is known to accept. This test
-// adds more formats.
+// This test adds number formats to those that the tests of internal/conformance use.
 func TestNumbersAreStoredInCanonicalForm(t *testing.T) {
 	for given, want := range map[string]string{
 		"00": "0", "-0.0": "0", "0e10": "0", ".0": "0", "001": "1", "1.0": "1", "1500e-2": "15", "+001.50e2": "150",

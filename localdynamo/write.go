@@ -8,8 +8,7 @@ import (
 // maxItemSize is the maximum size of an item, in bytes.
 const maxItemSize = 400 << 10
 
-// write is a write of one item. It is a request of its own, or a part of a batch or
-// transaction.
+// write describes the write of one item: a whole request, or a part of a batch or transaction.
 type write struct {
 	table      string
 	key        option[item]
@@ -122,8 +121,8 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store replaces an item in the Store. The parameters before and after are the item before and
-// after a write; nil means that the item does not exist.
+// store creates, replaces or deletes an item in the Store. The parameters "before" and "after" are
+// the item before and after the write, or nil if the item does not exist then.
 func (t *table) store(tx Tx, key []byte, before, after item) error {
 	if err := t.moveExpiry(tx, key, before, after); err != nil {
 		return err
@@ -152,9 +151,8 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks the members that all kinds of write requests have in common, and returns a
-// write with these members. expressions lists the members that can contain placeholders, for an
-// error message.
+// newWrite checks the request parameters that all kinds of writes share, and returns a write that
+// contains these parameters. For the parameter "expressions", see checkGiven.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -239,8 +237,9 @@ func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 	return e.writeOne(ctx, req, w, old)
 }
 
-// returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only the old
-// item. The function that it returns selects the attributes of the reply.
+// returnsAllOld checks the member ReturnValues of a PutItem or DeleteItem. The reply of these
+// operations can contain only the old item, or no item. The result of returnsAllOld is the function
+// that selects the attributes of the reply.
 func (req *request) returnsAllOld() (func(change) item, error) {
 	switch req.returns {
 	case "", "NONE":

@@ -25,7 +25,7 @@ func openDB(ctx context.Context) *dynamodb.Client {
 	return db
 }
 
-// render draws jobs on this host. All hosts together draw at most three jobs at a time.
+// render calls draw for each job. At most three calls run at a time on all hosts together.
 func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, draw func(context.Context, string) error) error {
 	gpu, err := semaphore.New(locks, "gpu", 3)
 	if err != nil {

@@ -14,8 +14,8 @@
 //
 // The caller sets the number of permits, and the table does not store it. Give all processes the
 // same number: if their numbers differ, the number of holders can reach the largest of them.
-// After all processes have changed to a smaller number n, the new limit applies as soon as all
-// permits from KEY/n on are released.
+// After all processes have changed to a smaller number n, the new limit applies as soon as the
+// permits KEY/n and above have been released.
 //
 // # What it costs
 //
@@ -23,9 +23,10 @@
 // a random key. Each key that another process holds may cost a rejected write: at most n-1
 // in all. A key that this process knows to be held costs no write. A waiter polls as often as
 // the waiter of a lock, and reads all permits in one request. In the native layout, a waiter also
-// joins the queues of two permits, and of more permits if it waits long. To join a queue costs one
-// write. Because of the queues, processes receive permits roughly in the order in which they
-// began to wait. Goroutines of one client receive permits in the order of their calls.
+// joins the queues of two permits, and one more queue after a second and each time its wait has
+// doubled. To join a queue costs one write. Because of the queues, processes receive permits
+// roughly in the order in which they began to wait. Goroutines of one client receive permits in
+// the order of their calls.
 //
 // # Limits
 //

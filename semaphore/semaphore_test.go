@@ -125,7 +125,7 @@ func TestHolderOfPermitMayAcquireSecondPermit(t *testing.T) {
 	})
 }
 
-func TestPermitIsHeldWhileFunctionPassedToDoRuns(t *testing.T) {
+func TestDoHoldsPermitWhileItsFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 1)

@@ -28,9 +28,9 @@ const kept = 15 * time.Minute
 // key for one lease.
 const most = 100_000
 
-// Attempts contains the unresolved attempts of one client. The attempts are grouped by K: the key
-// to acquire, or the id of a grant to resume. The zero Attempts is empty and ready for use.
-// Attempts is safe for concurrent use.
+// Attempts contains the unresolved attempts of one client. The attempts are grouped by a value of
+// type K: the key that they acquire, or the id of the grant that they resume. The zero Attempts is
+// empty and ready for use. Attempts is safe for concurrent use.
 //
 // Times are readings of a monotonic clock.
 type Attempts[K comparable] struct {

@@ -38,8 +38,7 @@ func TestLookupOfUnansweredWriteTakesConstantTime(t *testing.T) {
 			}
 		}
 	}
-	// If Has searched all attempts one by one, the second duration would be a thousand times
-	// as long as the first.
+	// If each call of Has had to search all attempts, "many" would be a thousand times "few".
 	if few, many := fastest(ask(filled(100))), fastest(ask(filled(most))); many > 50*few {
 		t.Errorf("100 calls of Has took %v with 100 attempts, and %v with %d", few, many, most)
 	}

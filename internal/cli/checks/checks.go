@@ -104,10 +104,10 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as a check has returned it. If Strict is set, it does not print
-// the finding of a failed check, because Verdict returns the error of this check. After a signal
-// such as Ctrl-C, Found prints only the finding of cleanUp. The signal has cancelled the requests
-// of all other checks, so their findings would be wrong.
+// Found prints a finding as soon as a check has returned it. If Strict is set and a check failed,
+// Found prints nothing: Verdict returns the error of the check, and the command prints this error.
+// After a signal such as Ctrl-C, Found prints only the finding of cleanUp. The signal has cancelled
+// the requests of all other checks, so their findings would be wrong.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -159,7 +159,7 @@ func (r *Report) why(err error) string {
 }
 
 // Verdict returns the error of the command, which determines the exit code. It returns nil if
-// every finding is OK. If Strict is false, findings may also be Unknown.
+// every finding is OK or Unknown. If Strict is set, it returns nil only if every finding is OK.
 func (r *Report) Verdict(ctx context.Context) error {
 	switch {
 	case failure.Interrupted(context.Cause(ctx)) != nil:
@@ -228,9 +228,9 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	return found
 }
 
-// replicas reports in which Regions a strongly consistent global table has replicas. It
-// warns of each Region in --failover that has no active replica. table.Check does not know these
-// Regions; it has already reported all other problems of replicas.
+// replicas reports in which Regions a strongly consistent global table has replicas. It also
+// warns of each Region in --failover that has no active replica. table.Check cannot warn of this,
+// because it does not know the Regions in --failover.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}

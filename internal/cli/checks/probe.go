@@ -267,8 +267,8 @@ func (c clockRange) untilSecond(now time.Time) time.Duration {
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)
 }
 
-// least returns the smallest absolute clock difference in the range. most returns the
-// largest.
+// The methods least and most return the smallest and the largest absolute clock difference in the
+// range.
 func (c clockRange) least() time.Duration { return max(c.from, -c.to, 0) }
 
 func (c clockRange) most() time.Duration { return max(c.to, -c.from) }

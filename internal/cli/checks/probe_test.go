@@ -41,7 +41,7 @@ func TestEstimatedRangeOfClockDifferenceContainsTrueValue(t *testing.T) {
 	})
 }
 
-func TestReplyAtWholeSecondHalvesEstimatedRangeOfClockDifference(t *testing.T) {
+func TestRangeOfClockDifferenceIsHalvedByReplyAtWholeSecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))

@@ -103,7 +103,7 @@ func (t *Subject) undescribed(err error) Finding {
 	return f
 }
 
-// untold returns the finding for a check that was skipped because IAM denied action.
+// untold returns the finding for a check that was skipped because IAM denied the given action.
 func untold(check, action string) Finding {
 	return Finding{
 		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so this was not checked; locks do not need it",
@@ -120,8 +120,8 @@ type right struct {
 	try    func(context.Context) error
 }
 
-// neededFor reports whether the IAM policy for access, as printed by "table policy", allows
-// the action.
+// neededFor reports whether clients with the given kind of access, such as table.Use, need the
+// action. They do if the policy that "table policy" prints for this access contains the action.
 func (r right) neededFor(access table.Access) bool {
 	policy, err := table.Spec{}.Policy("", access)
 	return err == nil && strings.Contains(policy, `"dynamodb:`+r.action+`"`)
@@ -131,8 +131,9 @@ func (r right) neededFor(access table.Access) bool {
 // allows the write, but changes nothing.
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
-// rights returns all IAM actions on items that leasehold's commands and library use. The
-// function try of an action sends a request that needs this action and changes nothing.
+// rights returns all IAM actions that leasehold's commands and library need to read and write
+// items. The field "try" of each action is a function that sends a request. This request needs the
+// action, and changes nothing.
 func (t *Subject) rights() []right {
 	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
@@ -168,9 +169,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// permissions tries each IAM action, and returns the finding about the actions that IAM denied. If
-// a client can hold locks without the permission for an action, it is no problem that IAM denies
-// this action: a service should have only the permissions that it needs.
+// permissions tries each IAM action, and returns the finding about the actions that IAM denied. A
+// denied action is a problem only if clients need it to hold locks, because a service should have
+// only the permissions that it needs.
 func (t *Subject) permissions(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
@@ -227,9 +228,9 @@ type Subject struct {
 	isStrong bool // true if the table is strongly consistent across Regions
 }
 
-// New returns a Subject for the store s. The checks acquire a lock whose name begins with the
-// parameter key and is otherwise random. New replaces s.Home by a client that does not retry
-// and whose requests are measured.
+// New returns a Subject for the store s. The checks acquire a lock. The lock's key is the text in
+// "key" with random text appended. New replaces s.Home by a client that does not retry and whose
+// requests are measured.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error

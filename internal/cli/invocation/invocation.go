@@ -33,8 +33,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/textfile"
 )
 
-// Env contains what one run of leasehold reads from its process and machine. Tests replace
-// its fields.
+// Env contains the arguments, streams and environment variables of one run of leasehold, its clock,
+// and facts about the machine. Tests replace its fields.
 type Env struct {
 	Args           []string // os.Args without the program's name
 	Stdin          io.Reader
@@ -74,7 +74,7 @@ type Invocation struct {
 	PlaceShown bool         // true if the command itself prints which store it uses, so that sayUnnamed need not
 }
 
-// New returns an Invocation for env. Cobra sets its flags later.
+// New returns an Invocation for env. Later, Cobra stores the values of the flags in the Invocation.
 func New(env Env) *Invocation {
 	plain, _ := env.LookupEnv("NO_COLOR")
 	in := &Invocation{Env: env, Stdout: say.To(env.Stdout, plain == ""), Stderr: say.To(env.Stderr, plain == "")}
@@ -102,7 +102,7 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble prints the report n: requests have been failing for some time, or they succeed
+// sayTrouble prints n, a report that requests have been failing for some time or that they succeed
 // again. Without these reports, leasehold could retry failed requests for a long time and print
 // nothing. With -q, sayTrouble prints n only if requests will probably fail until the user
 // corrects the cause.
@@ -168,8 +168,8 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 	}))
 }
 
-// logRequests returns a function that logs one request to the server of s (with -v), as an
-// event of the kind "request" and as a line of text.
+// logRequests implements -v. It returns a function that reports one request that was sent to the
+// server of s: it emits an event of the kind "request", and prints a line of text.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {
@@ -205,9 +205,10 @@ func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete stri
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns the keys that begin with prefix, if wanted returns true for their records. It
-// returns at most completionKeys keys, and reads for at most completionTime. It returns no
-// keys if the table cannot be opened. It prints nothing and does not create a store.
+// key returns the keys that begin with the given prefix, but only those for whose records the
+// function "wanted" returns true. It returns at most completionKeys keys, and reads for at most
+// completionTime. It returns no keys if the table cannot be opened. It prints nothing and does not
+// create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault

@@ -1,3 +1,3 @@
-// Package infrastructure tests the CloudFormation and Terraform templates that package
-// table writes. The tests parse the templates as YAML and HCL.
+// Package infrastructure tests the CloudFormation and Terraform templates that the Go package table
+// generates. The tests parse the templates as YAML and HCL.
 package infrastructure

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// eachHolder runs a test for each way to renew a lock, with each simulated failure. In each run, a
-// client acquires a lock. After one and a half renewal periods the failure begins. Then eachHolder
-// calls test. The function test can call its parameter seek to acquire the same key for another
+// eachHolder calls the function "test" once for each pair of a way to renew locks and a simulated
+// failure. Before the call, a client acquires a lock. The failure begins after one and a half
+// renewal periods. The function that "test" receives as "seek" acquires the same key for another
 // client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
@@ -39,7 +39,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 	}
 }
 
-func TestLockIsLostAtItsTrustedUntilTimeIfRenewalsFail(t *testing.T) {
+func TestLockIsLostAtEndOfTrustIfRenewalsFail(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		until := lock.TrustedUntil()
 		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {

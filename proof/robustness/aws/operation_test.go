@@ -54,7 +54,7 @@ func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 }
 
 // newSceneOver is like newScene, but the client under test sends its requests with the HTTP
-// client that the function through returns. The argument of through is the simulated network.
+// client that the parameter "through" returns for the simulated network.
 func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
 	t.Helper()
 	s := newIdleSceneOver(t, w, cfg, through)

@@ -32,7 +32,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 
 // The test deletes the lock table, so the holder's renewals fail. It creates the table again only
 // after the lock is lost. Then both clients must be able to acquire the key.
-func TestLockOfDeletedTableIsLostOnlyAtItsTrustedUntilTime(t *testing.T) {
+func TestLockIsLostOnlyAtEndOfTrustIfTableIsDeleted(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)

@@ -43,9 +43,9 @@ func reply(status int, kind, message string) *http.Response {
 	return res
 }
 
-// cancels returns a fault that cancels each transaction of writes, with the given reason code for
-// the first item of the transaction. If ofReads contains the code, the fault also cancels each
-// transaction of reads. The second parameter is the fault for all other requests.
+// cancels returns a fault that cancels transactions, with the given reason code for the first item.
+// The fault cancels each TransactWriteItems and, if ofReads contains the code, each
+// TransactGetItems. All other requests get the fault "single".
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -60,7 +60,7 @@ func cancels(code string, single lab.Fault) lab.Fault {
 	}
 }
 
-// ofReads are the reasons for which DynamoDB may cancel a transaction of reads.
+// ofReads contains the reason codes with which DynamoDB may cancel a TransactGetItems.
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
 // leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all keys
@@ -81,8 +81,8 @@ func leavesUnread(rest lab.Fault) lab.Fault {
 	}
 }
 
-// onWrites returns a fault that affects only writes and transactions. It is for errors that
-// DynamoDB never returns for a read outside a transaction.
+// onWrites returns a fault that affects all requests except plain reads (reads outside
+// transactions). It is for errors that DynamoDB never returns for a plain read.
 func onWrites(fault lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Reads() && r.Op != "TransactGetItems" || r.Op == "Scan" || r.Op == "Query" {

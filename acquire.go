@@ -18,10 +18,10 @@ import (
 // ErrDeadlock, unless Reentrant is given.
 //
 // In the native layout all waiting calls are in one queue, in the key's record. The write that
-// releases the key grants it to the first call: the key is never free while calls wait, so TryAcquire
-// fails. Until its first renewal, a lock from the queue has half of the former holder's lease, at
-// least 3 s and at most 10 s: renew it before work that relies on Lock.TrustedUntil. In other layouts
-// waiters poll (Config.PollMax).
+// releases the key grants it to the first call: while calls wait, the key is never free, and
+// TryAcquire fails. Until its first renewal, a lock that was granted through the queue has half of
+// the former holder's lease, at least 3 s and at most 10 s: renew it before work that relies on
+// Lock.TrustedUntil. In other layouts waiters poll (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
 // Refused credentials are retried only if DynamoDB has accepted this client before. Denied
@@ -48,9 +48,9 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched calls the function search, and emits the events of its result. Close waits until searched
-// returns. If Close was called before, searched does not call search. It then returns an error that
-// names the call's first key (the parameter first).
+// searched calls the function "search", and emits the events of its result. Close waits until
+// searched returns. If Close was called before, searched only returns an error, which contains the
+// key "first".
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -122,9 +122,9 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 
 // AcquireAny acquires the first of keys that is free, in the order given. While no key is free, one
 // request reads up to 100 keys. Options apply to every key. With NoWait it takes over the first key
-// whose holder turns out to be dead, or returns a *HeldError of the first held key. If ctx belongs
-// to a lock of one of them, it is left out or, with Reentrant, its grant is shared. The error is
-// ErrDeadlock if no key is left, or every wait could deadlock.
+// whose holder turns out to be dead, or returns a *HeldError of the first held key. A key is left
+// out if ctx belongs to a lock of it; with Reentrant, its grant is shared. The error is ErrDeadlock
+// if no key is left, or every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

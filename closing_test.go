@@ -22,7 +22,7 @@ func isClosedAlone(t *testing.T, what string, err error) {
 	}
 }
 
-func TestLockErrReturnsErrClosedAfterClientIsClosed(t *testing.T) {
+func TestLockOfClosedClientReportsErrClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		for name, opts := range map[string][]leasehold.AcquireOption{
 			"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}, "for work done once": {leasehold.Once("v1")},

@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it. So does any
-// wrapper with the SDK's signatures that is safe for concurrent use, such as one for DAX or
-// tracing. DB gets no further methods.
+// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it. So does
+// any wrapper with the SDK's signatures that is safe for concurrent use, such as one for
+// DAX or tracing. DB never gets new methods.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -49,8 +49,8 @@ type Config struct {
 	// host/pid. A random suffix is always added, so no two clients have the same owner.
 	Owner string
 
-	// Lease is how long a grant or a renewal lasts, and so how long a dead holder blocks
-	// the key. At least 1 s. Default 20 s.
+	// Lease is how long a key stays held after its last grant or renewal, and so how long a
+	// dead holder blocks the key. At least 1 s. Default 20 s.
 	Lease time.Duration
 
 	// RenewEvery is the time between renewals, at most a third of Lease - Margin - MaxSkew.
@@ -64,23 +64,23 @@ type Config struct {
 	// Default Lease/10 (2 s).
 	Margin time.Duration
 
-	// MaxSkew is the most by which this machine's wall clock may ever be wrong; "leasehold
-	// doctor" measures the error. If holder and waiter set MaxSkew, the waiter need not watch the
-	// record for the length of a lease: it takes over once its clock is MaxSkew past the lease's
-	// end. In return, the holder trusts its lock for MaxSkew less. If a clock is wrong by more,
+	// MaxSkew is the largest error that this machine's wall clock can have; "leasehold doctor"
+	// measures the error. If holder and waiter set MaxSkew, the waiter need not watch the record
+	// for the length of a lease: it takes over once its clock is MaxSkew past the lease's end. In
+	// return, the holder's trust in its lock ends earlier, by MaxSkew. If a clock is wrong by more,
 	// two clients may hold one lock: use tokens or Commit. Native layout only; layouts with an
 	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a
-	// queue or while the queue is suspended. While a grant is young, pauses are shorter: 25 ms
-	// at first. Each pause differs at random from the mean by up to half. Default 500 ms.
+	// PollMax is the upper limit of the mean pause between two reads by a waiter, in a layout
+	// without a queue or while the queue is suspended. The mean grows with the age of the grant,
+	// from 25 ms. Each pause differs at random from the mean by up to half. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
-	// released, if the layout can: its data stays, and tokens continue to grow. A lock from Once or
-	// Every keeps its record in any case, because of the done mark. A later lock of the same key,
-	// acquired without Once or Every, deletes record and mark on release.
+	// released, if the layout can: its data stays, and tokens continue to grow. With Once or Every
+	// the record is always kept, because it contains the mark that the work is done. A later lock
+	// of the same key, without Once or Every, deletes the record, and with it the mark, on release.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
@@ -96,10 +96,10 @@ type Config struct {
 	// one record per lock: meant for thousands of locks. Set it on every client of a table
 	// or on none. Native layout only. It excludes WithLease, WithoutRenewal and Detach.
 	//
-	// Libraries that do not know sessions see only each lock's own record. So that record also
-	// has a lease, of an hour, and is renewed every twenty minutes. Close frees all locks by
-	// one write to the session. A request of a cancelled Acquire that reaches DynamoDB late
-	// may block its key, for two minutes at most.
+	// Libraries that do not know sessions see only each lock's own record. So each lock's record
+	// also has a lease of its own, of one hour, and is renewed every twenty minutes. Close frees all
+	// locks by one write to the session. If a request of a cancelled Acquire reaches DynamoDB late,
+	// the key of that Acquire may be blocked, for two minutes at most.
 	SharedLease bool
 
 	// Logger receives lost locks and failing renewals as Warn, renewals that succeed again
@@ -107,16 +107,16 @@ type Config struct {
 	// slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 
-	// OnEvent is called for every event, with the caller's context, on the goroutine where the
-	// event happens. Many goroutines may call it concurrently. It must not block, and must not
-	// release the event's lock: a release during EventReleased would deadlock.
+	// OnEvent is called for every event, on the goroutine where it happens, also concurrently. The
+	// context has the values of the call's or, for a renewal, loss or release, of Acquire's context.
+	// OnEvent must not block, or release the event's lock: a release in EventReleased would deadlock.
 	OnEvent func(context.Context, Event)
 }
 
 const (
 	minLease = time.Second
 
-	// pollMin is the shortest mean pause between two reads of a waiter.
+	// pollMin is the shortest mean pause between two reads by a waiter.
 	pollMin = 25 * time.Millisecond
 
 	// mostRenewals is the largest number of renewals in flight at any time. It also limits
@@ -210,8 +210,8 @@ func throughOutage(l layout.Layout) bool {
 	return ok && java.HoldThroughOutage
 }
 
-// withUnit returns d as Go code with the unit that was probably meant: 20 * time.Second for
-// a plain 20, which Go reads as nanoseconds.
+// withUnit returns Go code for d with the unit that the user probably forgot. For example, it
+// returns "20 * time.Second" for a plain 20, which Go reads as 20 nanoseconds.
 func withUnit(d time.Duration) string {
 	unit := "time.Second"
 	if d >= 1000 {
@@ -233,9 +233,9 @@ func checkDB(db DB, l layout.Layout) error {
 	return nil
 }
 
-// locksPerConnection is the number of locks for which one idle connection is enough. After a
-// pause of the process, the client renews all its locks at once: the pool must be large
-// enough for these renewals.
+// locksPerConnection is the number of locks per idle connection up to which connectionsCheck logs
+// no warning. It is low because the client renews all its locks at once after a pause of the
+// process.
 const locksPerConnection = 10
 
 // idleConnections returns the number of idle connections that the HTTP client of db keeps.
@@ -250,8 +250,8 @@ func idleConnections(db DB) int {
 }
 
 // connectionsCheck returns a function that logs a warning, only once, if the SDK's HTTP client keeps
-// too few idle connections for the given number of locks. The HTTP client closes all further
-// connections after their requests. The next renewals then have to wait for new connections.
+// too few idle connections for the given number of locks. The HTTP client closes any connections
+// beyond MaxIdleConnsPerHost after their requests. The next renewals then wait for new connections.
 func connectionsCheck(db DB, log *slog.Logger) func(locks int) {
 	idle := idleConnections(db)
 	var said sync.Once

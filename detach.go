@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
-// Grant is a detached lock as plain data, for another process. It can be resumed once. Its
-// JSON has "table", "key", "sortKey", "owner", "token", "grant", "versions", "leaseMs",
-// "trustedUntil".
+// Grant describes a detached lock, so that another process can resume the lock, once. Its JSON
+// object has the fields "table", "key", "sortKey", "owner", "token", "grant", "versions",
+// "leaseMs" and "trustedUntil".
 type Grant struct {
 	Table        string
 	Key          Key

@@ -27,8 +27,8 @@
 //     client can be granted the lock, if two clocks drift apart by less than
 //     Config.Margin within a lease. After a pause of the process, the first
 //     call of Err or Context already shows a loss.
-//  3. A dead holder blocks nobody for long. A waiter takes over one lease, plus one
-//     round trip, after the first reply that showed the holder's last renewal.
+//  3. A dead holder blocks nobody for long. A waiter takes over within one lease, plus
+//     one round trip, of the first reply that showed the last renewal.
 //  4. One lost reply loses nothing. A write that was applied, but whose reply never
 //     came, is recognised by its client.
 //

@@ -192,7 +192,7 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError is returned by Break if the record shows another grant. It matches ErrChanged.
+// ChangedError is returned by Break if the grant ended or, with IfUnrenewed, was renewed.
 // Nothing was freed, unless ErrUnknownOutcome matches too.
 type ChangedError struct {
 	Table string
@@ -238,8 +238,8 @@ func (e *RecordError) Error() string {
 // appends the record's key when it prints the advice.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// UnsupportedError is returned if the layout or, if Layout is empty, the table lacks a
-// feature. It matches errors.ErrUnsupported.
+// UnsupportedError is returned if the layout lacks a feature; if Layout is empty, the table lacks
+// the feature. The error matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {

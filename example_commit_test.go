@@ -29,8 +29,8 @@ func openCustomers(ctx context.Context, db *dynamodb.Client) {
 	}
 }
 
-// add returns a write that adds the given cents to the balance of one customer. Its condition
-// is that the account is open.
+// add returns a write that adds the given cents to a customer's balance, on the condition that the
+// account is open.
 func add(id, cents string) change {
 	return change{&types.Update{
 		TableName:                 aws.String("customers"),

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// OnEvent can count an application's own metrics. For Prometheus and OpenTelemetry there
+// OnEvent can update an application's own metrics. For Prometheus and OpenTelemetry there
 // are ready adapters: leaseholdprom and leaseholdotel.
 func ExampleConfig_OnEvent() {
 	ctx := context.Background()
@@ -71,9 +71,9 @@ func ExampleConfig_OnEvent_credentials() {
 	defer locks.Close(ctx)
 }
 
-// A service moves from dynamolock, or from the Java client, one process at a time. At first
-// its layout is dynamolock (or awslabs), which shares the table with the old clients. The
-// layout changes to native once the last old client is gone.
+// A service moves from dynamolock, or from the Java client, one process at a time. At first each
+// process uses the layout dynamolock (or awslabs), which shares the table with the old clients.
+// The processes change to the layout native once the last old client is gone.
 func Example_moveOffDynamolock() {
 	ctx := context.Background()
 	db := openDB(ctx) // on AWS: dynamodb.NewFromConfig(cfg)

@@ -284,8 +284,8 @@ func TestExampleWorkersPauseAfterErrors(t *testing.T) {
 				var sent atomic.Int32
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if sent.Add(1) > atMost {
-						// If the worker called Do again without pauses, virtual time would stop,
-						// and the test would never end.
+						// The worker calls Do again without pauses. Stop it: otherwise virtual time
+						// would stand still, and the test would never end.
 						stop()
 					}
 					if tc.fault != nil {

@@ -25,8 +25,8 @@ func newGroup(ctx context.Context, locks []*Lock) *Group {
 	return &Group{g: hold.NewGroup(ctx, handles), locks: locks}
 }
 
-// group returns a Group of this lock alone. Methods that Lock and Group share are written
-// for a Group.
+// group returns a Group that contains only this lock. The methods that Lock and Group have in
+// common are implemented on Group.
 func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}} }
 
 // Locks returns the locks in the order in which their keys were first given.
@@ -85,7 +85,7 @@ func (g *Group) beginWork(ctx context.Context) error {
 
 // endWork undoes beginWork and releases the locks. If done is true, the releases store the mark of
 // Once or Every. endWork returns an error if a lock was lost, or if the mark may not have been
-// stored. A release that fails for another reason is only logged and reported as an event.
+// stored. All other errors of the releases are only logged and reported as events.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -114,17 +114,17 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 
 // AcquireAll acquires all keys or none, and calls with the same keys in another order do
-// not deadlock. Options apply to every key, WithSortKey to keys without a sort key. A key
-// given twice counts once.
+// not deadlock. Options apply to every key, but WithSortKey only to keys without a sort key.
+// A key given twice counts once.
 //
 // It acquires one key after the other in sorted order, and renews the locks that it has while it
 // waits for the next key. If it loses one, it releases all and begins again. With NoWait the error is
 // a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
 // releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
 //
-// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys.
-// Without NoWait, it also returns ErrDeadlock if ctx belongs to a Group with a key that sorts
-// above one of keys: acquire all these keys in one call.
+// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys; without
+// NoWait, also if ctx belongs to a Group with a key that sorts above one of keys: acquire the
+// Group's keys in the same call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

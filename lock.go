@@ -29,9 +29,9 @@ func (l *Lock) Key() Key { return l.h.Lock().Key() }
 func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that is cancelled when the lock is lost, released or detached, or
-// its client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Err and Done of
-// this context, and of a context from Bind, read the clock, so after a pause of the process they
-// show a loss immediately. Contexts derived from these two are cancelled later, by a timer.
+// its client is closed. The cause is a *LostError, ErrReleased or ErrClosed. After a pause of the
+// process, this context and contexts from Bind show a loss immediately, because their methods read
+// the clock. Contexts that the caller derives from them are cancelled later, by a timer.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
 // Err returns nil while the lock is trusted, then the cause of Lock.Context.
@@ -132,9 +132,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 // ErrUnknownOutcome if a write had no reply: then the key may be free. After any other error
 // the key is still held.
 //
-// A failed release is repeated in the background, and once more by Close, until the lease has
-// expired or DynamoDB has refused it for good (with Config.SharedLease: until the key is free).
-// Call Release again to wait for the outcome. If ctx has ended, Release lasts at most
+// In the background, a failed release is repeated until the lease expires or DynamoDB refuses
+// it for good; with Config.SharedLease, until the key is free. Close repeats it once more. Call
+// Release again to wait for the outcome. If ctx has ended, Release lasts at most
 // Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), Release ends this handle alone and sends
@@ -152,8 +152,8 @@ func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return g.g.Release(ctx, terms)
 }
 
-// terms returns one element for each lock: the terms of its release, as newTerms makes them from
-// opts. If an option is invalid, terms returns the error, together with the terms without opts.
+// terms returns the terms of each lock's release: the terms from its acquisition, changed by opts.
+// If opts are invalid for a lock, terms leaves this lock's terms unchanged, and returns an error.
 func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	terms := make([]hold.Terms, len(g.locks))
 	var bad error
@@ -192,10 +192,10 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 // CommitAndRelease is Commit, and frees the key in the same transaction. If the writes did not
 // land, a separate release follows. The lock's context is cancelled before anything is sent.
 //
-// It returns nil if the writes, and the changes in opts, have landed, even if a release that must
-// follow them fails: that is logged and reported as an event. Otherwise it joins the errors of the
-// commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles share
-// the grant (Reentrant), only this handle is released.
+// It returns nil if the writes, and the changes in opts, have landed. Otherwise it joins the errors
+// of the commit and of the release; ErrUnknownOutcome then refers to the commit. If other handles
+// share the grant (Reentrant), only this handle is released. If they end meanwhile, a release
+// follows, whose failure is only logged and reported as an event.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -227,7 +227,7 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 
 // GuardError takes err, the error of a transaction with all of Guards; first is the index of
 // the first guard. If a lock's guard failed, it cancels the lock's context (for the shared
-// lease's guard, all contexts), and returns a *LostError of the first lost lock that wraps
+// lease's guard, all contexts), and returns a *LostError of the first lost lock, wrapping
 // err. Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 

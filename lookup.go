@@ -171,13 +171,13 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // now shows another grant, nothing is freed and the error is a *ChangedError.
 //
 // The holder learns of the break at the next renewal of its lock or shared lease. Until then its
-// unfenced work may overlap with the next holder's, but its Commits fail immediately. Its
-// LostError and Record.Broken say which client broke the grant, when and why. A layout whose
+// unfenced work may overlap with the next holder's, but its Commits fail immediately. The holder's
+// LostError, and Record.Broken, say which client broke the grant, when and why. A layout whose
 // free keys have no record cannot store a Reason, and refuses it: *UnsupportedError.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
-// notified: the holder learns of it within twenty minutes. If Break returns
-// ErrUnknownOutcome, the grant may have ended, even if *ChangedError or ErrNotFound matches, too.
+// notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome the grant may
+// have ended, even if the error also matches ErrChanged or ErrNotFound.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	key, err := c.lockKey("break", r.Key)
 	switch {
@@ -222,8 +222,8 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	})
 }
 
-// forget removes one mark. It succeeds once the mark is gone from the record, no matter which of
-// its attempts removed the mark, or whether another client did.
+// forget removes one mark. It succeeds once the mark is gone from the record, whether one of its
+// attempts or another client has removed the mark.
 func (c *Client) forget(ctx context.Context, key Key, mark protocol.Done, tried *attempts.Sequence[attempts.Version]) error {
 	r := tried.Run(context.WithoutCancel(ctx), ctx, c.env.Requests, attempts.Operation[attempts.Version]{
 		Key: key,

@@ -66,16 +66,16 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // NoWait returns a *HeldError instead of waiting for a live holder. Failed requests are
 // still retried, for about ten seconds at most.
 //
-// A holder whose record has no timestamp, such as another library's, counts as live. Any
-// other holder appears dead if its record is at least a lease old, by wall clocks. Then
-// NoWait waits for one lease from this client's first read, by the monotonic clock, and
-// takes over if the holder has not renewed. AcquireAll does not wait if any holder appears
-// live. Use ctx to limit waits.
+// NoWait does wait for a holder that appears dead: its record is at least a lease old, by
+// wall clocks. NoWait takes over if the holder does not renew within one lease of this
+// client's first read, by the monotonic clock. A record without a timestamp, such as
+// another library's, counts as live. AcquireAll does not wait if any holder appears live.
+// Use ctx to limit waits.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is like NoWait, but never waits for a lease to pass. It takes over only if
-// earlier calls of this client observed the holder for a whole lease, or with MaxSkew.
-// A process that makes one call needs MaxSkew.
+// NoWaitEvenIfDead is like NoWait, but never waits for a lease to pass. It takes over only with
+// MaxSkew, or if earlier calls of this client observed the holder for a whole lease. A process
+// that makes one call needs MaxSkew.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
@@ -91,10 +91,9 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on its own goroutine, when less than the given time is left until
-// Lock.TrustedUntil, as when renewals fail. It calls fn again only after a successful renewal.
-// It also calls fn if the lock is lost earlier, but not if the lock is released. The option may
-// be repeated.
+// WithExpiryWarning calls fn, on a new goroutine, when the given time is left until
+// Lock.TrustedUntil, or the lock is lost (not released) before that. It calls fn again only
+// after a successful renewal. The option may be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -119,9 +118,9 @@ func (d leaseOption) toAcquire(r *request) {
 }
 func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
-// WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio to
-// the lease. Even a refused Renew with a shorter lease makes Lock.TrustedUntil earlier, until
-// another Renew succeeds.
+// WithLease overrides Config.Lease; d is at least 1 s. RenewEvery and Margin keep their ratio
+// to the lease. A Renew with a shorter lease makes Lock.TrustedUntil earlier, even if it is
+// refused, until a renewal succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)
@@ -186,8 +185,8 @@ func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.
 
 // Every is like Once. The label is the period of the call, by this machine's clock: the error
 // is a *DoneError if the work of this period, or of a later one, is done. Periods of at least
-// 1 s are counted from 1970 in UTC. A clock that is wrong shifts the periods; one that is
-// behind does not repeat work.
+// 1 s are counted from 1970 in UTC. If the clock is wrong, the periods shift; if it is behind,
+// work is not repeated.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }

@@ -108,7 +108,7 @@ type End struct {
 	Reason string    // BreakOptions.Reason of the client that broke the grant
 }
 
-// isOf reports whether b is the break of the grant with the given token.
+// isOf reports whether b, a value of Record.Broken, is about the grant with the given token.
 func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
 // brokenText returns one line of text for people: which client broke the grant, when and
@@ -171,7 +171,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON returns the JSON of "leasehold get" (attributes: DynamoDB JSON).
+// MarshalJSON returns the JSON that "leasehold get" prints. Attributes are in DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`
@@ -262,9 +262,9 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before the
-// current grant. It returns nil if the record does not contain the grant to return. For example,
-// the record of a key that was released and granted again contains only the new grant. The
-// parameter last is the most recent take-over of the key from a dead holder.
+// current one. It returns nil if the record does not contain that grant, for example after the key
+// was released and granted again. The parameter "last" is the record's most recent take-over of the
+// key from a dead holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":

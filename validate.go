@@ -18,7 +18,7 @@ import (
 // size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns an acquiring call's request for key, which is one of the call's keys. The
+// newRequest returns the request for one key of a call that acquires one or more keys. The
 // request contains the options of the call and, where opts sets nothing, the client's defaults.
 // WithSortKey sets the sort key only if key has none. newRequest returns an error if an option is
 // invalid, or if ctx has been cancelled or has expired.
@@ -99,8 +99,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply applies each option in opts to *call, in the order of opts. It calls the function set to
-// apply an option. If an option is nil, apply returns an error and applies no option.
+// apply applies the options in opts to *call, in order, by the call set(option, call) for each. If
+// an option is nil, apply returns an error and applies none of them.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, set func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {

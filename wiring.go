@@ -54,8 +54,8 @@ func (c *Client) report(ctx context.Context, in core.Event) {
 	c.emit(ctx, e)
 }
 
-// lineAMinute allows at most one log line a minute, for lines that many requests would
-// repeat. It is safe for concurrent use.
+// lineAMinute limits a log line that many requests would otherwise repeat to one a minute. It is
+// safe for concurrent use.
 type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first line
 
 // isDue reports whether a line may be written at the given time. If so, it counts the line as
@@ -78,9 +78,9 @@ func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// regionNews reports, as an event and in the log, that requests now go to another Region. If
-// now.Stays contains a reason why requests will never leave the home Region, regionNews only logs
-// this reason. It runs in the background, so that the caller's request need not wait for it.
+// regionNews reports a change of the Region that requests go to, as an event and in the log. If the
+// field Stays of the new state is set, requests will never leave the home Region: regionNews then
+// only logs that field. It reports in the background, so that no request waits for the report.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {

@@ -64,10 +64,10 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit. The slice "writes" contains the caller's writes, and "guards" contains one
-// guard for each lock. The transaction consists of the writes and of the slice "ends". For each
-// lock, in the order of guards, this slice contains the release of the lock if the commit is to
-// release it, and otherwise the lock's guard.
+// New prepares a commit. The slice "writes" contains the caller's writes, and "guards" one guard
+// for each lock. The slice "ends" has one item for each lock, in the order of "guards": the release
+// of the lock if the commit is to release it, and otherwise the lock's guard. The transaction
+// consists of "writes" and "ends".
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -149,10 +149,9 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns a channel, which must be closed once the SDK no
-// longer reads the caller's values. It returns nil if the commit may not send a request. If the
-// caller stops waiting after begin has returned a channel, the caller does not learn the outcome of
-// the request.
+// begin marks a request as in flight. It returns nil if the commit may not send a request.
+// Otherwise it returns a channel that send must close once the SDK no longer reads the values in
+// the writes: the method Answered waits for this.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -174,9 +173,10 @@ func (c *Commit) LastErr() error {
 	return c.lastErr
 }
 
-// Answered is called when the caller no longer waits for Run. Answered makes Run send no request
-// after the one in flight. Answered returns once the SDK no longer reads the caller's values. It
-// reports whether no request is in flight. Answered and LastErr implement attempts.Sent.
+// Answered is called when the caller of the commit stops waiting for Run. From then on, Run begins
+// no further request. If a request is in flight, Answered waits until the SDK no longer reads the
+// caller's values. It returns false if the request is still in flight after that: the caller then
+// does not learn the outcome of the request. Answered and LastErr implement attempts.Sent.
 func (c *Commit) Answered() bool {
 	c.mu.Lock()
 	c.left = true
@@ -240,7 +240,7 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// tokenUse is the time after the start of a commit in which its requests may be signed. All
+// tokenUse is how long after the start of a commit its requests may still be signed. All
 // requests of a commit have the same token. DynamoDB accepts a request only if it was signed less
 // than five minutes ago. So all accepted requests arrive within ten minutes of the start. DynamoDB
 // keeps a token for ten minutes after the completion of the first request that used it (API

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// applied returns a fault that applies the request, drops DynamoDB's reply, and returns the result
-// of the fault "answer" instead.
+// applied returns a fault that applies the request and drops DynamoDB's reply. The client receives
+// the result of the fault "answer" in place of the reply.
 func applied(answer lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

@@ -9,7 +9,7 @@
 // even if its conditions are false by then. A different request under a used token
 // is rejected.
 //
-//	        outcome known                  guards applied: the writes never will be
+//	        outcome known                  guards applied: the writes can never be applied
 //	sending ─────────► done      voiding ─────────► cancelled
 //	   │                          ▲   │
 //	   └─ a write failed, while ──┘   └─ the token is taken ─► rereading ─► done
@@ -22,8 +22,8 @@
 // sends a request with the guards alone under the same token (voiding). If DynamoDB
 // applies this request, the token is used up, and the writes can never be applied.
 // If DynamoDB answers that the token is taken, the writes were probably applied. To be
-// sure, the commit sends the first request again (rereading). If that request succeeds,
-// the writes were applied; otherwise the outcome may stay unknown.
+// sure, the commit sends the first request again, only for its answer (rereading). If that
+// request succeeds, the writes were applied; otherwise the outcome may stay unknown.
 //
 // The function decide.NextCommit decides what the commit does after each answer.
 // This package knows grants only as guards of a request. The package asks [Locks]

@@ -93,8 +93,8 @@ func failed(results *contest.Results) error {
 	return nil
 }
 
-// results reads the results from the file given by the flag -from. Without this flag, it
-// runs the contest. If the contest is interrupted, it returns the results so far and an error.
+// results reads the results from the file given by the flag -from. Without this flag, it runs the
+// contest. If the contest is interrupted, the method returns the results so far and an error.
 func (o options) results(ctx context.Context) (*contest.Results, error) {
 	if o.from != "" {
 		return report.Read(o.from)
@@ -120,7 +120,7 @@ func (o options) results(ctx context.Context) (*contest.Results, error) {
 	return c.Play(ctx)
 }
 
-// playing returns the contenders whose names begin with a prefix in the flag -contenders.
+// playing returns the contenders whose names begin with one of the prefixes in -contenders.
 func (o options) playing() (all []contest.Contender) {
 	for _, one := range contest.Contenders() {
 		for prefix := range strings.SplitSeq(o.contenders, ",") {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// pack returns an archive of files in the directory dir: a zip for Windows, and a tar.gz
-// for other platforms. The archive contains the files sorted by name. All
-// files have the given modification time, so that a second build is identical.
+// pack returns an archive with a single directory, named dir, that contains the files, sorted by
+// name. The archive is a zip for Windows, and a tar.gz for other platforms. All files get the
+// modification time "at", so that a second build is identical.
 func pack(dir string, files []file, p platform, at time.Time) (file, error) {
 	files = slices.SortedFunc(slices.Values(files), byName)
 	for i := range files {

@@ -20,7 +20,7 @@ type checkout struct {
 	time   time.Time
 }
 
-// checkedOut returns the commit that is checked out in the directory module.
+// checkedOut returns the commit that is checked out in the given module's directory.
 func checkedOut(ctx context.Context, module string) (checkout, error) {
 	head, err := output(ctx, module, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -34,8 +34,8 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
-// clone clones the git repository that contains the directory module. The last parameter is the
-// path of the new clone. In the clone, the function checks out the commit of c.
+// clone clones the git repository of the given module into the new directory "to", and checks out
+// the commit of c there.
 func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {

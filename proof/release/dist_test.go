@@ -62,7 +62,7 @@ func TestReleaseComparisonFindsDifferentFiles(t *testing.T) {
 	}
 }
 
-func TestReleaseArchiveFilesHaveGivenModificationTime(t *testing.T) {
+func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}

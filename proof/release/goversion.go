@@ -17,8 +17,8 @@ var goVersionFile string
 // releaseGo returns the version in goVersionFile in Go's notation, such as go1.26.8.
 func releaseGo() string { return "go" + strings.TrimSpace(goVersionFile) }
 
-// requireReleaseGo returns an error if the go command in the directory module is not
-// version releaseGo.
+// requireReleaseGo returns an error unless the go command, run in the given module's directory, has
+// the version that releaseGo returns.
 func requireReleaseGo(ctx context.Context, module string) error {
 	installed, err := output(ctx, module, nil, "go", "env", "GOVERSION")
 	if err != nil {

@@ -28,9 +28,9 @@ type vulnerabilityCheck struct {
 	say      io.Writer
 }
 
-// newVulnerabilityCheck returns a check that runs the given tool, such as
-// golang.org/x/vuln/cmd/govulncheck@VERSION, with go run. The environment variable GOVULNDB can
-// select another database. (govulncheck itself reads the same variable.)
+// newVulnerabilityCheck returns a check that uses "go run" to run the given tool, such as
+// golang.org/x/vuln/cmd/govulncheck@VERSION. The environment variable GOVULNDB can select another
+// database. (govulncheck itself reads the same variable.)
 func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	database := os.Getenv("GOVULNDB")
 	if database == "" {
@@ -48,9 +48,9 @@ func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	}
 }
 
-// released checks all released modules: the main module and the adapters. It returns an error
-// if one of these modules calls vulnerable code. If the database does not answer, released
-// prints that govulncheck was not run, and returns nil.
+// released checks the modules that a release contains: the main module and the adapters. It returns
+// the errors of failed checks. A check fails, for example, if govulncheck finds a vulnerability. If
+// the database does not answer, released prints this, and checks no further module.
 func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	if err := v.answers(ctx); err != nil {
 		fmt.Fprintln(v.say, "govulncheck was not run:", err)

@@ -223,8 +223,8 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // ignores the error, which occurs if the client has disconnected
 }
 
-// checked runs the vulnerability check of all released modules, but calls the function check
-// instead of govulncheck. It returns the output and the number of calls.
+// checked calls vulnerabilityCheck.released, with the function "check" in place of govulncheck. It
+// returns the output, the number of checked modules, and the error of released.
 func checked(t *testing.T, server *httptest.Server, check func() error) (said string, modules int, err error) {
 	t.Helper()
 	var say strings.Builder

@@ -211,7 +211,7 @@ func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 // next waits for the next event of process r with the given kind, and returns it. Until
 // then, it drops events of other kinds.
 func (d *Demo) next(ctx context.Context, r *run, kind string) event {
-	// Every step takes at most one lease and, with a slow table, up to 30 seconds more.
+	// Every step takes at most the length of a lease, plus up to 30 seconds if the table is slow.
 	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {
 		select {
 		case e := <-r.events:
@@ -230,9 +230,8 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock protects. The item is in the lock table, where
-// "leasehold ls" reports every item that is not a lock record as damaged. So makeTarget writes
-// the item as a lock record.
+// makeTarget creates the item that the lock protects. It writes the item as a lock record, because
+// the item is in the lock table, and "leasehold ls" reports all other items there as damaged.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {

@@ -20,11 +20,11 @@
 //
 // Failures have these effects. If a hold is lost, CMD is stopped. If a hold is not renewed in
 // time, CMD is stopped before Hold.TrustedUntil (package process). A failed release is retried for
-// some time. After that, the key becomes free when its lease expires. If the mark that the work is
-// done (--once, --every) cannot be stored, the command fails. If a signal ends the wait for a key,
-// the command leaves nothing in the table. If the signal arrives at the moment when the key is
-// granted, CMD starts and receives the signal.
+// some time. After that, the key becomes free when its lease expires. With --once or --every, the
+// command fails if it cannot store in the table that the work is done. If a signal ends the wait
+// for a key, the command leaves nothing in the table. If the signal arrives at the moment when the
+// key is granted, CMD starts and receives the signal.
 //
-// The package reads no flags. Its callers describe the requested hold by a Wanted, and the
-// settings, output and environment by a User.
+// The package reads no flags. Its callers describe the requested hold in a Wanted, and pass the
+// settings, the output and the environment in a User.
 package holding

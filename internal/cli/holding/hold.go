@@ -121,8 +121,8 @@ func (h *Hold) finish(ended process.Ended) error {
 	lost, why := h.Err(), h.renewals.why()
 	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
 	if done && ended.Cut {
-		// CMD was asked to exit before its work was done: by a signal from the user, or because
-		// the parent process has ended. Many programs then exit with 0 nevertheless.
+		// A signal from the user, or the end of the parent process, came while CMD still ran. Many
+		// programs then exit with 0 although their work is not done: the next run repeats the work.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
@@ -185,10 +185,10 @@ const (
 	releaseUnsaid = time.Second
 )
 
-// releaseLimit returns how long leasehold waits for the release after CMD has ended. If
-// done is true, the release also stores the mark that the work is done, and the limit is the
-// length of the lease. Once the lease has expired, the mark is useless, because another
-// client may already have started the same work.
+// releaseLimit returns how long leasehold waits for the release after CMD has ended. If done is
+// true, the release also marks the work as done, and the limit is the length of the lease. Once the
+// lease has expired, the mark is useless, because another client may already have started the same
+// work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -204,7 +204,7 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 
 // release releases the hold after CMD has ended, and prints a message if the release takes
 // long. If a signal arrives, release waits only until ReleaseLimit has passed since the
-// release began. If done is true, the release also stores the mark that the work is done.
+// release began. If done is true, the release also marks the work as done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -229,12 +229,12 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks. If done is false, free gives up when ctx is cancelled or limit has
-// passed.
+// free releases the locks. If done is false, the release ends when it has succeeded, ctx is
+// cancelled, or limit has passed.
 //
-// If done is true, the release also stores the mark that the work is done, and limit has no
-// effect. If ctx is cancelled, free returns immediately, but the lock client continues the
-// release until the lease expires or the client is closed.
+// If done is true, the release also marks the work as done, and limit has no effect. If ctx is
+// cancelled in this case, free returns immediately, but the lock client continues the release until
+// the lease expires or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)

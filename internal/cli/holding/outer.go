@@ -178,7 +178,7 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines returns one line for each lock: the result of the function text for that lock.
+// lines calls the function "text" for each lock, and returns the results, one line each.
 func (h *Hold) lines(text func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {

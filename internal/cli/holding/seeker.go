@@ -116,8 +116,8 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()
-	// The wait has ended. From here on, leasehold reports failing renewals instead of
-	// failing requests.
+	// The wait has ended. From here on, leasehold reports renewals that fail, and no longer all
+	// requests that fail.
 	s.store.Trouble.Pause(true)
 	if err != nil {
 		return nil, err

@@ -23,13 +23,13 @@ const (
 	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
-// A wait reports who holds a key while the command waits for the key. In a pipe or file it writes
-// one line when the wait begins and then one line a minute, even if the holder changes more
-// often. It also writes a line for each new position in the queue, but at most once a second. It
-// emits an event with each of these lines, except during an attempt with -n. On a terminal it
-// rewrites one line every second instead, but emits the same events as in a pipe or file.
+// A wait reports who holds a key while the command waits for the key. It reports when the wait
+// begins, and then once a minute, even if the holder changes more often. It also reports each new
+// position in the queue, but at most once a second. Each report is a line of output, and an event
+// unless the command uses -n. On a terminal, the wait rewrites a single line every second instead
+// of writing lines, but it emits the same events.
 //
-// The limits "one line a minute" and "once a second" apply to all waits of the process together,
+// The limits "once a minute" and "once a second" apply to all waits of the process together,
 // because an election may begin a new wait every second.
 type wait struct {
 	say  *say.Messages
@@ -109,9 +109,9 @@ func (w *wait) tries(nonblock bool) {
 
 // saw handles an event e of the lock client. A waiting event contains the holder of one key or
 // permit. If the client needs only one of several keys or permits, the parameter "all" is not nil.
-// saw then reports nothing until it has seen a holder of each of these keys or permits, because one
-// whose holder it has not seen may be free. After a granted, done or gave-up event, w reports
-// nothing until the next waiting event.
+// saw then reports nothing until it has seen a holder of each of these keys or permits: until then,
+// one of them may be free. After a granted, done or gave-up event, w reports nothing until the next
+// waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,8 +152,8 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	}
 }
 
-// holdersSeen returns how many holders of the key, or of its permits, the wait has seen. Each
-// grant counts as another holder. holdersSeen returns 0 if the command did not wait.
+// holdersSeen returns how many holders of the key, or of its permits, the wait has seen. An owner
+// with two grants counts as two holders. holdersSeen returns 0 if the command did not wait.
 func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,9 +276,9 @@ func (e *allHeldError) Unwrap() error { return e.err }
 // its lease.
 
 // wasTooShort reports whether the wait, which failed with err, was shorter than the lease of a
-// holder. It also returns true if err does not contain all leases that this comparison needs. There
-// are two such cases: the record of a lock under a shared lease does not contain the length of the
-// shared lease, and the error for several keys or permits contains only one holder.
+// holder. It also returns true if err does not contain the length of every holder's lease: the
+// record of a lock under a shared lease does not contain the length of the shared lease, and the
+// error for several keys or permits contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {

@@ -181,7 +181,7 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 	}
 }
 
-func TestDelayedWaitReportShowsLatestQueuePosition(t *testing.T) {
+func TestDelayedReportOfWaitShowsLatestQueuePosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -205,7 +205,7 @@ func TestDelayedWaitReportShowsLatestQueuePosition(t *testing.T) {
 	})
 }
 
-func TestElectReportsThatItChecksGrantOfPreviousTerm(t *testing.T) {
+func TestElectReportsItsGrantFromPreviousTermOnlyOnce(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -235,7 +235,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestWasTooShortReturnsTrueIfHoldersLeaseIsLongerThanWait(t *testing.T) {
+func TestWaitShorterThanHoldersLeaseCountsAsTooShort(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }

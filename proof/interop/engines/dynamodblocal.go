@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// DynamoDBLocal is the DynamoDB server that AWS provides for tests. This package downloads
-// it from Maven. Its licence forbids redistribution, so every machine downloads its own
-// copy.
+// DynamoDBLocal is the DynamoDB server that AWS provides for tests. The licence of this server
+// forbids redistribution, so every machine downloads its own copy, from Maven.
 var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: installDynamoDBLocal, start: startDynamoDBLocal}
 
 //go:embed pom.xml

@@ -82,8 +82,8 @@ func TestDynamoDBServerListensOnlyOnLoopback(t *testing.T) {
 	}
 }
 
-// onlyLoopback fails the test if the network namespace of a process has an interface besides
-// lo. In a namespace with only lo, other machines cannot reach a program on any address.
+// onlyLoopback fails the test unless lo is the only interface in the network namespace of the
+// process. Then no other machine can reach the process, whatever address it listens on.
 func onlyLoopback(t *testing.T, pid int) {
 	t.Helper()
 	content := lab.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev")))(t)
@@ -125,8 +125,8 @@ func TestDynamoDBServerEndsWhenParentIsKilled(t *testing.T) {
 	}
 }
 
-// hold is the main function of the process that TestDynamoDBServerEndsWhenParentIsKilled kills.
-// It starts the named engine, and then waits.
+// hold starts the named engine, and then waits to be killed. It runs in the child process of
+// TestDynamoDBServerEndsWhenParentIsKilled.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {

@@ -76,7 +76,7 @@ type command struct {
 	files     []*os.File
 }
 
-// launch starts the server process. That process ends when this process ends.
+// launch starts the server as a child process, which ends when the calling process ends.
 func launch(c command) (*Server, error) {
 	cmd := exec.Command(c.path, c.args...)
 	if c.name != "" {

@@ -226,6 +226,7 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
+		cfg.Lease = 6 * time.Second // of which a hand-over has half
 		holder, wire := w.Client(cfg)
 		head, headWire := w.Client(cfg)
 		lock := w.Acquire(holder, "job")
@@ -267,6 +268,7 @@ func TestHandedOverLockStaysValidForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
+			cfg.Lease = 6 * time.Second // of which a hand-over has half
 			l := inOrderBehind(t, w, cfg, 1, cfg)
 			w.Release(l.lock)
 			next := <-l.got[0]

@@ -179,8 +179,8 @@ type BreakOptions struct {
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
-// only the last handle's release can store the mark: Do returns an error if other handles
-// remain.
+// only the last handle's release can store the mark: Do returns an error if none of the
+// others is from Once or Every.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is like Once. The label is the period of the call, by this machine's clock: the error

@@ -210,10 +210,10 @@ func DeadByVersion(since, lease time.Duration) time.Duration { return durations.
 
 // DeadByClock returns the monotonic time when a holder will be dead if it does not renew, for
 // a record with the given expiry time. The result may be in the past. The holder is dead once
-// this machine's wall clock shows expires + skew + step. skew is the largest error of the wall
-// clocks. step is the unit in which the record stores the expiry time, or zero if rounding
-// does not matter. wall and now are the current times on the wall clock and the monotonic
-// clock.
+// this machine's wall clock shows expires + skew + step. skew is the MaxSkew that applies (see
+// protocol.Reading). step is the unit in which the record stores the expiry time, or zero if
+// rounding does not matter. wall and now are the current times on the wall clock and the
+// monotonic clock.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }

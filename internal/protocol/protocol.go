@@ -191,9 +191,10 @@ type Reading interface {
 	// Schema returns the key attributes and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew returns the configured MaxSkew, by which the wall clock of this machine may be wrong.
-	// It returns 0 if the layout's records have no expiry time and the client's clock is not
-	// bounded. Clients then do not use wall clocks to find out that a holder is dead.
+	// Skew returns the MaxSkew that applies: if the layout's records have an expiry time, the
+	// layout's, by which the wall clocks of two clients may differ; otherwise the client's, by which
+	// the wall clock of this machine may be wrong. It returns 0 if neither is set. Clients then do
+	// not use wall clocks to find out that a holder is dead.
 	Skew() time.Duration
 
 	// Owned reports whether the layout's records contain the owner.

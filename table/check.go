@@ -125,10 +125,10 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns advice for a table whose partition key or sort key does not fit the spec. The first
-// parameter is the table's key schema. The parameter field is the layout's field for the key that
-// does not fit: PartitionKey or SortKey. The parameter name is the name of the key's attribute in
-// the table, or empty if the table has no sort key.
+// fitting returns advice for a table with a key that does not fit the spec. The parameter "have" is
+// the table's key schema. The parameter "field" says which key does not fit: PartitionKey or
+// SortKey, as the fields of layouts are called. The parameter "name" is the name of that key in the
+// table, or empty if the table has no sort key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -156,8 +156,8 @@ func (s Spec) layout() layout.Layout {
 	return s.Layout
 }
 
-// named returns the attribute name in the given field of the layout, such as PartitionKey. It
-// returns false if the layout has no field of this name: the attribute's name is then fixed.
+// named returns the attribute name in a field of the layout, such as the field PartitionKey. It
+// returns false if the layout lacks the field, because its name for that attribute is fixed.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()
@@ -232,9 +232,9 @@ func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// checkReplicas returns one problem for all replicas of an eventually consistent table: two
-// Regions can grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
-// consistency"). In other tables, each replica or witness that is not active is a problem.
+// checkReplicas returns one problem if the table has eventually consistent replicas, because two
+// Regions can then grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
+// consistency"). In a strongly consistent table, each inactive replica or witness is a problem.
 func checkReplicas(t *types.TableDescription) (problems []Problem) {
 	found := func(format string, args ...any) {
 		problems = append(problems, Problem{About: "replicas", What: fmt.Sprintf(format, args...)})

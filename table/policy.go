@@ -21,9 +21,9 @@ const (
 )
 
 // SharedLeases is the prefix of the keys of the rows that contain shared leases. Pass it to
-// Policy to allow Config.SharedLease. A client that may write these rows can end the locks of
-// every client with a shared lease, whatever the keys of the locks are. It can also keep the
-// locks of a dead client held.
+// Policy to allow Config.SharedLease. But a client with permission to write these rows can end
+// all locks under shared leases, whatever their keys are and whichever client holds them. It can
+// also renew the shared lease of a dead client, so that the locks of that client stay held.
 const SharedLeases = records.SessionPrefix
 
 // actions contains the IAM actions that the library needs. For a transaction, IAM checks the
@@ -54,9 +54,9 @@ var actions = map[Access][]string{
 }
 
 // Policy returns a least-privilege IAM policy document for the table with the given ARN. It
-// allows only the actions that package leasehold and its recipes need. It does not allow the
-// actions of Create and Check. It also does not allow the caller's own writes in a Commit, or
-// the caller's own reads in a Read.
+// allows only the actions that the packages leasehold, election, rwlock and semaphore need. It
+// does not allow the actions of Create and Check. It also does not allow the caller's own writes
+// in a Commit, or the caller's own reads in a Read.
 //
 // If prefixes are given, the policy allows only keys that begin with one of them. End each
 // prefix with a separator: the prefix "bill" also allows the key "billing/7". Such a policy
@@ -66,8 +66,8 @@ var actions = map[Access][]string{
 // prefixes. If a prefix is shorter than SharedLeases, and SharedLeases begins with it, Policy
 // returns an error: such a prefix would allow the rows of shared leases by accident.
 //
-// Policy does not check the ARN and the access a. IAM refuses the document if the ARN is empty, or
-// if a is none of the constants of this package.
+// Policy does not check its parameters arn and a. IAM refuses the document if arn is empty, or if
+// the Access is not one of the constants of this package.
 func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	for _, prefix := range prefixes {
 		if len(prefix) < len(SharedLeases) && strings.HasPrefix(SharedLeases, prefix) {

@@ -188,7 +188,7 @@ func (a *account) later(l *leasehold.Lock) {
 	})
 }
 
-// twice reads two values of a sequence, and then stops.
+// The function twice reads two values of a sequence, and then stops.
 func twice[V any](a *account, all iter.Seq2[V, error]) {
 	seen := 0
 	for _, err := range all {
@@ -450,7 +450,7 @@ func TestPolicyForUnknownAccessLevelAllowsNoAction(t *testing.T) {
 	}
 }
 
-func TestTableDocumentationListsActionsOfEachPolicy(t *testing.T) {
+func TestPolicyAllowsExactlyActionsThatDocumentationLists(t *testing.T) {
 	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
 	listed := map[table.Access][]string{}

@@ -132,9 +132,9 @@ func isLike(s, pattern string) bool {
 	return regexp.MustCompile("(?s)^" + expr.String() + "$").MatchString(s)
 }
 
-// calledUnder makes all calls that a service needs, and also Get, Break and List, under the policy.
-// It returns the checks that IAM made. The calls use the keys "k", "m", "n" and "dead". No call
-// uses a shared lease, because policies allow shared leases only with the prefix SharedLeases.
+// Under the given policy, calledUnder makes all calls that a service needs, and also Get, Break and
+// List. It returns the checks that IAM made. The keys are "k", "m", "n" and "dead". No call uses a
+// shared lease, because policies allow shared leases only with the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {
@@ -214,7 +214,7 @@ func TestPolicyForSharedLeasePrefixAllowsEverySharedLease(t *testing.T) {
 	}
 }
 
-func TestPolicyForPrefixDeniesScansAndKeysWithoutPrefix(t *testing.T) {
+func TestPolicyForPrefixDeniesEveryScanAndRequestsForOtherKeys(t *testing.T) {
 	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {
@@ -249,7 +249,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	}
 }
 
-func TestPolicyRejectsTooShortPrefixOfSharedLeaseKeys(t *testing.T) {
+func TestPolicyRejectsPrefixThatIsOnlyPartOfSharedLeasePrefix(t *testing.T) {
 	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
 		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
 		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {

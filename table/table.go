@@ -30,7 +30,7 @@ type DB interface {
 type Spec struct {
 	Name   string        // required; for Check it may also be an ARN
 	Layout layout.Layout // nil means layout.Native{}
-	// Provisioned capacity. If both are zero, the default, the table has on-demand capacity.
+	// Provisioned capacity. By default both are zero, and the table has on-demand capacity.
 	ReadUnits  int64
 	WriteUnits int64
 	Tags       map[string]string
@@ -52,8 +52,8 @@ type Problem struct {
 	What  string // text with the problem, the expected state and the remedy
 }
 
-// complete checks the spec. It returns the key schema and the TTL attribute that the spec's
-// layout needs.
+// The method complete returns the key schema and the TTL attribute that the spec's layout needs,
+// or an error if the spec is invalid.
 func (s Spec) complete() (protocol.Schema, error) {
 	var errs []error
 	if s.Name == "" {

@@ -68,7 +68,7 @@ func TestCreateEnablesTTLAndOnDemandBilling(t *testing.T) {
 	}
 }
 
-func TestConcurrentCallsOfCreateAllSucceed(t *testing.T) {
+func TestConcurrentCallsOfCreateDoNotFail(t *testing.T) {
 	db := newDB(t)
 	var wg sync.WaitGroup
 	for range 16 {
@@ -248,7 +248,7 @@ func TestCheckSuggestsLayoutThatFitsTable(t *testing.T) {
 	}
 }
 
-// acts is a text with terminal control characters.
+// acts is a text whose control characters make a terminal perform actions.
 const acts = "\x1b]0;x\a\u009b2J\u202e\n"
 
 func TestCheckEscapesControlCharactersInReplyOfDynamoDB(t *testing.T) {
@@ -270,7 +270,7 @@ func TestCheckEscapesControlCharactersInReplyOfDynamoDB(t *testing.T) {
 	}
 }
 
-func TestCheckAndCreateRejectTooLongReplyOfDynamoDB(t *testing.T) {
+func TestFunctionsCheckAndCreateRejectOverlongReplyOfDynamoDB(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)

@@ -47,8 +47,8 @@ type target struct {
 	capacity types.ReturnConsumedCapacity
 }
 
-// Reply contains the parts of a reply that the tests compare. A field is zero if replies to
-// that kind of request do not contain it.
+// Reply contains the parts of a reply that the tests compare. Parts that the reply lacks are
+// zero.
 type Reply struct {
 	Item     Item
 	Items    []Item
@@ -90,7 +90,7 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 	return append(slices.Clone(hashKey), types.AttributeDefinition{AttributeName: aws.String("sk"), AttributeType: t})
 }
 
-// Run runs every case against an engine, as a subtest named subject/case.
+// Run runs every case against an engine, as a subtest such as "limits/an expression of 4 KB".
 func Run(t *testing.T, e Engine) {
 	// The names of tables contain a random text. So two runs on the same server never use the same
 	// table.
@@ -236,8 +236,8 @@ func textMatches(want, got, table string) bool {
 }
 
 // These expressions match parts of error texts that differ between AWS Regions or have changed
-// over the years: the number of errors at the start, the offending value, and the spelling of
-// field names.
+// over the years: the number of errors, as in "1 validation error detected: ", the offending value,
+// and the spelling of field names.
 var (
 	counted = regexp.MustCompile(`^\d+ validation errors? detected: `)
 	echoed  = regexp.MustCompile(`^Value (?s:.* )?at '([^']*)' failed to satisfy constraint`)

@@ -74,8 +74,8 @@ func concurrencyCases() []Case {
 }
 
 // atOnce returns a Request that sends one request from each of 64 goroutines at the same time, and
-// counts the requests that succeed. A request may fail only because its condition is false, or
-// because it conflicts with another transaction.
+// counts the requests that succeed. If a request fails for another reason than a false condition
+// or a cancelled transaction, the test fails.
 func atOnce(request func(i int) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var (

@@ -127,8 +127,7 @@ func expressionErrorCases() []Case {
 	)
 }
 
-// operands returns n placeholders, ":0, :1, ...". operandValues returns the values of the same
-// placeholders.
+// operands returns n placeholders, ":0, :1, ...". Their values come from function operandValues.
 func operands(n int) string {
 	var all []string
 	for i := range n {

@@ -2,8 +2,8 @@ package conformance
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// itemCases returns the cases for the four requests for one item, and for the attributes that these
-// requests return.
+// itemCases returns the cases for GetItem, PutItem, UpdateItem and DeleteItem: what these requests
+// do, and which attributes they return.
 func itemCases() []Case {
 	one := item(Item{"n": num("1"), "s": str("x")})
 	return []Case{

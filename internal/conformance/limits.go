@@ -99,7 +99,7 @@ func limitCases() []Case {
 	}
 }
 
-// nested returns a list inside a list inside a list, with the given number of levels.
+// nested returns the number 1 inside the given number of lists, each list inside the next one.
 func nested(levels int) types.AttributeValue {
 	if levels == 0 {
 		return num("1")

@@ -14,7 +14,7 @@ func TestLocaldynamoInMemoryConformsToDynamoDB(t *testing.T) {
 	conform(t, localdynamo.New())
 }
 
-func TestLocaldynamoInFileConformsToDynamoDB(t *testing.T) {
+func TestLocaldynamoWithFileStoreConformsToDynamoDB(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "tables.db")))(t)
 	conform(t, localdynamo.New(localdynamo.WithStore(store)))
 }

@@ -97,9 +97,9 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 }
 
 // page converts one page of a Query or Scan into a Reply. It sets the field Scanned only if scanned
-// differs from count, as it does if a filter drops items. If the request asked only for the number
-// of items, the parameter items is nil, and page sets the field Count to count. If items is not
-// nil, page returns an error unless count is the number of items.
+// differs from count, which means that a filter has dropped items. It sets the field Count only if
+// items is nil: the request then asked only for the number of items, or found none. If items is not
+// nil and count is not the number of items, page returns an error.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

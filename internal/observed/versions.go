@@ -1,6 +1,6 @@
 // Package observed stores the last version of each record that a client has read, and the
 // time when the client first read that version. A holder is dead once the version of its
-// record has not changed for a lease.
+// record has not changed for the duration of its lease.
 //
 // A waiter pins the key that it polls. The number of keys that are not pinned is limited: if there
 // are too many, the package forgets the oldest of them. If the package forgot a polled key between
@@ -111,8 +111,8 @@ func (v *Versions) Forget(key protocol.Key) {
 	}
 }
 
-// rest adds e to v.idle, as the newest entry of a key that is not pinned. If there are then more
-// than v.most such entries, rest removes the oldest. The caller must hold v.mu.
+// rest puts e at the front of v.idle, the list of entries whose keys are not pinned. If the list
+// then has more than v.most entries, rest removes the oldest. The caller must hold v.mu.
 func (v *Versions) rest(e *entry) {
 	e.idle = v.idle.PushFront(e)
 	if v.idle.Len() > v.most {

@@ -36,7 +36,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestStoredVersionKeepsTimeAtWhichItWasFirstSeen(t *testing.T) {
+func TestAgesOfRecordVersionAndGrantCountFromTheirFirstRead(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -69,7 +69,7 @@ func TestStoredVersionKeepsTimeAtWhichItWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestVersionsOfUnpinnedKeysAreForgottenOldestFirst(t *testing.T) {
+func TestFullVersionCacheDropsOldestKeyThatIsNotPinned(t *testing.T) {
 	v := New(2)
 	v.Pin(key("pinned"))
 	v.Pin(key("pinned"))
@@ -107,7 +107,7 @@ func TestKeyThatIsReadTwiceCountsOnceTowardCacheLimit(t *testing.T) {
 	}
 }
 
-func TestVersionIsRememberedIfKeyWasPinnedBeforeFirstRead(t *testing.T) {
+func TestVersionCacheKeepsKeyThatWasPinnedBeforeItsFirstRead(t *testing.T) {
 	v := New(0)
 	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {

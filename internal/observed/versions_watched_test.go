@@ -22,7 +22,7 @@ func each(name string, n int, fn func(key string)) {
 	wg.Wait()
 }
 
-func TestSmallVersionCacheDoesNotPreventTakeovers(t *testing.T) {
+func TestTakeoversAreOnTimeIfCacheOfRecordVersionsIsSmall(t *testing.T) {
 	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
 		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
 			return c.Acquire(ctx, key)
@@ -75,7 +75,7 @@ func TestSmallVersionCacheDoesNotPreventTakeovers(t *testing.T) {
 	}
 }
 
-func TestSmallVersionCacheDoesNotDelayDetectionOfDeadLeaders(t *testing.T) {
+func TestDeadLeaderIsDetectedOnTimeIfCacheOfRecordVersionsIsSmall(t *testing.T) {
 	const keys = 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.Config())

@@ -72,7 +72,7 @@ func (g *guard) knows(hostPort string) bool {
 		return g.remote || ip.IsLoopback()
 	}
 	// Browsers resolve localhost names without DNS, so DNS rebinding cannot use them. All of them
-	// are accepted, because a page may still use the name of an earlier server on this port.
+	// are accepted, because an open page may still use the random name of an earlier server.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
@@ -100,8 +100,8 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request needs no token. Such a request reads a file of the page, or asks
-// for the proof that the server knows its secret (whoPath).
+// isOpen reports whether a request needs no token: it reads a file of the page, or asks the server
+// to prove that it has the secret (whoPath).
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -66,8 +66,8 @@ func TestUIGuardAcceptsTokenOnlyInHeader(t *testing.T) {
 		"Basic":           func(r *http.Request) { r.SetBasicAuth("", token) },
 		"the token alone": header("Authorization", token),
 
-		// After a server has ended, another program may listen on its port and receive the token
-		// that a page sends. Later servers with the same secret must reject this token.
+		// Another program may listen on the port of an ended server, and receive that server's
+		// token from an open page. Later servers with the same secret must reject the token.
 		"next server on this port":     bearer(tokenFor(secret, "the-next.localhost:4711")),
 		"same host name, another port": bearer(tokenFor(secret, "a-name-of-these-tests.localhost:4712")),
 		"another secret":               bearer(tokenFor("another", named)),
@@ -149,7 +149,7 @@ func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 	}
 }
 
-func TestUIGuardForRemoteAccessAcceptsIPAddressAsHost(t *testing.T) {
+func TestUIWithRemoteAccessAcceptsAnyIPAddressInHostHeader(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by an IP address: %d", got.StatusCode)
 	}
@@ -171,7 +171,7 @@ func TestUIResponsesHaveRestrictiveSecurityHeaders(t *testing.T) {
 	}
 }
 
-func TestUISecretsAndHostNamesAreLongAndUnique(t *testing.T) {
+func TestRandomSecretsAndHostNamesOfUIServersAreLongAndUnique(t *testing.T) {
 	if a, b := NewSecret(), NewSecret(); len(a) < 40 || a == b {
 		t.Errorf("secrets %q and %q", a, b)
 	}

@@ -186,8 +186,8 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
-// isShown fails the test unless the page shows a key in the given state. The parameter what is
-// the beginning of the failure message.
+// isShown fails the test unless the page shows a key in the given state. The failure message
+// begins with the text "what".
 func (b *bench) isShown(what, key string, state State) {
 	b.T.Helper()
 	if r := b.row(key); r.State != state {
@@ -195,8 +195,8 @@ func (b *bench) isShown(what, key string, state State) {
 	}
 }
 
-// tells checks that the page shows exactly these events for the lock whose details it shows. If
-// not, the test fails.
+// The method "tells" fails the test unless exactly the given events are on the page, in the details
+// of the selected lock.
 func (b *bench) tells(events string) {
 	b.T.Helper()
 	b.listen()

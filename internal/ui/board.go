@@ -162,8 +162,8 @@ func (b *board) forget(e *entry) {
 	}
 }
 
-// finish records that a pass has read the table to its end. If no read has returned a key since
-// the start of the pass, the key's record has been deleted.
+// finish is called after a pass has read the table to its end. It treats a record as deleted if
+// the last read that returned the record was before this pass.
 func (b *board) finish(pass liveness.Reading) {
 	b.whole = true
 	for key, e := range b.entries {
@@ -176,8 +176,8 @@ func (b *board) finish(pass liveness.Reading) {
 	}
 }
 
-// judge marks the holders of a session's locks as live or dead, according to the session's
-// row.
+// judge finds out from a session's row whether the session's client is live or dead, and marks the
+// locks of the session accordingly.
 func (b *board) judge(id string, look liveness.Reading) {
 	if _, ok := b.proto.(protocol.Native); !ok {
 		return
@@ -238,16 +238,16 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets the reason of a break. It is called when the break has failed, when a read has
-// shown the break, or when there are too many reasons.
+// wontBreak forgets the reason of a break, because the break has failed, because a read has shown
+// the break, or because too many reasons are stored and this one is the oldest.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that takes the id of a grant of key. The function reports whether
-// the grant was broken through this server, returns the reason, and removes the break from the
-// board.
+// wasBroken returns a function that takes the id of a grant of key. If the grant was broken
+// through this server, the function returns the reason of the break and true, and removes the
+// break from the board.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

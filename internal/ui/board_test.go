@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestUIFirstForgetsKeysThatWereDeletedLongestAgo(t *testing.T) {
+func TestUIForgetsDeletedKeysInOrderOfTheirDeletion(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration
@@ -72,8 +72,8 @@ func TestUIRateOfReadUnitsIsAverageOfLastTenSeconds(t *testing.T) {
 	lab.Want(t, "read units a second, a minute after the last", p.perSecond(now.Add(time.Minute), start), 0)
 }
 
-// The page must refer to no other server. Then a browser loads only the files of the page, and the
-// sum of their sizes is the size of the page.
+// The page must not refer to other servers, so that a browser loads only the page's own files. The
+// documented size is the sum of the sizes of these files.
 func TestUIPageIsSelfContainedAndHasDocumentedSize(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)

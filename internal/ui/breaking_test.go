@@ -46,7 +46,7 @@ func TestUIBreakAppliesOnlyToGrantShownInDialog(t *testing.T) {
 	})
 }
 
-func TestUIBreakFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
+func TestUIBreakFailsIfHolderHasRenewedAfterItWasShownAsDead(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := mortal(t, w, cfg)
@@ -98,7 +98,7 @@ func TestUIBreakIsForbiddenUnlessAllowBreakIsSet(t *testing.T) {
 	})
 }
 
-func TestUIBreakRejectsReasonOver1000Bytes(t *testing.T) {
+func TestUIRejectsBreakRequestWithReasonOver1000Bytes(t *testing.T) {
 	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
 		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
 		lab.Want(t, fmt.Sprint("bytes of the reason: ", n), asked.check(), want)

@@ -37,7 +37,8 @@
 //     port). The page requests the proof before each new connection. If a server cannot
 //     give it, the page sends nothing else to that server.
 //
-// If a server restarts with the same secret and port, it gives the proof for its new name. The
-// page then derives the token for that name and continues there. A program that used the port in
-// between may have received the old token, but not the secret. The new server rejects the token.
+// A server that restarts with the same secret and port has a new name, and sends it with its
+// proof. From the name and the secret, the page derives the new token, and continues there. A
+// program that used the port in between may have received the old token, which the new server
+// rejects, but not the secret.
 package ui

@@ -21,8 +21,8 @@ type Span struct {
 	From, To time.Time
 	Began    EventKind
 	Ended    EventKind
-	// Id of the previous grant, if this grant followed it by a hand-over or a takeover;
-	// otherwise empty.
+	// Id of the previous grant, if this grant began with a hand-over or a takeover; otherwise
+	// empty.
 	Before string
 	// Time at which the holder's lease expired; zero if the holder did not die.
 	DiedAt   time.Time

@@ -32,7 +32,7 @@ type EventKind string
 const (
 	EventSeen  EventKind = "seen"  // the first read of the key showed it held
 	EventGrant EventKind = "grant" // a grant on a free key, or on a key whose previous holder no read has shown
-	// The next grant has the same owner: a hand-over to another goroutine or command.
+	// The owner has the next grant too, and no read showed the key free: probably a hand-over.
 	EventHandOver EventKind = "handover"
 	EventTakeover EventKind = "takeover" // a new holder replaced a holder whose lease had expired
 	EventDeath    EventKind = "death"    // the holder's lease has expired without a renewal
@@ -63,11 +63,11 @@ type Event struct {
 	Reason string // reason for a break, or problem of a damaged record
 }
 
-// observe returns the state of a lock after a read, and the events since the previous read. before
-// is the state after the previous read, or nil if no read has shown the key before. If first is
-// true, no pass has read the whole table yet, so a grant that this read shows may have begun before
-// the server started. broken reports whether a grant was broken through this server, and returns
-// the reason. For other breaks, most layouts store the reason in the record.
+// observe returns the state of a lock after a read, and the events since the previous read. The
+// parameter "before" is the state after the previous read, or nil if no read has shown the key
+// before. If "first" is true, no pass has read the whole table yet, so a grant in this read may be
+// older than the server. The function "broken" returns the reason if a grant was broken through
+// this server. If the record contains the break, observe takes the reason from there instead.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -203,8 +203,8 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns the minimum that is left of the lease of h at any read if h renews on time.
-// Such a holder renews four times per lease, so at least three quarters of the lease are left.
+// healthyFor returns how much of its lease a holder has left, at the least, while it renews on
+// time: three quarters, because such a holder renews four times per lease.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
@@ -212,9 +212,9 @@ func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0
 // next were far apart (see healthyFor), lapsed returns false, because h may have renewed and
 // released in between.
 //
-// In some layouts, versions and grant ids contain the time of their write by the holder's clock. If
-// both the version of h and the grant id of next contain such a time, and h has no session, lapsed
-// compares the two times. They are more exact than the times of this server's reads, because the
+// In some layouts, each version and each grant id contains the time when a holder wrote it, by that
+// holder's clock. If the version of h and the grant id of next both contain such a time, and h has
+// no session, lapsed compares them. They are more exact than the times of this server's reads: the
 // next holder may have read the last renewal of h before this server did. In all other cases,
 // lapsed uses the observed end of the lease.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {

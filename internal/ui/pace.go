@@ -36,7 +36,7 @@ func (p *pace) set(rate float64, now time.Time) {
 	p.rate, p.next = rate, now
 }
 
-// forget drops the record of read units that were consumed more than meterFor ago.
+// forget removes the elements of p.spent that are older than meterFor.
 func (p *pace) forget(now time.Time) {
 	for len(p.spent) > 0 && now.Sub(p.spent[0].at) > meterFor {
 		p.spent = p.spent[1:]

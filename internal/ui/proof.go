@@ -38,8 +38,8 @@ func sign(secret string, words ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// who serves the route whoPath, which needs no token. Its response proves that the server has the
-// secret, and also contains the server's name.
+// The method "who" serves the route whoPath, which needs no token. Its response contains the
+// server's name, and proves that the server has the secret.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) {
 	nonce := r.URL.Query().Get("nonce")
 	if b, err := hex.DecodeString(nonce); err != nil || len(b) != nonceLength {

@@ -45,8 +45,8 @@ type scanner struct {
 	heard   time.Time // time of the last reply
 	trouble string    // error of the last request; "" if the request succeeded
 
-	// Buffers one signal, which ends a pause of the scanner early. The signal is sent when a page
-	// changes the rate or shows another lock.
+	// Channel with a buffer for one signal. A signal ends the scanner's pause early. The method
+	// rouse sends it when a page changes the rate or selects a lock.
 	wake chan struct{}
 }
 
@@ -222,7 +222,7 @@ func (s *scanner) begin(now time.Time) {
 	s.began, s.read, s.under = now, 0, true
 }
 
-// page reads the next page of items in the current pass, and records the items.
+// The method page makes the next Scan request of the current pass, and records the items.
 func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	look := liveness.Reading{Asked: time.Now()}
 	p, err := s.src.Page(ctx, at)
@@ -275,8 +275,8 @@ func (s *scanner) ask(request func() error) error {
 	return err
 }
 
-// troubleAt returns the reason why the state of the table is unknown at the time now, or "" if
-// the state is known. The caller must hold s.mu.
+// troubleAt returns why the state of the table is unknown at the given time, or "" if the state is
+// known. The caller must hold s.mu.
 func (s *scanner) troubleAt(now time.Time) string {
 	if s.trouble == "" && !s.asked.IsZero() && now.Sub(s.asked) >= silence {
 		return unanswered
@@ -310,7 +310,7 @@ func (s *scanner) tell(ctx context.Context) {
 	}
 }
 
-// status returns the scanner's status at the time now. The caller must hold s.mu.
+// status returns the scanner's status at the given time. The caller must hold s.mu.
 func (s *scanner) status(now time.Time) status {
 	return status{
 		Now: s.clock.ms(now), Rate: s.pace.rate, Most: s.most, Reading: s.pace.perSecond(now, s.clock.base),

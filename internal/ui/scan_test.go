@@ -112,8 +112,8 @@ func TestUIHoldTimeOfDeadHolderStopsAtLeaseExpiry(t *testing.T) {
 			lab.Elapse(dead)
 			b := serve(t, w, l)
 			lab.Elapse(time.Second)
-			// The page may show a hold time of at most the lease plus twice MaxSkew. After that
-			// time the holder's clock has certainly passed the expiry in the record.
+			// In this layout, a holder is dead once MaxSkew and one more second have passed since
+			// the expiry in its record.
 			credited(t, b.row("job"), lease+2*time.Second)
 		})
 	})
@@ -183,7 +183,7 @@ func TestUIPageShowsDeadSessionOnlyWhileSessionHasLocks(t *testing.T) {
 	})
 }
 
-func TestUIHistoryShowsSinceWhenItIsComplete(t *testing.T) {
+func TestUIShowsTimeFromWhichHistoryOfLockIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))

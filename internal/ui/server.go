@@ -35,7 +35,7 @@ type Config struct {
 	Location string // table's Region, URL or file, for display
 	// Secret from which the server derives its token and its proofs. See Server.Token.
 	Secret     string
-	Name       string        // "host:port" in the page's URL; the host is a result of NewName, and differs for each server
+	Name       string        // "host:port" in the page's URL; each server has its own host, which NewName returns
 	Rate       float64       // maximum number of read units per second
 	Every      time.Duration // interval between the starts of two passes over the table
 	AllowBreak bool          // whether pages may break grants
@@ -51,8 +51,8 @@ type Config struct {
 // hello is the first message that the server sends to a web page.
 type hello struct {
 	Page string `json:"page"` // page's id, which the page sends with its requests
-	// The page uses the secret to verify this server, and any later server with the same
-	// secret.
+	// With the secret, the page checks the proofs of this server, and of later servers that have
+	// the same secret.
 	Secret     string `json:"secret"`
 	Host       string `json:"host"` // server's name (Config.Name)
 	Table      string `json:"table"`

@@ -28,9 +28,9 @@ type Source interface {
 	// Record reads the record of a key.
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
-	// Break breaks r's grant if that grant is still current. If unrenewed is true, the grant
-	// must also not have been renewed since r was read. Break stores the reason if the layout
-	// supports that.
+	// Break breaks r's grant if that grant is still current. If unrenewed is true, Break does so
+	// only if the grant has also not been renewed since r was read. Break stores the reason if the
+	// layout supports that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 
@@ -44,9 +44,8 @@ type Page struct {
 // request low, so that the scanner can limit the rate precisely.
 const pageLimit = 250
 
-// Table is a Source that reads a DynamoDB table. All its reads are strongly consistent: every
-// record that it returns was in the table when it was read. So no stale replica makes a live
-// holder appear dead.
+// Table is a Source that reads a DynamoDB table. All its reads are strongly consistent, so that a
+// stale replica cannot make a live holder appear dead.
 type Table struct {
 	db    leasehold.DB
 	name  string

@@ -8,9 +8,9 @@ import (
 )
 
 // under returns the Beat (the observed renewals) of a lock that has a session. The parameter b is
-// the Beat of the lock's record. The holder renews only the session, so the fields Until, Dead,
-// Since and Lease of the result come from the session's Beat. The Beat of an ended session has no
-// Since and no Lease. In that case Since and Lease come from b.
+// the Beat of the lock's own record. The holder renews only the session, so the result has the
+// fields Until, Dead, Since and Lease of the session's Beat. But if the session has ended, its Beat
+// has no Since and no Lease, and the result keeps these two fields of b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {
@@ -19,9 +19,9 @@ func under(b, session liveness.Beat) liveness.Beat {
 	return b
 }
 
-// warnAt returns the time from which pages show a held lock as expiring: a third of its lease
-// before the lease's end. A holder that renews on time renews four times in the length of a
-// lease, so its lock is never shown as expiring.
+// warnAt returns the time when a held lock is first shown as expiring: when a third of its lease is
+// left. A holder that renews on time renews four times per lease, so its lock is never shown as
+// expiring.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
 // State is the state of a key, as web pages show it.
@@ -38,7 +38,7 @@ const (
 	Damaged  State = "damaged"
 )
 
-// stateAt returns the state of a lock at the time now.
+// stateAt returns the state of a lock at the given time.
 func stateAt(l Lock, now time.Time) State {
 	switch {
 	case l.Kind == holders.KindDamaged:

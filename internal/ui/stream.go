@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// A page is disconnected when this many of its messages are unsent.
+	// The server disconnects a page when more than this many messages to it wait to be sent.
 	backlog    = 256
 	rowsAtOnce = 1000             // maximum number of rows in one message
 	writeLimit = 20 * time.Second // time limit for sending one message
@@ -49,8 +49,8 @@ func message(event string, v any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, b)
 }
 
-// flush sends the changes of keys since the last flush to all web pages. The caller must hold
-// s.mu.
+// flush sends each web page what has changed since the last flush: in the list of keys, and in the
+// details that the page shows. The caller must hold s.mu.
 func (s *scanner) flush() {
 	touched := map[protocol.Key]bool{}
 	for e := range s.board.changed {
@@ -114,9 +114,9 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show selects the lock whose details a web page shows: the lock with the given key. It sends
-// these details now, and flush sends later changes of the details. If key is the zero Key, the
-// page shows no details. show returns false if no page with this id is connected.
+// show makes a web page show the details of the lock with the given key. It sends the details now,
+// and flush sends later changes. If key is the zero Key, the page shows no details. The parameter
+// "page" is the id of the page. If no page with this id is connected, show returns false.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,12 +76,12 @@ func (b *board) row(e *entry, c clock) rowView {
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock, from the grant to the end of its lease. If
-// the record contains the time of the grant, and the holder's last version contains the time of its
-// write, heldFor calculates with these two times, which are by the holder's clock. Otherwise the end
-// is the time when this server saw the lease expire, which is too late if the server started after
-// the last renewal. If the record lacks the time of the grant, heldFor uses the time of the first
-// read that showed the grant.
+// heldFor returns how long a dead holder held its lock, from the grant to the end of its lease. The
+// time of the grant comes from the record or, if the record lacks it, from the first read that
+// showed the grant. If the record contains it, and the holder's last version also contains a time,
+// heldFor calculates the end from that version, so that both times are by the holder's clock.
+// Otherwise the end is the time when this server saw the lease expire. That is too late if the
+// server started after the last renewal.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -149,7 +149,7 @@ func sameButBeat(a, b rowView) bool {
 	return a == b
 }
 
-// all returns the rows that have been sent to the web pages.
+// all returns the rows for a new web page: those that the other pages have after the last flush.
 func (b *board) all() []rowView {
 	var rows []rowView
 	for _, e := range b.entries {

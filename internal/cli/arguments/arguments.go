@@ -74,9 +74,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 }
 
 // RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of
-// the user. The value of the annotation states when the command runs the CMD: always, only
-// if a CMD follows --, or unless --watch or --step-down is given. Commands that run a CMD
-// report their own failures with different exit codes (see package failure).
+// the user. The value of the annotation is one of the three constants below it. UnlessWatch
+// means unless --watch or --step-down is given. Commands that run a CMD report their own
+// failures with other exit codes than all other commands do (see package failure).
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -153,8 +153,8 @@ func (f *Duration) String() string {
 	return wording.Duration(f.Duration)
 }
 
-// Type returns "duration". With "string", pflag would quote the default in the help, as in
-// (default "10s").
+// Type returns "duration". If it returned "string", pflag would print the default in quotes in
+// the help: (default "10s").
 func (*Duration) Type() string { return "duration" }
 
 // Set parses the value and sets Given.
@@ -170,10 +170,10 @@ func (f *Duration) Set(s string) error {
 	return nil
 }
 
-// Check adds the flag --check or --check=DURATION to fl. DURATION limits how long the
-// command observes the records to see whether their holders renew. Without DURATION the limit
-// is a minute. Without any limit, one holder with a lease of hours would make the command wait
-// for hours.
+// Check adds the flag --check or --check=DURATION to fl. The command observes the records for
+// at most DURATION, to see whether their holders renew. A plain --check means one minute. It
+// does not mean "without a limit", because a single holder with a lease of hours would then
+// make the command wait for hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

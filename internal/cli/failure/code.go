@@ -77,8 +77,7 @@ func (e *SignalError) Error() string {
 	return "ended by " + e.Name
 }
 
-// WaitedError is the error of a wait for a key, if the wait has lasted as long as --wait
-// allows.
+// WaitedError means that a wait for a key ended because the time of --wait had passed.
 type WaitedError struct{ Wait time.Duration }
 
 func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wait) }

@@ -4,7 +4,7 @@
 // callers pass the store's name, which the text may contain. It writes no output: its callers
 // print the text.
 //
-//	code.go   exit codes, kinds and subjects of errors, mistakes of the user, and how a wait ended
-//	text.go   the text of an error, which repeats neither the user's input nor the prefixes of
-//	          libraries; why a request failed (package decide has the advice about DynamoDB)
+//	code.go   exit codes, kinds of errors, mistakes of the user, signals, and the limit of --wait
+//	text.go   the text of an error, without the user's input and the prefixes of libraries; its
+//	          advice about DynamoDB comes from package decide
 package failure

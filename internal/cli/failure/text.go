@@ -24,8 +24,8 @@ import (
 )
 
 // Text describes err in one line: what failed, with the key and the table or file, and what
-// to do next. where names the store, as in "table NAME". For an error of the SDK, the line
-// contains only the message from AWS.
+// to do next. The parameter "where" is the name of the store, as in "table NAME". For an error
+// of the SDK, the line contains only the message from AWS.
 func Text(err error, where string) string {
 	lost, isLost := As[*leasehold.LostError](err)
 	held, isHeld := As[*leasehold.HeldError](err)
@@ -99,8 +99,8 @@ func Brief(err error) string {
 	return text
 }
 
-// WithoutPath returns the cause of a file error, without the operation and the path, such
-// as "open PATH: ". The caller's message already names the file.
+// WithoutPath returns the cause of a file error: for "open PATH: permission denied", the error
+// "permission denied". The caller's message already names the file.
 func WithoutPath(err error) error {
 	if in, ok := As[*fs.PathError](err); ok {
 		return in.Err
@@ -238,9 +238,9 @@ func ofFile(api smithy.APIError) (text string, caused bool) {
 // another process keeps the store's file locked.
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
-// Remedy returns advice for a request that got no reply. where names the store, as in Text.
-// Remedy returns "" if the request got a reply or was never sent, because Reason then
-// contains advice.
+// Remedy returns advice for a request that got no reply. The parameter "where" is the name of
+// the store, as in Text. If the request got a reply or was never sent, Remedy returns "",
+// because the text that Reason returns already contains any advice.
 func Remedy(err error, where string) string {
 	isTable := where == "" || strings.HasPrefix(where, "table ")
 	_, answered := ownReason(err)

@@ -70,8 +70,8 @@ func (m *Meter) Used() Usage {
 	return m.used
 }
 
-// ServeHTTP forwards one request to the server. It forwards a complete request even if its
-// client disconnects, because a network would also deliver the request.
+// ServeHTTP forwards one request to the server. It forwards a complete request even if its client
+// disconnects, as a network would.
 func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSpreadReturnsMedianMinimumAndMaximum(t *testing.T) {
+func TestSpreadContainsMedianAndMinimumAndMaximum(t *testing.T) {
 	for _, c := range []struct {
 		runs []float64
 		want Spread
@@ -49,7 +49,7 @@ func TestJainIndexIsOneOnlyForEqualShares(t *testing.T) {
 	}
 }
 
-func TestFunctionOvertakenCountsLaterWaitsWithEarlierGrant(t *testing.T) {
+func TestWaitIsOvertakenByLaterWaitsThatAreGrantedEarlier(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
 		{at(0), at(9)},       // this wait began at 0; the waits that began at 1 and 3 overtook it

@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// closeMonth is the code under test. Several processes may call it at the same time, but only
-// one of them runs step at a time.
+// closeMonth is the code under test: a monthly job. Several processes may call it at the same
+// time, but only one of them runs step at a time.
 func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
 
-func TestMonthEndJobRunsInOneProcessAtATime(t *testing.T) {
+func TestMonthlyJobRunsInOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		var now, most int // now counts the running calls of step, and most is the highest value of now
@@ -47,7 +47,7 @@ func TestMonthEndJobRunsInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestMonthEndJobStopsWaitingWhenContextEnds(t *testing.T) {
+func TestMonthlyJobStopsWaitingWhenContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -65,7 +65,7 @@ func TestMonthEndJobStopsWaitingWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestCloseMonthStopsWhenLockIsStolen(t *testing.T) {
+func TestMonthlyJobStopsWhenItsLockIsStolen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -80,7 +80,7 @@ func TestCloseMonthStopsWhenLockIsStolen(t *testing.T) {
 	})
 }
 
-func TestMonthEndJobTakesOverFromDeadProcess(t *testing.T) {
+func TestMonthlyJobTakesOverLockOfDeadProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})

@@ -127,8 +127,9 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a client with its own network. If others is true, the client is not part
-// of the code under test. kind is the first part of the client's default owner.
+// newProcess returns a client with its own network. The parameter "others" is true for a client of
+// Hold or Steal, and false for a client of the code under test. The parameter "kind" is the first
+// part of the client's default owner.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
 	p := &process{env: e, others: others}

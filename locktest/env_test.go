@@ -46,7 +46,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 	lab.OK(t, lock.Release(t.Context()))
 }
 
-func TestEnvFailsTestThatLeavesLockHeld(t *testing.T) {
+func TestEnvReportsErrorIfLockIsStillHeldWhenTestEnds(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{Owner: "billing"})
 		lock := acquire(t, locks, "close/2026-11")
@@ -112,9 +112,9 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 }
 
 func TestEnvCleanupMakesWaiterReturnErrClosed(t *testing.T) {
-	// The Env must close the client of the waiters before the clients of Hold: otherwise a waiter
-	// that polls after a client of Hold is closed acquires the key of this client. This test uses
-	// real time, because in a bubble no waiter would poll while the Env closes the clients.
+	// The Env must close the client of the waiters before the clients of Hold. When a client of Hold
+	// is closed, its key becomes free, but no waiter may acquire this key. This test uses real time,
+	// because in a bubble no waiter would poll while the Env closes the clients.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})
@@ -175,7 +175,7 @@ func TestClientLogsNothingAfterTestEnds(t *testing.T) {
 	})
 }
 
-func TestEnvClientKeepsConfiguredLoggerAndOwner(t *testing.T) {
+func TestClientMethodOfEnvKeepsConfiguredLoggerAndOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var log bytes.Buffer
 		locks := env.Client(leasehold.Config{Table: "prod", Owner: "billing", Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -192,7 +192,7 @@ func TestEnvClientKeepsConfiguredLoggerAndOwner(t *testing.T) {
 	})
 }
 
-func TestEnvDBContainsAllTablesOfTest(t *testing.T) {
+func TestDBMethodOfEnvReturnsClientThatReachesAllTables(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
 		if err != nil || len(problems) > 0 {
@@ -219,7 +219,7 @@ func TestSameKeyCanBeHeldInTwoEnvs(t *testing.T) {
 	})
 }
 
-func TestEnvHoldAndEnvStealGrantKeyInEveryLayout(t *testing.T) {
+func TestHoldAndStealMethodsOfEnvWorkInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 		layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
@@ -242,7 +242,7 @@ func TestEnvHoldAndEnvStealGrantKeyInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestEnvClientFailsTestIfLayoutsOfClientsDiffer(t *testing.T) {
+func TestClientMethodOfEnvMakesTestFailIfLayoutsDiffer(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Client(leasehold.Config{})
 		p.fails(t, func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) }, "set the Layout that all clients use in the first client")
@@ -250,7 +250,7 @@ func TestEnvClientFailsTestIfLayoutsOfClientsDiffer(t *testing.T) {
 	})
 }
 
-func TestEnvClientFailsTestIfConfigIsInvalid(t *testing.T) {
+func TestClientMethodOfEnvMakesTestFailIfConfigIsInvalid(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
 		env.Disconnect() // Disconnect must work even if an earlier call of Client has failed

@@ -55,9 +55,9 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// A holder that renews without a pause can prevent takeovers. So after maxTakeovers attempts,
-// Steal breaks the grant instead. A renewal does not prevent a break: a break fails only if the
-// grant has ended. Steal fails after maxSteals attempts, takeovers and breaks together.
+// In its first maxTakeovers attempts, Steal tries to take the key over. A takeover fails if the
+// holder renews at that moment. So in later attempts Steal breaks the grant, and then acquires the
+// key: a break fails only if the grant has ended. Steal gives up after maxSteals attempts in all.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
@@ -84,17 +84,16 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can take over from the holder in r by setting the clock of p
-// forward by one lease. It returns false if the layout stores an expiry time, if several locks
-// share the lease, or if the lease is longestJump or more. In these cases steal breaks the
-// grant.
+// canOutwait reports whether p can pretend to have waited for one lease, by setting its clock
+// forward, and so take over from the holder in r. It returns false if the layout stores an expiry
+// time, if several locks share the lease, or if the lease is longestJump or more. In these cases
+// steal breaks the grant.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump limits the time by which steal sets a clock forward in one attempt. Even the sum
-// over maxTakeovers attempts, and the times calculated from this sum, must not overflow a
-// Duration.
+// In one attempt, steal sets a clock forward by less than longestJump. So maxTakeovers attempts
+// together, and the times calculated from the clock, do not overflow a Duration.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r, and then acquires the key.

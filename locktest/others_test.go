@@ -14,7 +14,7 @@ import (
 // nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-func TestKeyHeldByEnvHoldIsNotGrantedUntilRelease(t *testing.T) {
+func TestKeyFromHoldMethodOfEnvStaysHeldUntilRelease(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -29,7 +29,7 @@ func TestKeyHeldByEnvHoldIsNotGrantedUntilRelease(t *testing.T) {
 	})
 }
 
-func TestEnvHoldWithoutRenewalLetsLeaseExpire(t *testing.T) {
+func TestUnrenewedLockFromHoldMethodOfEnvCanBeTakenOver(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
@@ -41,7 +41,7 @@ func TestEnvHoldWithoutRenewalLetsLeaseExpire(t *testing.T) {
 	})
 }
 
-func TestEnvHoldFailsTestImmediatelyIfKeyIsHeld(t *testing.T) {
+func TestHoldMethodOfEnvMakesTestFailAtOnceIfKeyIsHeld(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		began := time.Now()
@@ -80,7 +80,7 @@ func TestHolderNoticesStealAtNextRenewal(t *testing.T) {
 	})
 }
 
-func TestEnvStealGrantsKeyInAnyState(t *testing.T) {
+func TestStealMethodOfEnvAcquiresBothFreeAndHeldKeys(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
 		"never held":             func(*testing.T, *locktest.Env, *leasehold.Client) {},
 		"released":               func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) { release(t, acquire(t, locks, "k")) },
@@ -117,7 +117,7 @@ func TestEnvStealGrantsKeyInAnyState(t *testing.T) {
 	}
 }
 
-func TestEnvStealLeavesOtherLocksOfSharedLeaseHeld(t *testing.T) {
+func TestStealMethodOfEnvEndsOnlyOneLockOfSharedLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")
@@ -128,7 +128,7 @@ func TestEnvStealLeavesOtherLocksOfSharedLeaseHeld(t *testing.T) {
 	})
 }
 
-func TestEnvStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
+func TestStealMethodOfEnvSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		for range 20 {
 			lock := acquire(t, locks, "k")
@@ -150,7 +150,7 @@ func TestEnvStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	})
 }
 
-func TestEnvStealFailsTestIfRecordIsDamaged(t *testing.T) {
+func TestStealMethodOfEnvMakesTestFailIfRecordIsDamaged(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		put(t, env, "k")
 		p.fails(t, func() { env.Steal("k") }, `steal "k"`)

@@ -51,7 +51,7 @@ func (e *Elector) Run(ctx context.Context) error {
 
 // IsLeader returns nil while this process leads, and an error that matches ErrNotLeader
 // otherwise. It sends no request. It compares the clock with the time until which the term
-// is trusted. So the result is correct even right after the process was suspended.
+// is trusted. So the result is correct even if a suspended process has only just resumed.
 func (e *Elector) IsLeader(context.Context) error {
 	term := e.term.Load()
 	if term == nil {

@@ -39,7 +39,8 @@ var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker whose keys are prefix plus the job's name. By default a job's
 // name is the name of its function, such as main.report; gocron.WithName sets another.
-// NewLocker sends no request. If the table has a sort key, the layout must set its value.
+// NewLocker sends no request. If the table has a sort key, the client's layout must contain
+// a default value for it (SortValue): otherwise NewLocker returns an error.
 func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
@@ -58,8 +59,8 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // processes differ by less than the period: see leasehold.Every. Use the interval of the
 // scheduler's jobs as the period. Start the jobs at the beginning of a period, as
 // gocron.CronJob does. A run counts as done once it has ended, even with an error, because
-// gocron does not pass the error to the lock. In layouts other than Native, Lock returns a
-// *leasehold.UnsupportedError.
+// gocron does not pass the error to the lock. In layouts other than Native, the method Lock
+// of the returned Locker returns a *leasehold.UnsupportedError.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, period}
 }
@@ -72,8 +73,9 @@ func (l *Locker) Every(period time.Duration) *Locker {
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
 // difference between the clocks of two processes, it may end before the second process
-// calls Lock. The lock is then free, so the job runs again. Every prevents this: Lock then
-// returns a *leasehold.DoneError if the job has already run in this period.
+// calls Lock. The lock is then free, so the job runs again. The Locker that Every returns
+// prevents this: its method Lock returns a *leasehold.DoneError if the job has already run
+// in this period.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	opts := []leasehold.AcquireOption{leasehold.NoWait()}
 	var ends []leasehold.ReleaseOption

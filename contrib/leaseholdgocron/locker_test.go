@@ -91,7 +91,7 @@ func TestLockerTakesOverJobFromDeadHolder(t *testing.T) {
 	})
 }
 
-func TestGocronShutdownDuringJobReleasesLock(t *testing.T) {
+func TestLockIsReleasedIfGocronShutsDownDuringJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		began := make(chan struct{})
 		locks := env.Client(leasehold.Config{})

@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns a list with one damage for each of the given bad values of the attribute.
+// The function each returns a list of bad values of one attribute.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,9 +55,9 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns two lists of damages to the record of a held key. Each damage in the first list
-// makes any record invalid. Each damage in the second list makes a record invalid only if leasehold
-// wrote the record.
+// The method damages returns two lists of bad attribute values for the record of a held key. A
+// value in the first list makes any record invalid. A value in the second list makes a record of
+// leasehold invalid, but not a record of another lock library.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -106,8 +106,9 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of a different layout. It also returns the name of an attribute: if a
-// client with the layout of s reads the record, the error must contain this name.
+// The method another returns a record of a different layout, and the name of an attribute. The
+// layout of s requires this attribute, and the record lacks it. A client with the layout of s that
+// reads the record must return an error with this name.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -145,10 +146,10 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive adds an attribute to the record of a live lock, as a caller may. leasehold itself uses
-// the name of that attribute. keptAlive checks the error of TryAcquire for that lock: the error
-// must advise renaming the attribute, and must not advise breaking the lock. keptAlive checks locks
-// of leasehold, and locks of peers (clients of other lock libraries).
+// keptAlive adds a user's attribute to the record of a live lock, under a name that leasehold
+// itself uses. The error of TryAcquire must then advise renaming the attribute, and must not advise
+// breaking the lock. keptAlive checks locks of leasehold, and locks of peers (clients of other lock
+// libraries).
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())

@@ -89,9 +89,9 @@ func formerHolder(e *env) {
 	e.release(next)
 }
 
-// succeeds waits until c has taken over the key, and returns the new grant. It checks that c
-// does not take over too early. If time is virtual, it also checks that c does not take over
-// too late.
+// The method succeeds makes c the successor of a dead holder: it waits until c has taken over the
+// key, and returns the new grant. It checks that c does not take over too early. If time is
+// virtual, it also checks that c does not take over too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
 	// Client c has not read the record before. So in a layout without expiry times, c must

@@ -5,8 +5,9 @@
 //		t.Run(s.Name, func(t *testing.T) { layouttest.Exercise(t, engine, s) })
 //	}
 //
-// The package uses only the public API. A peer is a client of the other lock library with which
-// a layout is compatible. The package writes the records of peers itself. Each check is a
-// subtest, and its name is the claim that it checks. To read the package, start with [Exercise]
-// and [Subject], then any file of checks: granting.go, dead.go, damage.go.
+// The checks use only the public API of leasehold. Each layout is compatible with one other lock
+// library, and a client of that library is called a peer. The checks write the records of peers
+// themselves. Each check is a subtest, and its name is the claim that it checks. To read this
+// package, start with [Exercise] and [Subject], then any file of checks: granting.go, dead.go,
+// damage.go.
 package layouttest

@@ -59,8 +59,8 @@ func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	return e
 }
 
-// client returns a lock client that behaves like a separate process, and the client's wire. The
-// client is closed at the end of the check.
+// client returns a new lock client and its wire. The lock client behaves like a separate process.
+// It is closed at the end of the check.
 func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
 	e.Helper()
 	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
@@ -87,8 +87,8 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 	return c, w
 }
 
-// patience is the time limit for something that must happen in a check. It is long, because the
-// machine may be busy.
+// patience is how long a check waits for an expected result before it fails. It is also the lease
+// of a peer that must stay alive during a check. It is long, because the machine may be busy.
 const patience = 2 * time.Minute
 
 // within returns a context that expires after d.

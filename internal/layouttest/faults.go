@@ -22,8 +22,9 @@ func faultChecks() []check {
 	}
 }
 
-// reservedNames checks that leasehold lacks this fault of dynamolock and awslabs: if a caller
-// stores an attribute isReleased, a second client can acquire the held key.
+// reservedNames checks that leasehold rejects a caller's attribute if leasehold itself uses the
+// name. In the libraries dynamolock and awslabs, a caller can store an attribute isReleased: then a
+// second client can acquire the held key.
 func reservedNames(e *env) {
 	if !e.caps().Attributes {
 		return // skipped, because this layout does not store attributes of callers
@@ -60,8 +61,9 @@ func reservedNames(e *env) {
 
 // ownNames checks which layouts accept a caller's attribute with the name expiresAt. Layout native
 // must refuse it, because this is its TTL attribute. Layouts awslabs and dynamolock must refuse it,
-// too: they can use a table of layout native, and their grants remove expiresAt so that TTL does
-// not delete a held record. Every other layout must store the attribute.
+// too: their clients can use a table of layout native, and each grant by such a client removes
+// expiresAt, so that TTL does not delete a held record. Every other layout must store the
+// attribute.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
 		return // skipped, because this layout does not store attributes of callers
@@ -181,8 +183,8 @@ func identity(e *env) {
 	}
 }
 
-// onlyTheRecord checks that calls send only requests for single items. The library dyndb-mutex has
-// a fault: it sends DescribeTable before every call.
+// onlyTheRecord checks that a client sends only requests for single items. The library dyndb-mutex
+// also sends a DescribeTable request before every call.
 func onlyTheRecord(e *env) {
 	a, _ := e.client()
 	c, w := e.client()

@@ -35,8 +35,8 @@ func TestEveryLayoutPassesLockTestsOnLocaldynamoWithFile(t *testing.T) {
 	}
 }
 
-// inVirtualTime returns an engine that runs each check in a synctest bubble. It calls open to
-// create a new engine for each check.
+// inVirtualTime returns a layouttest.Engine that runs each check in a synctest bubble. For each
+// check, it calls the function "open" to create a localdynamo.Engine.
 func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine {
 	return layouttest.Engine{
 		Virtual: true,
@@ -50,7 +50,7 @@ func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine 
 	}
 }
 
-func TestAcquireAllTakesOverDeadHoldersKeysInEveryLayout(t *testing.T) {
+func TestAcquireAllTakesOverKeysOfDeadHolderInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{SortKey: "part", SortValue: "-"}, layout.AWSLabs{}, layout.Dynamolock{},
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},

@@ -22,7 +22,7 @@ import (
 
 // These tests follow the procedures of docs/migrating, which move a fleet of processes to another
 // layout in stages. While a stage is rolled out, processes of the previous stage are still running.
-// At that time, too, the locks must let only one process work at a time, whatever its stage.
+// Even then, the locks must let only one process work at a time, whatever its stage.
 
 // stage is one stage of a move to another layout: the configurations of the locks that a process
 // holds while it works. The process acquires the locks in the order of the configurations.
@@ -190,7 +190,7 @@ func TestThreeStageMoveToLayoutNativeNeverAllowsTwoHolders(t *testing.T) {
 	}
 }
 
-func TestMoveToLayoutNativeWithoutMiddleStageAllowsTwoHolders(t *testing.T) {
+func TestLayoutMoveThatSkipsSecondOfThreeStagesAllowsTwoHolders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		stages := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, stages[0], stages[2]); s.overlaps.Load() == 0 {
@@ -208,10 +208,10 @@ func ttlOn(t *testing.T, w *lab.World) {
 	}))(t)
 }
 
-// A release in layout native leaves an expiry time in the record. Layouts awslabs and dynamolock
-// can use the same table. Each of their grants removes the expiry time, so TTL does not delete the
-// held record. TTL can therefore stay on while clients of both layouts run.
-func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
+// A native client that releases a key leaves an expiry time in the record. A grant by a client with
+// layout awslabs or dynamolock removes this time, so TTL does not delete the held record. TTL can
+// therefore stay on while such a client and a native client use the same table.
+func TestTTLDoesNotDeleteRecordHeldInLayoutAWSLabsOrDynamolock(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -238,8 +238,8 @@ func TestTTLDoesNotDeleteHeldRecordDuringMoveFromNative(t *testing.T) {
 
 // When a native client with a shared lease closes, it only marks its session as dead. Clients with
 // layout awslabs ignore sessions, so they treat the keys of the session as held. Therefore a fleet
-// must not use shared leases until all its processes use layout native. For another reason, it must
-// not use done marks until then: see the next test.
+// must not use shared leases until all its processes use layout native. The next test shows why the
+// fleet must not use the done marks of the options Once and Every until then, either.
 func TestClientWithLayoutAWSLabsWaitsAnHourForKeyOfClosedSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

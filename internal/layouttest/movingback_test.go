@@ -107,7 +107,7 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 // Then the dynamolock client acquires the key again. It does not know the expiry time, and leaves it
 // in the record. So TTL deletes the record while the key is held. The Java client leaves the expiry
 // time in the record, too, if it acquires the key by an update in place.
-func TestBreakMakesTTLDeleteRecordOfNextDynamolockGrant(t *testing.T) {
+func TestTTLWronglyDeletesRecordOfDynamolockClientAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))

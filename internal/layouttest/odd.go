@@ -23,8 +23,8 @@ func oddChecks() []check {
 type odd struct {
 	what   string
 	change Item
-	// Time without a renewal after which the holder is dead. Zero means the lease of the
-	// record, and negative means never.
+	// Time from the last renewal until the holder is dead: zero if it is the lease in the record,
+	// and negative if the holder never counts as dead.
 	dies time.Duration
 }
 
@@ -218,9 +218,9 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns the record of a grant with an empty owner, as a peer (a client of another lock
-// library) may write it. It returns false in the two layouts with an expiry time, and the caller must
-// then skip its check: dynamo-dlm stores no owner, and clients of dyndb-mutex never renew a grant.
+// nameless returns the record of a peer's grant with an empty owner. A peer is a client of another
+// lock library. nameless also reports whether this library stores owners and renews grants. If not,
+// the caller must skip its check: dynamo-dlm stores no owner, and dyndb-mutex never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()

@@ -15,7 +15,7 @@ type peer struct {
 	// grant returns the item, without its key, that the peer writes for a grant.
 	grant func(holder string, lease time.Duration, now time.Time) Item
 
-	// carries contains the data and attributes that the peer's caller may store with a grant.
+	// Data and attributes that the peer's caller may store with a grant.
 	carries Item
 
 	// freed returns the item that the peer's release leaves behind. freed is nil if the release
@@ -118,8 +118,8 @@ var mutex = peer{
 	owner: named,
 }
 
-// most is the longest lease that these tests calculate with. A record of another library may have
-// a longer lease, which may not fit in a time.Duration. The tests then use this limit instead.
+// These tests limit a lease to this length before they calculate with it. A record of another
+// library may have a longer lease, which may not fit in a time.Duration.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

@@ -63,9 +63,9 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check twice. The first time, the holder calls Release, and so discovers that its
-// lock is lost. The second time, it calls Renew. The check calls the function "find" with the lost
-// lock and the expected reason.
+// eachWay runs a check twice, because a holder can discover the loss of its lock in two ways. The
+// check must call its parameter "find" with the lost lock and the expected reason. In the first
+// run, "find" calls Release, and in the second run Renew.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {

@@ -40,8 +40,8 @@ func Subjects() []Subject {
 		},
 		Subject{
 			Name: "dynamolock with a sort key",
-			// In this table, expiresAt is the sort key. In other tables of this layout, a grant
-			// removes the attribute expiresAt.
+			// In most tables of this layout, a grant removes the attribute expiresAt. In this
+			// table it must not, because expiresAt is the sort key.
 			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"},
 			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
 		},
@@ -63,7 +63,8 @@ func Subjects() []Subject {
 	)
 }
 
-// Brief returns the six layouts with a small MaxSkew, so that tests can use short leases.
+// Brief returns the six layouts. If a layout has a MaxSkew, Brief sets it to a small value, so that
+// tests can use short leases.
 func Brief() []Subject {
 	const skew = 100 * time.Millisecond
 	return []Subject{
@@ -87,8 +88,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a short lease. The lease is longer than the layout's MaxSkew, because the holder's
-// trust in its lock ends before the lease does, by more than MaxSkew.
+// short returns a short lease that is longer than the layout's MaxSkew. It must be longer, because
+// the holder's trust ends before the lease, and more than MaxSkew passes between the two ends.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second

@@ -87,8 +87,8 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// always sets the function that chooses the fault of every request. If f is nil, no fault is
-// applied.
+// The method always makes w call f for every request, to choose the fault of the request. If f is
+// nil, no fault is applied.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

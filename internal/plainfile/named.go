@@ -24,8 +24,8 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	return f, openError(path, err)
 }
 
-// openError makes err name the whole path if it is an fs.PathError, which may name only a directory
-// in path. The cause stays the same. openError returns any other error unchanged.
+// openError puts the whole path into an fs.PathError, which may contain only a directory of the
+// path. The cause stays the same. openError returns any other error unchanged.
 func openError(path string, err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return &fs.PathError{Op: "open", Path: path, Err: in.Err}

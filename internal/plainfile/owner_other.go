@@ -9,7 +9,8 @@ import (
 
 const noFollow = 0
 
-// Another always returns "". On this system users do not share directories as they do on Unix.
+// Another never finds another user's directory: it always returns "". On this system users do not
+// share directories as they do on Unix.
 func Another(string) string { return "" }
 
 // flock does nothing on this system. If two processes call Swap for the same file at the same

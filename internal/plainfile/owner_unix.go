@@ -63,7 +63,8 @@ func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
 
-// mayOwn reports whether the user who owns a file in dir is allowed to own files there.
+// mayOwn reports whether a file in dir belongs to one of the users who may own files there. The
+// parameter "owner" selects these users.
 func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 	mode := dir.Mode().Perm()
 	return closed(dir) || owner == Anybody || owner == Members && mode&0o022 == 0o020 ||

@@ -6,14 +6,16 @@
 // caller and no other user may write to it. Everything in a closed directory is trusted. In any
 // other directory
 //
-//   - a symbolic link is followed if it belongs to root or the caller;
+//   - a symbolic link is followed if it belongs to root or the caller, and if it has no second
+//     name (hard link);
 //   - a file is used if it belongs to root, the caller or the owner of the directory, or to
 //     a user whom an argument of type Owner allows in addition. The file must not have a
-//     second name (hard link), which could be in a directory of another user;
+//     second name, which could be in a directory of another user;
 //   - a subdirectory in the path may belong to any user if the caller is not root, because
 //     users other than root choose paths that they trust. If the caller is root, the
-//     subdirectory must belong to root or to the owner of the directory. Any owner is allowed
-//     if the members of the directory's group may write to the directory, and other users may not.
+//     subdirectory must belong to root or to the owner of the directory. There is one
+//     exception: if only the owner and the group of the directory may write to the directory,
+//     the subdirectory may belong to any user.
 //
 // So root may write to a user's home directory, as with sudo, and to a group's directory, but in
 // /tmp only to root's own files. The owner of a directory can always replace the files in it:
@@ -119,8 +121,8 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	return f, nil
 }
 
-// check returns an error unless path still leads to the opened file f, and the rule of package
-// plainfile allows the use of that file.
+// check returns nil only if path still leads to the opened file f and the rule of package plainfile
+// allows the use of f.
 func check(f *os.File, path, dir, base string, owner Owner) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -211,8 +213,8 @@ func mayUse(path string, file, in fs.FileInfo, owner Owner) error {
 	return nil
 }
 
-// IsStream reports whether a path, such as /dev/stdin, names an open file of a process.
-// Replacing such a path would not replace the open file.
+// IsStream reports whether a path, such as /dev/stdin, stands for an open file of a process.
+// Renaming another file to such a path would not replace the open file.
 func IsStream(path string) bool {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -288,8 +290,9 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	// Neither follow nor refuse a link under /proc (proc_pid_root(5)). The kernel makes these links,
-	// so no user can plant them, and their text is not always the path of the target.
+	// Keep a link under /proc in the path (proc_pid_root(5)). Do not refuse it: the kernel makes
+	// these links, so no user can plant them. Do not follow it: the text of such a link is not always
+	// the path of the target.
 	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil
 	}

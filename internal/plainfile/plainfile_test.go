@@ -37,8 +37,8 @@ func do(t *testing.T, errs ...error) {
 	lab.OK(t, errors.Join(errs...))
 }
 
-// ofStranger makes the user whose id is the constant "stranger" the owner of a file. It skips the
-// test unless the current user is root, because only root can change the owner.
+// ofStranger gives a file to another user, whose id is the constant "stranger". It skips the test
+// unless the current user is root, because only root can change the owner of a file.
 func ofStranger(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -52,7 +52,7 @@ const (
 	group  = 0o770 | fs.ModeSetgid
 )
 
-// refusal returns the reason in err, a *plainfile.Error, or "" if err is nil.
+// If err is nil, refusal returns "". Otherwise it returns the reason in the *plainfile.Error.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var refused *plainfile.Error

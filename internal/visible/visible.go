@@ -46,9 +46,9 @@ func Period(start time.Time) string {
 // longestRemark is the maximum number of bytes in a remark. Longer data is not shown as a remark.
 const longestRemark = 80
 
-// Remark returns the data of a record, in which a holder may store a remark about its work, as
-// text. It returns "" if data is too long, is blank, is not text, or contains characters that must
-// be escaped.
+// Remark returns the data of a record as text. A holder may store a remark about its work in this
+// data. Remark returns "" if the data is too long, is blank, is not text, or contains characters
+// that must be escaped.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
@@ -110,9 +110,10 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not UTF-8
-// becomes \xff. Line ends and tabs stay. If s is a JSON document, the result is an equal document:
-// JSON contains invisible characters only in its strings, and all its bytes are UTF-8.
+// Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not UTF-8 is
+// escaped with its hexadecimal value, such as \xff. Line ends and tabs stay. If s is a JSON
+// document, the result is an equal document: JSON contains invisible characters only in its
+// strings, and all its bytes are UTF-8.
 func Text(s string) string { return escaped(s, "\n\t") }
 
 // Line is like Text, but also escapes line ends and tabs, so that the result fits in one line

@@ -47,7 +47,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	lab.Want(t, "line", visible.Line("two\nlines\tof"), `two\nlines\tof`)
 }
 
-func TestOnlyPlainWordIsShownWithoutQuotes(t *testing.T) {
+func TestTextIsQuotedUnlessItLooksLikeNameOfHostOrUser(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -127,7 +127,7 @@ func FuzzShownTextHasNoInvisibleCharacters(f *testing.F) {
 	})
 }
 
-func TestLockDataIsShownAsRemarkOnlyIfShortAndPrintable(t *testing.T) {
+func TestRemarkOfHolderIsShownOnlyIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

@@ -68,8 +68,9 @@ func skip(source string, at int, in func(byte) bool) int {
 	return at
 }
 
-// IsPlaceholder reports whether s is a placeholder: the character sigil ('#' for a name, ':'
-// for a value) followed by letters, digits and underscores.
+// IsPlaceholder reports whether s is a placeholder, such as #name or :value. The parameter "sigil"
+// is the required first character: '#' or ':'. At least one letter, digit or underscore must
+// follow, and no other character.
 func IsPlaceholder(s string, sigil byte) bool {
 	return len(s) > 1 && s[0] == sigil && skip(s, 1, isWord) == len(s)
 }

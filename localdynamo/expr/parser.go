@@ -6,9 +6,9 @@ import (
 )
 
 // parser parses one expression. If the expression is invalid, a method of parser panics with an
-// *Error, and the function run recovers the panic. So the methods need no error check after
-// every token. The methods are recursive. The depth of the recursion is limited, because MaxSize
-// limits the length of an expression.
+// *Error, and the function run recovers the panic. So no method returns an error. The methods are
+// recursive. The depth of the recursion is limited, because MaxSize limits the length of an
+// expression.
 type parser struct {
 	source      string
 	prev, token token
@@ -18,8 +18,8 @@ type parser struct {
 // maxOperators is the maximum number of operators and functions in an expression.
 const maxOperators = 300
 
-// operator counts one operator or function. It reports an error if the expression has more than
-// maxOperators.
+// The parser calls the method operator at each operator and each function of the expression. The
+// method panics with an *Error if there are more than maxOperators.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
 		panic(refuse("The expression contains too many operators; operator count: %d", p.operators))
@@ -54,7 +54,8 @@ func (p *parser) next() token {
 	return p.prev
 }
 
-// unexpected reports a syntax error that contains the current token and its neighbours.
+// The method unexpected panics with a syntax error. The error contains the current token and its
+// neighbours.
 func (p *parser) unexpected() {
 	from, to := p.token.from, p.token.to
 	if p.prev.to > 0 {
@@ -136,7 +137,8 @@ func (p *parser) attribute() Step {
 	return Step{Name: name.text}
 }
 
-// atCall reports whether the next tokens are a function name and an opening parenthesis.
+// atCall reports whether the current token is a name and the token after it is an opening
+// parenthesis.
 func (p *parser) atCall() bool {
 	if p.token.kind != tokenName {
 		return false

@@ -18,7 +18,8 @@ func (s Step) IsPlaceholder() bool { return s.Name != "" && s.Name[0] == '#' }
 // Path is a document path, such as m.list[2].#name. Its first step always has a Name.
 type Path []Step
 
-// Placeholder is the name of a value in ExpressionAttributeValues, including the ':'.
+// Placeholder is the placeholder of a value, with the ':', such as :v. A placeholder of a name,
+// such as #n, is a Step.
 type Placeholder string
 
 // String returns the path in the form that expressions use.
@@ -66,8 +67,8 @@ func (p Path) Equal(other Path) bool {
 }
 
 // CheckOverlap returns an error if two paths are equal, if one path leads to a part of another
-// path's value, or if two paths use the same value as a map and as a list. The paths must not
-// contain placeholders.
+// path's value (as a.b and a do), or if one path uses a value as a map and another path uses it as
+// a list (as a.b and a[0] do). The paths must not contain placeholders.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

@@ -38,7 +38,8 @@ type IfNotExists struct {
 	Default Term
 }
 
-// ListAppend is the list First followed by the elements of Second.
+// ListAppend is list_append(First, Second): a list with the elements of First, and then those of
+// Second.
 type ListAppend struct{ First, Second Term }
 
 func (Path) term()        {}
@@ -97,7 +98,8 @@ func (p *parser) update() *Update {
 	return update
 }
 
-// list parses the keyword of a section, such as SET, and the section's actions.
+// The function list parses a section of an update expression: a keyword, such as SET, and a list of
+// actions. Each call of the parameter "action" parses one action.
 func list[T any](p *parser, action func() T) []T {
 	p.next()
 	actions := []T{action()}

@@ -49,7 +49,7 @@ func TestInvalidUpdateReturnsMessageOfDynamoDB(t *testing.T) {
 	}
 }
 
-func TestTargetsOfUpdateAreAllPathsThatItWrites(t *testing.T) {
+func TestTargetsMethodReturnsEveryPathThatUpdateWrites(t *testing.T) {
 	update, err := ParseUpdate("DELETE d :v ADD c :v REMOVE b SET a = z")
 	if err != nil {
 		t.Fatal(err)

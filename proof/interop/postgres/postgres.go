@@ -126,8 +126,9 @@ func start(ctx context.Context) (_ *server, err error) {
 }
 
 // notAsRoot returns the process attributes for PostgreSQL, or nil if this process is not root.
-// PostgreSQL refuses to run as root. So the attributes create a user namespace in which root has
-// the ID of an ordinary user. Outside the namespace, PostgreSQL's files still belong to root.
+// PostgreSQL refuses to run as root. So the attributes create a user namespace in which PostgreSQL
+// has the ID of an ordinary user. Outside the namespace, PostgreSQL still runs as root, and its
+// files belong to root.
 // The attributes also create a namespace for shared memory. The kernel removes this memory when
 // the last process of the namespace ends.
 func notAsRoot() *syscall.SysProcAttr {

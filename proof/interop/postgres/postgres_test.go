@@ -72,8 +72,8 @@ func TestPostgresEndsWhenParentIsKilled(t *testing.T) {
 	}
 }
 
-// hold is the program of the process that TestPostgresEndsWhenParentIsKilled kills.
-// It starts PostgreSQL, prints the process ID of PostgreSQL, and then waits.
+// hold runs in a child process of TestPostgresEndsWhenParentIsKilled. It starts PostgreSQL, prints
+// the process ID of PostgreSQL, and then waits until the test kills the child process.
 func hold() {
 	s, err := start(context.Background())
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package repair has the commands with which an operator repairs locks: break and forget.
 //
-//	break.go   break, also of a damaged record
-//	forget.go  forget
+//	break.go   the command "break", which also removes damaged records
+//	forget.go  the command "forget"
 //
 // Package holders, which these commands use, decides whether a holder is dead.
 package repair
@@ -125,8 +125,8 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 // wordsFor returns the arguments of a "leasehold break" command that a message suggests. The
 // command breaks exactly the grant in r, without asking.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No lock library writes a version longer than visible.Longest. If the record contains
-	// a longer one, it is shortened here, and the suggested command matches no grant.
+	// No lock library writes a version longer than visible.Longest. If the record contains a
+	// longer one, the suggested command contains only a part of it, and therefore breaks nothing.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason.Value != "" {
 		words += " --reason " + wording.ShellWord(f.reason.Value)
@@ -169,8 +169,8 @@ func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold
 	return o, err
 }
 
-// breakDamaged shows a damaged record, asks the user, and removes the record. The removal
-// fails if the record has changed since it was shown.
+// breakDamaged shows a damaged record, and removes it if the user confirms. The removal fails
+// if the record has changed since it was shown.
 func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leasehold.Key) error {
 	item, err := t.Item(ctx, key)
 	if err != nil {

@@ -8,6 +8,6 @@
 //
 // These types call the root package through three fields of the Env. The function Report receives
 // events. The function Kept is called when the client holds one more lock without a session. The
-// methods of [Errors] make the errors whose types are public. Whichever internal function finds out
-// why an operation failed calls one of these methods. Its callers return this error unchanged.
+// methods of [Errors] make the errors whose types are public. The internal function that finds out
+// why an operation failed calls one of these methods, and its callers return the error unchanged.
 package core

@@ -74,8 +74,8 @@ type Errors interface {
 	// the caller's own writes failed.
 	Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error
 
-	// Failed returns the error of the operation op whose request failed with err. The error
-	// does not show whether the write of the operation was applied.
+	// Failed returns the error of the operation op after one of its requests has failed with err.
+	// The returned error does not show whether a write of the operation was applied.
 	Failed(op string, key protocol.Key, err error) error
 }
 
@@ -143,15 +143,15 @@ func (e *Env) Expires(data, mark bool) time.Time {
 	return e.Wall().Add(cmp.Or(e.Retention, defaultRetention))
 }
 
-// defaultRetention is the time before TTL may delete a released record without data of the
-// caller, if Retention is zero.
+// defaultRetention is the retention if Retention is zero: TTL may delete a released record after
+// this time, unless the record contains data of the caller or a done mark.
 const defaultRetention = 7 * 24 * time.Hour
 
-// keepDead is the time before TTL may delete the row of a dead session. The network may deliver a
-// request of the session late, by minutes at most. DynamoDB rejects this request only while the row
-// still exists. keepDead is much longer, because a client whose wall clock is days slow makes TTL
-// delete the row days too early. keepDead does not depend on Retention: the row has no data of the
-// caller.
+// keepDead is the time that TTL must wait before it deletes the row of a dead session. DynamoDB
+// rejects late requests of that session only while the row exists. The network may delay such a
+// request by minutes at most. keepDead is much longer, for clients with a slow wall clock: if the
+// clock is three days slow, TTL may delete the row three days too early. keepDead does not depend
+// on Retention: the row has no data of the caller.
 const keepDead = 7 * 24 * time.Hour
 
 // DeadExpires returns the time from which TTL may delete the row of a session that the

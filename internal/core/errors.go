@@ -22,7 +22,7 @@ var (
 	ErrDetached error = &retold{"leasehold: lock detached", []error{ErrReleased}}
 )
 
-// retold is an error with a text of its own that wraps the errors in the field "is".
+// retold is an error that wraps the errors in the field "is", but has its own text.
 type retold struct {
 	text string
 	is   []error
@@ -86,8 +86,8 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records in l that the client has read record r, which no longer shows the lost grant. The
-// parameter "ours" contains the id of the lost grant, and the ids of grants that the lock's own
+// Seen sets l.By to r, a record that the client has read and that no longer shows the lost grant.
+// The parameter "ours" contains the id of the lost grant, and the ids of grants that the lock's own
 // hand-overs may have made. Seen sets the reason for the loss to Replaced in two cases: r shows
 // that the key is held, or r shows a released grant whose id is not in "ours". In both cases,
 // another grant has replaced the lost one.
@@ -108,16 +108,17 @@ func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) er
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
-// UnknownOutcome returns the error of an operation op that ended while one of its writes may have
-// been applied, or may still be applied. err is the reason why it ended. Even if err matches
-// ErrLost, the returned error does not: ErrLost would mean that the operation has written nothing.
+// UnknownOutcome returns the error of an operation op that ended before the outcome of one of its
+// writes was known. The write may have been applied, or may be applied later. err is the reason for
+// the end. Even if err matches ErrLost, the returned error does not: ErrLost would mean that the
+// operation has written nothing.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
-// Outlive runs write on another goroutine and returns its error. If limit is cancelled while the
-// outcome of the write is unknown, Outlive immediately returns the error of UnknownOutcome. The
-// function write then continues. See attempts.Outlive for details.
+// Outlive calls the function "write" on another goroutine, and returns the error of that function.
+// If limit is cancelled while the outcome of the write is unknown, Outlive immediately returns the
+// error of UnknownOutcome, and the function continues. See attempts.Outlive for details.
 func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
 	var err error
 	if _, unknown := attempts.Outlive(limit, e.Detach, sent, func() { err = write() }); unknown != nil {

@@ -1,3 +1,3 @@
-// Package documents tests the project's Markdown pages. Every link has a target, every test
-// that a page names exists, and every quotation from the source code is word for word.
+// Package documents tests the project's Markdown pages: every link must have a target, every test
+// that a page names must exist, and every quotation from the source code must be word for word.
 package documents

@@ -52,7 +52,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	}
 }
 
-func TestLeaseTableOfTimingPageMatchesConfigDefaults(t *testing.T) {
+func TestFiguresOnTimingPageMatchConfigDefaults(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/timing.md")
 	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(page, -1)
@@ -144,8 +144,8 @@ var sources = []string{
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted lists the blocks of Go code that a page does not quote from any of the files in sources.
-// The field "why" is the reason for the exception.
+// unquoted lists the exceptions: these blocks of Go code on pages are not copied from any of the
+// files in sources. The field "why" is the reason.
 var unquoted = []struct {
 	path, has string // "has" is text of the block that no other block of the page contains
 	why       string

@@ -4,16 +4,16 @@
 //	GET /leader   200 while this process leads, else 503; the body names the leader
 //	GET /live     503 while CMD runs and renewals are overdue, else 200
 //
-// The reply to GET /leader is 200 only while this process trusts its lease. Another process can
-// be elected only some time later. So at most one process at a time replies with 200, whatever
-// the network does:
+// The reply to GET /leader is 200 only while this process trusts its lease. Another process can be
+// elected only after this trust has ended. So at most one process at a time replies with 200,
+// whatever the network does:
 //
-//	             term      CMD             /leader            /live
-//	campaigns    none      –               503, the leader    200
-//	leads        trusted   runs            200                200
-//	is overdue   trusted   runs            200                503
-//	has lost     over      is stopped      503, unknown       503
-//	resigns      over      has ended       503, unknown       200
+//	this process              its trust   CMD              /leader           /live
+//	campaigns                 none        –                503, the leader   200
+//	leads, renews in time     lasts       runs             200               200
+//	leads, renewals overdue   lasts       runs             200               503
+//	has lost its lease        has ended   must stop        503, unknown      503
+//	resigns                   has ended   has ended        503, unknown      200
 //
 // Renewals are overdue when the trusted time ends so soon that the next renewal may come too
 // late. For each probe, this process compares the end of the trusted time with the clock. It

@@ -45,8 +45,8 @@ func (s *Seat) Saw(leader election.Leader) {
 	}
 }
 
-// Won records that this process leads in the given term. The parameter "as" is this process as the
-// leader that observers now see.
+// Won records that this process leads in the given term. The parameter "as" contains the owner, the
+// value and the token with which observers of the election now see this process.
 func (s *Seat) Won(term Term, as election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

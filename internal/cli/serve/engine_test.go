@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// pipes is a listener for connections in memory (net.Pipe). Unlike network connections,
-// these work in a synctest bubble.
+// pipes is a listener for connections in memory (net.Pipe). Such connections work in a synctest
+// bubble, unlike network connections.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}

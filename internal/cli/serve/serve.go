@@ -67,8 +67,8 @@ func (at *Page) Close() {
 	}
 }
 
-// ForPage listens at addr for the page of "leasehold ui". Unless anywhere is true, it
-// refuses an address that other machines can reach.
+// ForPage listens at addr for the page of "leasehold ui". It refuses an address that other machines
+// can reach, unless the parameter "anywhere" is true.
 func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -198,8 +198,8 @@ func isOwnName(hostPort string) bool {
 	return strings.HasSuffix(host, ".localhost")
 }
 
-// Wait waits until ctx ends or served returns the error of a server. A signal, which ends ctx,
-// is the normal way to end a command that serves, so Wait then returns nil.
+// Wait returns the error of a server, which it receives from served, or nil if ctx ends first. A
+// signal ends ctx, and that is the normal way to end a command that serves.
 func Wait(ctx context.Context, served <-chan error) error {
 	select {
 	case err := <-served:
@@ -216,9 +216,9 @@ type Key struct {
 	Made       bool // true if leasehold made the key, and so must show it to the user
 }
 
-// KeyIn returns the access key from the environment variables, if they contain one. A
-// restarted server then accepts the same key. Otherwise KeyIn returns a new random key, which
-// is valid until the server exits.
+// KeyIn returns the access key in the environment variables. Clients can use such a key even after
+// the server has been restarted. If the variables contain no key, KeyIn returns a new random key,
+// which is valid until the server exits.
 func KeyIn(get func(string) string) Key {
 	if id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY"); id != "" && secret != "" {
 		return Key{ID: id, Secret: secret}
@@ -240,8 +240,8 @@ func (k Key) Variables(get func(string) string, url string) []string {
 	return set
 }
 
-// Without returns environ without the variables that would make a program use another
-// server or another key.
+// Without removes the variables that would make a program use another server or another key. It
+// returns the rest of environ, and does not modify environ.
 func (k Key) Without(environ []string) []string {
 	misleading := store.AWSVariables
 	if k.Made { // some SDKs prefer a profile to the variables with the key, so remove profiles too

@@ -118,8 +118,7 @@ func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	return nil
 }
 
-// IsLoopback reports whether the host in the URL endpoint is this machine's loopback
-// interface.
+// IsLoopback reports whether the host in the given endpoint URL is localhost or a loopback address.
 func IsLoopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	return err == nil && IsThisMachine(u.Hostname())
@@ -203,8 +202,8 @@ func checkEndpoint(endpoint, by string) error {
 	return nil
 }
 
-// TableName returns the name of a table that the user has given by its name or ARN. It returns an
-// error if the given text is neither.
+// TableName returns the table name that the given text contains. The text is the name or the ARN of
+// a table. For any other text, TableName returns an error.
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {
@@ -220,8 +219,8 @@ func TableName(named string) (string, error) {
 	return name, nil
 }
 
-// quotedIfSpaced returns s for a message. It quotes s if it contains a space. Otherwise the
-// words in s would look like words of the message.
+// quotedIfSpaced returns s for use in a message. If s contains a space, the result is in quotes,
+// because the words in s would otherwise look like words of the message.
 func quotedIfSpaced(s string) string {
 	if strings.Contains(s, " ") {
 		return strconv.Quote(s)

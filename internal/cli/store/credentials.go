@@ -48,10 +48,10 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. If no other source has credentials, the SDK asks
-// the EC2 metadata service, even on a machine outside EC2. If the service fails too, but is
-// expected on this machine (see hasMetadata), the SDK decides whether to retry. If the service is
-// not expected, Retrieve returns an error after which the SDK does not retry.
+// Retrieve returns credentials for a request. If no other source has credentials, the SDK asks the
+// EC2 metadata service, even on a machine outside EC2. The service may fail, too. If the service is
+// expected on this machine (see hasMetadata), the SDK then decides whether to retry. Otherwise,
+// Retrieve returns an error after which the SDK does not retry.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {

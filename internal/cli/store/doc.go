@@ -1,8 +1,8 @@
 // Package store chooses the lock table of a command, opens it, and names it in messages.
 //
 // A setting comes from a flag or, if the flag is not given, from an environment variable
-// LEASEHOLD_*. If neither names a store, a local store may be the default. From the settings,
-// the package derives a Target: the table, its location and the layout of its records
+// LEASEHOLD_*. If no setting names a store, the command may use a default local store. From the
+// settings, the package derives a Target: the table, its location and the layout of its records
 // (target.go).
 //
 // There are two kinds of store. A table in DynamoDB is reached with the SDK's configuration
@@ -13,11 +13,12 @@
 // Opening, which its callers set.
 //
 // Wherever it can, the package fails before any request. It refuses a setting that is empty,
-// contradicts another setting, or cannot work (failure.MisuseError). It does not guess,
-// because a guess could lead to another store than the user expects:
+// contradicts another setting, or cannot work (failure.MisuseError). It does not guess, because a
+// guess could choose a store that the user does not expect:
 //
 //   - A named file must exist, unless the command creates it.
 //   - There is no default store if a setting points to AWS.
 //   - If the machine has a store for all its users, only that store can be the default.
-//   - Open refuses a table of another layout, unless the command checks or creates tables.
+//   - Open refuses a table whose layout is not the one in the settings, unless the command
+//     checks or creates tables.
 package store

@@ -82,10 +82,10 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	return store, err
 }
 
-// makeShared creates the file of the machine's store, unless it exists. Every user who may
-// create files in its directory may write to the file. The mode of the file does not depend
-// on the umask. makeShared sets the mode before the file appears under its name, because
-// other processes may open the file immediately.
+// makeShared creates the file of the machine's store, unless it exists. It sets the mode so that
+// every user who may create files in the directory may also write to this file, whatever the umask
+// is. It sets the mode before it gives the file its final name, because other processes may open a
+// file of that name immediately.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -129,8 +129,8 @@ func (s *Settings) AWSFlag() string {
 // applies only to DynamoDB. It returns "" if none is set.
 func (s *Settings) asksForDynamoDB() string { return cmp.Or(s.AWSFlag(), s.firstSet(AWSVariables...)) }
 
-// signOfAWS returns a clause about a flag, variable or file which suggests that the user
-// uses AWS, such as "AWS_REGION is set". It returns "" if there is none.
+// signOfAWS looks for a flag, variable or file that suggests that the user uses AWS. It returns a
+// clause about the first one, such as "AWS_REGION is set", or "" if it finds none.
 func (s *Settings) signOfAWS() string {
 	set := cmp.Or(s.asksForDynamoDB(), s.firstSet(
 		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",

@@ -22,9 +22,9 @@ import (
 // DefaultTable is the name of the table in a local store if the user names none.
 const DefaultTable = "leasehold"
 
-// Settings contains the values of the flags that choose the lock table, and access to the
-// environment. A field is empty if its flag was not given. Then an environment variable
-// decides.
+// Settings contains the values of the flags that choose the lock table. If a flag was not given,
+// its field is empty, and an environment variable is used instead. Settings also gives access to
+// the environment.
 type Settings struct {
 	Table, File               string
 	Layout                    arguments.Text
@@ -46,10 +46,10 @@ type Settings struct {
 // store in LEASEHOLD_TABLE or LEASEHOLD_FILE, and otherwise the default local store.
 //
 // Place does not return the default store if LEASEHOLD_REQUIRE_TABLE is true, or if a setting
-// suggests that the user uses AWS. Instead it returns the table named by the parameter "granted",
-// which contains the grant to renew or release. If this parameter is empty, Place returns an error,
-// with one exception: in a trial of leasehold (OnTrial), settings for all AWS programs, such as
-// AWS_PROFILE, do not rule out the default.
+// suggests that the user uses AWS. Instead it returns the table in the parameter "granted": the
+// table of the grant that the command renews or releases. If "granted" is empty, Place returns an
+// error. Exception: in a trial of leasehold (OnTrial) with an empty "granted", settings for all AWS
+// programs, such as AWS_PROFILE, do not rule out the default store.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -158,10 +158,10 @@ func (s *Settings) firstSet(names ...string) string {
 // awsFlags lists the flags that apply only to tables in DynamoDB.
 var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
 
-// AWSVariables lists the variables that replace the awsFlags if these are not given, in the
-// same order. "leasehold run" also sets them for CMD, so that a leasehold in CMD uses the
-// same table. It does not set AWS_ variables, because those would affect everything that
-// CMD does with AWS.
+// AWSVariables lists the variables for the awsFlags, in the same order. A variable is used if its
+// flag is not given. "leasehold run" also sets these variables for CMD, so that a leasehold command
+// that CMD starts uses the same table. It does not set AWS_ variables, because those would affect
+// everything that CMD does with AWS.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
 // ForAWS returns pointers to the values of awsFlags, in the same order.
@@ -169,9 +169,9 @@ func (s *Settings) ForAWS() []*string {
 	return []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover}
 }
 
-// readAWSVariables sets the values of those awsFlags that were not given, from the variables in
-// AWSVariables. If the Region and Endpoint come from a grant, it does not set them, even if one
-// is empty in the grant.
+// readAWSVariables sets the value of each of the awsFlags that was not given, from the flag's
+// variable in AWSVariables. If the Region and the Endpoint come from a grant, readAWSVariables
+// changes neither of them, even if one is empty.
 func (s *Settings) readAWSVariables() error {
 	if s.byVariable == nil {
 		s.byVariable = map[string]string{}
@@ -247,8 +247,8 @@ func (s *Settings) Owner() (string, error) {
 	return owner, err
 }
 
-// Breaker returns the configuration of a client that breaks grants. Its Owner names the
-// operator, which a break stores in the record. The Owner is LEASEHOLD_OWNER or, if that
+// Breaker returns the configuration of a client that breaks grants. Its Owner is the name of the
+// operator, and a break stores this name in the record. The name is LEASEHOLD_OWNER or, if that
 // variable is not set, USER@HOST.
 func (s *Settings) Breaker() leasehold.Config {
 	owner, err := s.Owner()

@@ -214,8 +214,8 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 	return &Table{s, locks}, nil
 }
 
-// Observer returns an Observer, which finds out whether holders are live. It observes for
-// limit at most. If limit is zero, it observes until the state of every holder is known.
+// Observer returns an Observer that finds out whether holders are live. It observes for at most the
+// given limit. If the limit is zero, it observes until the state of every holder is known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
 	by := holders.New(t.Requests(), t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
 	by.Limit, by.FreeReads = limit, t.File != ""

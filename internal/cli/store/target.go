@@ -47,8 +47,8 @@ func (t Target) Name() string {
 	return t.Table
 }
 
-// Where returns where the locks are, for messages: the file, or "table NAME in REGION".
-// With an endpoint, its URL replaces REGION.
+// Where returns where the locks are, for messages: the file, or "table NAME in REGION". If an
+// endpoint is set, the text contains the URL of the endpoint instead of REGION.
 func (t Target) Where() string {
 	if t.File != "" {
 		return t.Location
@@ -101,9 +101,9 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
 
 // shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by skew.
-// With this lease, a holder trusts its lock for about a tenth of the skew. This trust lasts at
-// least lease.ShortestTrust, and at most about two seconds, which are enough even for a large skew.
-// With a shorter lease, a holder could lose its lock only because its machine is busy for a moment.
+// With this lease, a holder trusts its lock for at least a tenth of the skew or, if the skew is
+// large, for at least two seconds. The trust never lasts less than lease.ShortestTrust. With a
+// shorter lease, a holder could lose its lock only because its machine is busy for a moment.
 func shortestLease(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
@@ -131,9 +131,9 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles lists the roles in --attr ROLE=NAME. For each role it lists a field of layouts. In
-// the Go type of a layout, this field contains the name of the attribute with the role. If a
-// layout's type lacks the field, users cannot choose the attribute's name.
+// attributeRoles lists the roles in --attr ROLE=NAME. For each role, "field" is the struct field in
+// which a layout contains the name of the attribute with that role. If a layout's type lacks the
+// field, users cannot choose the attribute's name.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
 // Attributes is the value of the flag --attr: attribute names by role.

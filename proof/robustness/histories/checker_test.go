@@ -115,8 +115,8 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 }
 
 // Each case adds one defect to the lock, and runs random histories until the checker rejects one of
-// them. Some defects are visible only in the records, for example a guard that checks the owner
-// alone. The checker reads no records, so it cannot find these defects. The simulation finds them.
+// them. The checker reads no records. So it cannot find a defect that is visible only in records,
+// such as a commit whose condition compares only the owner. The simulation finds such defects.
 func TestCheckerRejectsHistoriesOfDefectiveLockCode(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
 	for name, v := range map[string]struct {
@@ -173,7 +173,7 @@ func (t tampering) Do(r *http.Request) (*http.Response, error) {
 	return t.to.Do(r)
 }
 
-// unconditionalGrants modifies a grant so that its condition is always true.
+// unconditionalGrants changes each request that grants a key so that its condition is always true.
 func unconditionalGrants(op string, body []byte) []byte {
 	if !(lab.Call{Op: op, Body: body}).Grants() {
 		return body
@@ -181,7 +181,7 @@ func unconditionalGrants(op string, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`"ConditionExpression":"`), []byte(`"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
 }
 
-// tokensThatStay modifies a grant so that it does not increment the fencing token.
+// tokensThatStay changes each request that grants a key so that it does not increment the token.
 func tokensThatStay(op string, body []byte) []byte {
 	var in map[string]any
 	added := regexp.MustCompile(`if_not_exists\(#\d+, :\d+\) \+ (:\d+)`).FindSubmatch(body)
@@ -204,7 +204,7 @@ func newTokenEveryTime(_ string, body []byte) []byte {
 	return bytes.Replace(body, []byte(in.ClientRequestToken), []byte(protocol.NewVersion()), 1)
 }
 
-// noGuard modifies a commit so that its guard only requires that the record exists.
+// noGuard changes each commit so that it only requires that the lock record exists.
 func noGuard(op string, body []byte) []byte {
 	var in map[string]any
 	if op != "TransactWriteItems" || json.Unmarshal(body, &in) != nil {

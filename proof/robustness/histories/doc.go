@@ -3,8 +3,8 @@
 // The checker porcupine then decides whether a correct lock could have returned all
 // these results. The package contains only tests.
 //
-//	go test ./histories                                                                            20,000 histories; 500 with -race
-//	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories                                     a million
+//	go test ./histories                                                                            15,000 histories; 375 with -race
+//	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories                                     750,000
 //	LEASEHOLD_HISTORY=4711 go test -run '^TestMutexIsLinearizableInRandomHistories$' ./histories   the history of seed 4711
 //
 // The simulation (internal/simulation) checks each request against rules about the content
@@ -14,21 +14,22 @@
 //
 // # Contents of a history
 //
-//	operation         begins                                        ends
-//	acquire           at the call                                   at its return
-//	end               at the end of trust: released, lost, expired  at the same instant
-//	release           at the call                                   at its return without an error
-//	commit, read      at the call                                   at its return; never if the outcome is unknown
-//	write             at the call                                   at its return; never if the outcome is unknown
-//	look              at the end of the history
+// A process trusts its lock from the grant until the context of the lock is cancelled, by a
+// release or a loss. A commit adds one to a counter in DynamoDB, and a read returns the counter. A
+// write goes to a target that compares fencing tokens. A look reads the counter after all processes
+// have ended.
 //
-// A process trusts its lock from the grant until the context of the lock is cancelled. A commit
-// adds one to a counter in DynamoDB, and a read returns the counter. A write goes to a target
-// that compares fencing tokens. A look reads the counter after all processes have ended.
+//	operation              begins                                     ends
+//	acquire                at the call                                at its return
+//	end                    when the process stops trusting its lock   at the same instant
+//	commit                 at the call                                at its return; never if the outcome is unknown
+//	release, read, write   at the call                                at its return
+//	look                   at the end of the history                  at its return
 //
 // The history omits failed acquires: the table may contain the grant of a failed acquire, but
-// the process gets no lock from it. The history also omits failed releases. A commit with an
-// unknown outcome takes effect once, at any time after its call, or never.
+// the process gets no lock from it. The history also omits failed releases and reads, and commits
+// that have written nothing. A commit with an unknown outcome takes effect once, at any time after
+// its call, or never.
 //
 // # What the model requires
 //

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usually returns the default number of histories, summed over all kinds of locks. The race
-// detector makes a history five times as slow, so the number is smaller under the race detector.
+// The function "usually" returns the default of LEASEHOLD_HISTORIES. The default is smaller under
+// the race detector, which makes a history five times as slow.
 func usually() uint64 {
 	if lab.Race {
 		return 500
@@ -27,7 +27,7 @@ func usually() uint64 {
 	return 20_000
 }
 
-// always lists the operations that must occur in the histories of each kind of lock.
+// These operations must occur in the histories of each kind of lock.
 var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
 
 func TestMutexIsLinearizableInRandomHistories(t *testing.T) {
@@ -68,9 +68,9 @@ func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds runs random histories and checks them against the model. Several tests share the
-// configured number of histories: forSeeds runs that number divided by the parameter oneOf. If
-// it runs at least a thousand histories, each operation in the list wanted must occur.
+// forSeeds runs random histories and checks them against the model. It runs the configured number
+// of histories (LEASEHOLD_HISTORIES) divided by the parameter oneOf. If at least a thousand
+// histories run, each operation in the list "wanted" must occur.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

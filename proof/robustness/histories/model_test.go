@@ -55,9 +55,9 @@ type key struct {
 // step applies an operation to the model. It reports whether the operation was possible in
 // this state, and returns the state afterwards.
 //
-// A commit of unknown outcome is possible in every state, and has no end time. If the commit's
-// grant is no longer current, the commit changes nothing. If DynamoDB has never applied the commit,
-// the checker can place it after all operations that could see an effect of it.
+// A commit of unknown outcome is possible in every state. If its grant is no longer current, it
+// changes nothing. Such a commit has no end time. So if DynamoDB has never applied it, the checker
+// can place it at the end of the history, where no later operation sees an effect of it.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:
@@ -95,7 +95,7 @@ func (k key) step(in asked, out told) (bool, key) {
 	return true, k
 }
 
-// without returns the state after the grant with this token has ended.
+// The method "without" ends the grant with this token if it is current, and returns the new state.
 func (k key) without(token int64) key {
 	if k.grant == token {
 		k.grant = 0

@@ -38,7 +38,7 @@ const (
 	cycle = 10 * slot
 )
 
-// after sleeps for d, and then until a random instant in the process's next slot.
+// The method "after" sleeps for d, and then until a random instant in the process's next slot.
 func (p *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(p.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

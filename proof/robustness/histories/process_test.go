@@ -69,7 +69,7 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// standsStill returns for how much longer the process is paused, or 0 if it is not paused.
+// standsStill returns the rest of the process's pause, or 0 if the process is not paused.
 func (p *process) standsStill() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -128,7 +128,7 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 	return found
 }
 
-// still is a period in which a worker's process was suspended or dead.
+// A value of the type "still" is a period in which a worker's process was suspended or dead.
 type still struct{ from, to time.Duration }
 
 // verifyStops checks that, after a worker's process was suspended or dead for a whole lease, the

@@ -49,9 +49,9 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. A CMD cannot check the lock. So, from its start to its end, it records
-// in the journal that it believes that it holds the lock. It also writes to a counter that rejects
-// tokens below the greatest that it has seen. CMD handles no signal, so a signal kills it
+// run does the work of CMD. A CMD cannot check the lock. So it records again and again, until it
+// ends, that it believes that it holds the lock. It also writes to a counter that rejects tokens
+// below the greatest that the counter has seen. CMD handles no signal, so a signal kills it
 // immediately.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
@@ -125,8 +125,8 @@ type commandRun struct {
 // aChild is a shell script that runs CMD as a background process of the shell.
 const aChild = `"$0" & wait`
 
-// command adds a slot for leasehold run to the crew. Each time the process in the slot has
-// ended, the crew starts a new process.
+// command adds a slot to the crew. The crew runs "leasehold run" in this slot, and starts a new
+// process when the process has ended.
 func (c *crew) command(r commandRun) {
 	home := c.t.TempDir()
 	c.add(true, func(who string) *exec.Cmd {

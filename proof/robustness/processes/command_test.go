@@ -39,9 +39,9 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// Two processes run "leasehold run" for the same key, each with a command CMD. The test
-// kills or stops the process that holds the key, its watchdog or its CMD. Then the other
-// process must start its CMD, and the two CMDs must never run at the same time.
+// Two processes run "leasehold run" for the same key, each with a command CMD. The test kills or
+// stops one or two of three processes: the holder of the key, its watchdog, and its CMD. Then the
+// other "leasehold run" must start its CMD, and the two CMDs must never run at the same time.
 func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second

@@ -60,8 +60,8 @@ type slot struct {
 	head    bool // the process was at the head of a queue when it was killed
 }
 
-// newCrew opens a journal, and creates the tables at the given place. The test itself
-// reaches the tables at this place, even while the network of the workers has a fault.
+// newCrew opens a journal, and creates the tables at the given place. The test itself also uses
+// this place. In a test with network faults, the place must bypass the network of the workers.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -99,8 +99,8 @@ func (c *crew) worker(task task) {
 	})
 }
 
-// again returns a command that starts this program as a new process, with a task in the
-// given environment variable.
+// The function "again" returns a command that starts this program as a new process, with a task in
+// the given environment variable.
 func again(variable string, task any) *exec.Cmd {
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -172,9 +172,9 @@ func (c *crew) chance() *rand.Rand {
 }
 
 // victim chooses a worker for a fault, and returns its slot, process and name. It prefers workers
-// that believe that they hold a key, because a fault of a holder does the most harm. If keys have
-// queues, every second victim is the head of a queue: the holder may then hand the key to a waiter
-// that is dead or suspended.
+// that believe that they hold a key, because a fault of a holder does the most harm. If the test
+// uses queues (contended), every second victim is the head of a queue. This provokes hand-overs to
+// waiters that are dead or suspended.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -231,9 +231,9 @@ func (c *crew) spare(s *slot) {
 	c.mu.Unlock()
 }
 
-// torment kills random workers, and suspends random workers with SIGSTOP. The arguments kills
-// and pauses are the numbers of kills and suspensions. Up to atATime of these faults happen at
-// the same time. Each suspension is longer than the lease.
+// torment kills random workers, and suspends random workers with SIGSTOP. The parameters "kills"
+// and "pauses" are the numbers of kills and suspensions. At most atATime of them happen at the same
+// time. Each suspension is longer than the lease.
 func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	faults := append(slices.Repeat([]bool{true}, kills), make([]bool, pauses)...)
 	c.chance().Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })

@@ -23,7 +23,7 @@ import (
 // folder and keeps it mounted.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
-// diskSize is the size of the disk in bytes. It is enough for several thousand commits.
+// diskSize is the size of the disk in bytes: enough for the data of several thousand commits.
 const diskSize = 8 << 20
 
 // disk is a file system of a few megabytes in memory, mounted in a separate mount

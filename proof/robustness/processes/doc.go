@@ -10,5 +10,5 @@
 //	worker   one process: acquires keys, checks its locks, makes fenced writes, releases the keys
 //	command  program CMD that "leasehold run" starts
 //	journal  the log to which all processes append, with times by the machine's boot clock
-//	Verify   checks beliefs and writes; a pure function of the journal
+//	Verify   checks what the workers believed and wrote; a pure function of the journal
 package processes

@@ -11,10 +11,9 @@ import (
 // Kind is the type of an event in the journal.
 type Kind string
 
-// Events that workers record. What an event states must have been true at the time in its field
-// At. So before an event that states that a lock is held, the worker first reads the clock and
-// then checks the lock. It does the same before the event Over, and sends the release after it has
-// recorded this event.
+// Events that workers record. What an event says was true at the time in its field At. So before a
+// worker records that it holds a lock, it first reads the clock for At, and then checks the lock.
+// Before it records Over, it does the same. It sends the release only after it has recorded Over.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error
@@ -66,8 +65,8 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead returns the text of an event about a worker that was killed or suspended: a note that the
-// worker was the head of a queue, or "" if it was not.
+// asHead returns the field Text for an event about a killed or suspended worker. The text says that
+// the worker was the head of a queue, or is "" if it was not.
 func asHead(is bool) string {
 	if is {
 		return "the head of a queue"

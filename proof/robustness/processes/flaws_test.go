@@ -71,9 +71,9 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 	}
 }
 
-// The first worker's network fails, and the second worker takes the key over. A sound
-// worker checks its lock and stops writing. A worker that ignores the loss continues to write, but
-// a target that compares tokens refuses its writes.
+// The first worker's network fails, and the second worker takes the key over. A sound worker checks
+// its lock and stops writing. With the flaw DeafToLoss, the first worker continues to write, but
+// the counter refuses its old token. With the flaw NoComparison, the counter accepts the writes.
 func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 	// next is the result of the first worker's writes after its network is restored. A sound
 	// worker writes only under a new grant.
@@ -100,7 +100,7 @@ func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 	})
 }
 
-func TestVerifyDetectsWorkerUnawareOfLockLostInPause(t *testing.T) {
+func TestVerifyDetectsSuspendedWorkerThatIgnoresLossOfItsLock(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, DeafToLoss: {Outlived}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease = time.Second
 		at := place{File: t.TempDir() + "/locks.db"}
@@ -120,10 +120,10 @@ func TestVerifyDetectsWorkerUnawareOfLockLostInPause(t *testing.T) {
 	})
 }
 
-// The network delays the replies to the first worker by two seconds. So the lease of a grant begins
-// in the table two seconds before the worker receives the reply. If the worker counts the lease from
-// the reply, it trusts its lock for two seconds too long.
-func TestVerifyDetectsWorkerThatCountsLeaseFromReplyNotRequest(t *testing.T) {
+// The network delays the replies to the first worker by two seconds. In the table, a lease
+// therefore starts two seconds before the worker receives the reply. If the worker measures the
+// lease from the reply, it trusts its lock for two seconds too long.
+func TestVerifyDetectsLeaseMeasuredFromReplyInsteadOfRequest(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2 * time.Second
 		server := engines.Run(t, engines.Dynoxide)

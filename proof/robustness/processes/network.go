@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// network is a simulated network between some workers and a server, on which a test can
-// cause faults.
+// network simulates the network between some workers and a server. Its methods start and end
+// network faults.
 type network struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
@@ -26,8 +26,8 @@ type network struct {
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// The proxy listens on an address other than 127.0.0.1. On 127.0.0.1, an outgoing connection
-	// could be assigned the proxy's port while the proxy is down.
+	// The proxy does not listen on 127.0.0.1. Outgoing connections get ports there: one could get
+	// the proxy's port while the proxy is down, and the proxy could not start again.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {

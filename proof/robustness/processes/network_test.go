@@ -40,9 +40,9 @@ func TestLocksStayExclusiveDespiteNetworkFaults(t *testing.T) {
 				c.worker(task{Place: networks[i%2].place(), Keys: keysOf(4), Lease: lease})
 			}
 			chance := c.chance()
-			// Half of the workers use the first network, and half the second. meets causes a fault on
-			// one network or on both, and ends the fault. During a fault on one network, workers on
-			// the other network may take over the keys.
+			// Half of the workers use the first network, and half the second. The function "meets"
+			// causes a fault on the given networks (one or both), and then ends it. During a fault
+			// on one network, workers on the other network may take over the keys.
 			meets := func(what string, hit []*network, fault, mend func(*network)) {
 				c.journal.write(Event{Kind: Broke, Text: fmt.Sprintf("%s, %d networks", what, len(hit))})
 				for _, n := range hit {

@@ -45,8 +45,8 @@ const (
 	sluggish    way = "answers after 1.2 s" // answers slowly, but does not count as dark
 )
 
-// ways lists the ways in which a test makes a Region dark. It leaves out two values of type way
-// with which a Region still answers: serves and sluggish.
+// ways lists the values of type way with which a test makes a Region dark: all except serves and
+// sluggish.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
 // globalTable simulates a DynamoDB global table with multi-Region strong consistency in
@@ -63,7 +63,7 @@ type globalTable struct {
 	writing map[string]writer // by item: the Region that is writing the item now
 }
 
-// writer is the Region that is writing an item, with the number of write requests for the item
+// writer identifies the Region that is writing an item, and counts the write requests for the item
 // that are in flight in this Region.
 type writer struct {
 	region   *region

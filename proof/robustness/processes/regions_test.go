@@ -169,9 +169,8 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 
 // regionsThatAreAllSlowAreLeftOnce makes every reply of every Region take 1.2 seconds. A client
 // leaves its first Region, because a request there gets no reply within one second. In the next
-// Region, this limit does not apply until a reply has taken less than one second. No reply does. So
-// the client waits there long enough for each reply, and must not leave that Region. No lock may be
-// lost.
+// Region, the client waits longer for replies, until one takes less than one second. Here, none
+// does. So the client must not leave that Region. No lock may be lost.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -214,7 +213,7 @@ func (c *crew) dark(r *region, w way) {
 	r.darken(w)
 }
 
-// regionFigures contains the figures of a test on a global table.
+// regionFigures contains counts and durations from the journal of a test on a global table.
 type regionFigures struct {
 	figures
 
@@ -231,9 +230,9 @@ func (f regionFigures) String() string {
 		f.broken, f.grants, f.kills, f.lost, f.moves, f.release.Round(time.Millisecond), f.first.Round(100*time.Millisecond), f.trust.Round(100*time.Millisecond))
 }
 
-// endRegions ends the worker processes of the test of Regions, reports each rule that their
-// journal violates, and returns the figures of the test. It also checks that each key can
-// then be acquired within the time of one lease.
+// endRegions ends the worker processes of a test on a global table, reports each rule that their
+// journal violates, and returns the figures of the test. It also checks that each key can be
+// acquired after the end of the workers, within the lease plus bound.
 func (c *crew) endRegions() regionFigures {
 	c.t.Helper()
 	events := c.end()

@@ -23,8 +23,8 @@ func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
 // may hand the key to a process that is paused, or that is about to die.
 func TestLocksStayExclusiveIfWaitersAreKilledOrPaused(t *testing.T) {
 	t.Parallel()
-	// As in TestLocksStayExclusiveDespiteKillsAndPauses, each scene gets a fifth of the
-	// configured numbers of kills and pauses.
+	// Each of the two scenes (subtests) gets a fifth of the configured numbers of kills and pauses,
+	// like each of the five scenes of TestLocksStayExclusiveDespiteKillsAndPauses.
 	const scenes, workers, atATime = 5, 8, 4
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)

@@ -36,8 +36,8 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
 
-// Verify returns the violations in a journal. After the last fault, each key that a worker
-// has requested must be granted again within the longest lease plus bound.
+// Verify returns the violations in a journal. It reports NotGrantedAgain if a key that a worker has
+// requested is not granted within the longest lease plus bound after the last fault.
 func Verify(events []Event, bound time.Duration) []Violation {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

@@ -57,11 +57,11 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// The previous holder hands the key to a worker (named "a") with a longer lease than this worker
-// itself uses. The worker's first renewal shortens the lease. If the worker is killed, the journal
+// The previous holder hands the key to the worker "a". The lease of this hand-over is longer than
+// the lease that "a" uses, and the first renewal by "a" shortens it. If "a" is killed, the journal
 // may not show this renewal. So Verify must allow the next grant as soon as the shorter lease has
 // expired.
-func TestVerifyAcceptsHandOverWithLongerLeaseThanReceiverUses(t *testing.T) {
+func TestVerifyAcceptsThatReceiverShortensLeaseOfHandOver(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()
@@ -103,7 +103,7 @@ func (j *spoiled) add(e Event) {
 	j.events = append(j.events, e)
 }
 
-func TestVerifyReportsWhichRuleJournalViolates(t *testing.T) {
+func TestVerifyReportsRuleViolatedByJournal(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rule  Rule

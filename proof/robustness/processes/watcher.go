@@ -52,8 +52,8 @@ func (w *watcher) run() {
 	}
 }
 
-// take reads the events in text that was appended to the journal. If the last line cannot be parsed,
-// its writer may not have written all of it yet: take keeps that line for the next call.
+// take parses the bytes that were appended to the journal. If the last line cannot be parsed, its
+// writer may not have written all of it yet. So take keeps that line for the next call.
 func (w *watcher) take(appended []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *watcher) take(appended []byte) {
 	}
 }
 
-// holders maps the name of each worker that believes that it holds a key to this key.
+// holders returns a map from workers to keys: the key that each worker believes it holds.
 func (w *watcher) holders() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

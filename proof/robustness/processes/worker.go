@@ -28,7 +28,7 @@ type Flaw string
 const (
 	Sound           Flaw = ""                                // the worker has no flaw
 	DeafToLoss      Flaw = "ignores a lost lock"             // the worker continues to work after it has learned that its lock is lost
-	TrustsFromReply Flaw = "counts its lease from the reply" // the worker counts its lease from the reply, instead of from the request, and without a margin
+	TrustsFromReply Flaw = "counts its lease from the reply" // the worker measures its lease from the reply, instead of from the request, and without a margin
 	Unfenced        Flaw = "writes without a fence"          // the worker writes the counter without Commit
 	NoComparison    Flaw = "writes without a token check"    // the worker's writes are not conditional on the token, and it continues to work after a loss
 )
@@ -121,7 +121,7 @@ func work(t task) error {
 	return nil
 }
 
-// noteRegion records in the journal if requests have moved to another Region.
+// noteRegion writes an event to the journal if requests go to another Region than at its last call.
 func (w *worker) noteRegion() {
 	if w.tables.regions == nil {
 		return
@@ -187,9 +187,9 @@ type held struct {
 	unsure  bool // the last commit got no reply; DynamoDB may still apply it while the grant is current
 }
 
-// believes checks whether the lock is held. It records an event of the given kind or, if the lock is
-// lost, of kind Lost. Successive calls check the lock with Err, with Context and with Bind in turn:
-// each of these must report a loss, even just after a suspended process continues.
+// believes checks whether the lock is held. It records an event of the given kind or, if the lock
+// is lost, of kind Lost. It checks with Context, Bind and Err in turn. Each of these must report a
+// loss, even if the process was suspended until just before the check.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error
@@ -201,8 +201,8 @@ func (h *held) believes(kind Kind) bool {
 	case 2:
 		err = h.bound.Err()
 	}
-	// If the process is paused between the next two statements, the recorded time until which the
-	// worker trusts its lock is too early. It is never too late.
+	// If the process is suspended between the next two statements, the variable "until" is earlier
+	// than the end of trust. It is never later.
 	before := now()
 	until := before + time.Until(h.lock.TrustedUntil())
 	switch {
@@ -284,9 +284,9 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 // read and its write.
 const hasRead = "has read, and is about to write"
 
-// answer returns the kind of event for the error of a write. The parameter promised is true for a
-// commit. Leasehold promises that a failed commit has written nothing, unless its error is
-// ErrUnknownOutcome. For all other writes, only errStale proves that nothing was written.
+// answer returns the kind of event to record for a write that returned err. For a commit,
+// "promised" is true: Leasehold promises that a failed commit has written nothing, unless its error
+// is ErrUnknownOutcome. For all other writes, only errStale proves that nothing was written.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:

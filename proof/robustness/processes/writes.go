@@ -17,8 +17,8 @@ type write struct {
 	answered time.Duration // time at which the worker received the reply
 }
 
-// writesOf returns a map from ids to the writes in events. If plain is false, these are the commits.
-// If plain is true, these are the writes whose target compares tokens.
+// writesOf returns a map from ids to writes. If plain is false, the map contains the commits in
+// events. If plain is true, it contains the writes to the counter that compares tokens.
 func writesOf(events []Event, plain bool) (writes map[string]*write, found []Violation) {
 	writes = map[string]*write{}
 	for _, e := range events {

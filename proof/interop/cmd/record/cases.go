@@ -34,7 +34,7 @@ var (
 	yes       = true
 )
 
-// with makes a copy of the request r, calls change, which modifies the copy, and returns the copy.
+// The function "with" copies the request r, modifies the copy with "change", and returns the copy.
 func with(r peers.Request, change func(r *peers.Request)) peers.Request {
 	change(&r)
 	return r

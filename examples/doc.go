@@ -1,5 +1,5 @@
 // Package examples contains example programs. Each runs from a clone of the repository,
-// without AWS. With AWS it runs unchanged:
+// unchanged, with AWS or without it. For example, without AWS:
 //
 //	go run ./cmd/leasehold local -- go run ./examples/hello
 //

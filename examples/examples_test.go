@@ -161,7 +161,7 @@ func TestCronExampleRunsJobOncePerPeriod(t *testing.T) {
 	}
 }
 
-func TestCustomersExamplePaysEachInvoiceOnce(t *testing.T) {
+func TestEachInvoiceIsPaidOnceByTwoProcessesOfCustomersExample(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	var want []string
@@ -218,7 +218,7 @@ func TestDynamolockExampleTakesOverFromDeadHolder(t *testing.T) {
 		BaseEndpoint: aws.String(url), Region: "local", Credentials: credentials.NewStaticCredentialsProvider("example", "example", ""),
 	})
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
-	// A process of dynamolock died while it held the lock, and left this record.
+	// A process that used dynamolock died while it held the lock, and left this record.
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	lab.Must(db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
 		"key": text("invoices"), "ownerName": text("old"), "leaseDuration": text("1s"), "recordVersionNumber": text("aaaa"),

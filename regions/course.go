@@ -23,8 +23,9 @@ const (
 	probeEvery = 5 * time.Second
 	// Requests return to the home Region once it has replied to every probe for this long.
 	homeAfter = 30 * time.Second
-	// If the home Region fails within this time (relapse) after requests have returned to it, it
-	// must reply to probes for twice as long before the next return, but at most for longestHome.
+	// Before requests return to the home Region, it must reply to probes for some time: first for
+	// homeAfter. If it fails within the time "relapse" after a return, this time doubles, up to
+	// longestHome.
 	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
@@ -40,8 +41,8 @@ type exchange struct {
 	brief         bool // whether the request is a write, or a strongly consistent read of one item
 }
 
-// outcome is what one exchange shows about its Region: nothing, that the Region serves requests,
-// or that it has failed.
+// outcome is what one exchange shows about its Region: that the Region serves requests, that the
+// Region has failed, or nothing.
 type outcome int
 
 const (

@@ -19,8 +19,8 @@ var (
 	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
 )
 
-// wrongClockError imitates the error in which the SDK wraps the error of a request that was
-// signed with a wrong clock.
+// wrongClockError imitates the SDK's wrapper around the error of a request that was signed with a
+// wrong clock.
 type wrongClockError struct{ error }
 
 func (e wrongClockError) Unwrap() error        { return e.error }

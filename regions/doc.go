@@ -11,15 +11,15 @@
 // attempt replaces it. So the operation takes effect once. Nothing in the lock's protocol or
 // timing depends on this package.
 //
-//	at home ──── home does not serve, and requests may leave ─────► away
-//	   ▲                                                             │ the Region does not serve:
-//	   │  home has answered probes for 30 s                          │ move to the next Region
-//	   └───────────────────────────────────────────────────── away ◄─┘
+//	           home does not serve, and requests may leave
+//	at home ───────────────────────────────────────────────► away ──┐ the Region does not serve:
+//	   ▲                                                      │ ▲   │ move to the next Region
+//	   └─────────── home has answered probes for 30 s ────────┘ └───┘
 //
 // A Region does not serve if a request to it gets no reply or a server error, or if the Region's
 // endpoint has no address or accepts no connection. Requests stay in a Region that throttles or
-// refuses them, or that replies that their condition is false. Requests also stay if the caller
-// cancels a request.
+// refuses them, or that rejects a write because the write's condition is false. Requests also stay
+// if the caller cancels a request.
 //
 // A brief request is a write or a read of one item. Once a Region has replied to a brief request or
 // a probe (see below) within a second, each later brief request to this Region waits only one

@@ -20,8 +20,8 @@ type verdict struct {
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
-// with combines v with the verdict from one more Region. If only one of the two verdicts lets
-// requests leave home, the result lets them leave: the other verdict may come from an older reply,
+// The method "with" adds the verdict from one more Region to v, and returns the result. One verdict
+// that lets requests leave home is enough, because the other verdict may come from an older reply,
 // or from a Region that is cut off from the others.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong

@@ -70,8 +70,8 @@ func (d *DB) Region() string {
 	return d.names[d.course.at]
 }
 
-// State returns the Region to which requests to a table are sent, and the reason. It is for
-// package leasehold, not for users.
+// State returns the Region to which requests to a table are sent, and why requests have left the
+// previous Region or must stay in the home Region. It is for package leasehold, not for users.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,9 +109,9 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
-// Options returns the options of the home Region's client. leasehold.New reads from them how many
-// idle connections the HTTP client keeps to each host. The clients of the other Regions usually
-// share this HTTP client. Options is for package leasehold, not for users.
+// Options returns the options of the home Region's client. leasehold.New uses them to find out how
+// many idle connections the HTTP client keeps to each host. The clients of the other Regions
+// usually share this HTTP client. Options is for package leasehold, not for users.
 func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
@@ -217,8 +217,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a request that failed in the home Region, if later requests to the
-// same table must still go to the home Region. The field why contains the reason.
+// stayedError wraps the error of a request that failed in the home Region when requests to the same
+// table may not leave that Region. The field "why" contains the reason why they may not leave.
 type stayedError struct {
 	err error
 	why string

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// verbs contains functions that use locks without transactions. Each function releases its locks.
+// verbs contains functions that use locks but send no transactions. Each releases its locks.
 var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 	"Acquire": func(t *testing.T, c *leasehold.Client) {
 		lock := lab.Must(c.Acquire(t.Context(), "a", leasehold.WithData([]byte("x"))))(t)

@@ -39,8 +39,9 @@
 //
 // A lease sends its renewals one after another, as one sequence of attempts (package attempts).
 //
-//	applied                 trust counts from when this attempt was sent or, if the
-//	                        record shows an earlier attempt, from when that attempt was sent
+//	applied                 trust counts from when this attempt was sent. If the record
+//	                        shows that an earlier attempt was applied instead of this one,
+//	                        trust counts from when the earlier attempt was sent
 //	rejected                gone: the lease is lost
 //	no answer               trust is unchanged. The conditions of the next attempt
 //	                        and of a release also accept the version of this attempt
@@ -66,8 +67,8 @@
 // # Outages
 //
 // If Leases.ThroughOutage is set, a lease is trusted beyond trustedUntil while DynamoDB answers
-// that it is unavailable (throttling, or a server error). Each of these answers prolongs the trust
-// until one lease after the answer. The first renewal without an answer ends this prolongation,
+// that it is unavailable (throttling, or a server error). The lease is trusted for one lease
+// duration after each of these answers. The first renewal without an answer ends this prolongation,
 // because the network may have failed for this process only.
 //
 // # Parents

@@ -62,9 +62,9 @@ type Holder interface {
 	// Extended is called after a renewal was applied, before another renewal can begin.
 	Extended()
 
-	// Renewed is called after an attempt to renew that was applied. Failed is called after an
-	// attempt that was not applied, unless the lease has ended. The next attempt may begin before
-	// Renewed or Failed is called.
+	// Renewed is called after a renewal attempt was applied. Failed is called after a renewal
+	// attempt was not applied, unless the lease has ended. In both cases, the next attempt may
+	// already have begun.
 	Renewed(r Report)
 	Failed(r Report)
 }
@@ -169,7 +169,8 @@ func (l *Lease) RestsOnHandOver() bool {
 	return l.handed > 0
 }
 
-// trustedFrom returns when the trust ends if attempt a was applied, and no renewal follows.
+// trustedFrom returns the end of the trust, counted from when attempt a was sent. It assumes that
+// a was applied, and that no renewal follows.
 // If the lease has a parent, trustedFrom returns Never: the trust then depends on the parent
 // alone, and the lease in the record is only for clients that do not know sessions.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
@@ -225,24 +226,25 @@ func (l *Lease) Look() {
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
 	if !l.manual && !l.begun && !l.c.Scheduler.Waited(l.renewal) {
-		// The next renewal was due long before the trust ended, and was not delayed by other
-		// renewals. If it has not begun, this process did not run.
+		// The next renewal was due long before the trust ended, and no other renewal delayed it.
+		// But it has not begun, so the process or the machine was suspended.
 		loss.Reason = Paused
 	}
 	l.mu.Unlock()
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted although it has expired. If the last renewal
-// was answered with the error that DynamoDB is unavailable, the lease stays trusted until one lease
-// after this answer. The option ThroughOutage assumes that DynamoDB is then unavailable to all
-// clients, so that no other client can acquire the key. The caller must hold l.mu.
+// throughOutage reports whether the lease stays trusted although it has expired. If DynamoDB
+// answered the last renewal with the error that it is unavailable, the lease stays trusted for one
+// lease duration after this answer. The option ThroughOutage assumes that DynamoDB is then
+// unavailable to all clients, so that no other client can acquire the key. The caller must hold
+// l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
 
-// hasRunOut reports whether the trusted time of the lease has passed, and is not extended
-// because of an outage. It does not check the parent. The caller must hold l.mu.
+// hasRunOut reports whether the trusted time of the lease has passed, and no outage extends it.
+// It does not check the parent. The caller must hold l.mu.
 func (l *Lease) hasRunOut(now decide.Instant) bool {
 	return now.Past(l.until) && !l.throughOutage(now)
 }
@@ -289,9 +291,9 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 // Orphaned reports whether the lease has a parent that is no longer trusted.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived is called after this client has ended the lease itself, for example by a release. If the
-// lease has expired by now, or if its parent has ended, Outlived returns this loss and true.
-// Otherwise it returns false: the client would still trust the lease if it had not ended the lease.
+// Outlived is called after this client has ended the lease itself, for example by a release. It
+// reports whether the lease would have been lost by now in any case, because it has expired or its
+// parent has ended. The first result describes this loss.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
@@ -302,8 +304,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 }
 
 // Root returns the lease that other clients observe: the parent or, without a parent, the lease
-// itself. Other clients may take the key over when one lease has passed since they observed the
-// last renewal of this root.
+// itself. Other clients may take the key over if they observe no renewal of this lease for one
+// lease duration.
 func (l *Lease) Root() *Lease {
 	return cmp.Or(l.terms.Parent, l)
 }

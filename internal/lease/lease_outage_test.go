@@ -143,7 +143,7 @@ func TestLockDetachedInOutageCanBeResumed(t *testing.T) {
 	})
 }
 
-func TestManyLocksAreHeldThroughOutageIfHoldThroughOutageIsSet(t *testing.T) {
+func TestOptionHoldThroughOutageKeepsManyLocksDuringOutage(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"all requests are throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {
@@ -199,7 +199,7 @@ func TestClientDoesNotTakeOverOwnLockInOutage(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningIsGivenEvenAfterSuspend(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
+func TestExpiryWarningIsGivenEvenAfterMachineWasSuspended(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -280,8 +280,8 @@ func TestExpiryWarningCallbackMayUseLock(t *testing.T) {
 			return c, g.Locks()[0]
 		},
 	}, func(t *testing.T, w *lab.World, acquire func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock)) {
-		// With so many warnings, the functions of the first warnings run while the last warnings
-		// are still being set.
+		// There are so many warnings that the callbacks of the first ones run while the client is
+		// still setting the last ones.
 		const many = 100
 		var given atomic.Int64
 		var opts []leasehold.AcquireOption

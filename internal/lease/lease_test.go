@@ -52,8 +52,8 @@ type world struct {
 	renewed   int
 }
 
-// fate decides whether a renewal is applied, and what reply the lease receives. A fate that
-// calls apply applies the renewal.
+// fate decides whether a renewal is applied, and what reply the lease receives. To have the
+// renewal applied, a fate calls the function "apply".
 type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 
 var errLost = errors.New("lost")
@@ -113,7 +113,7 @@ func item(version string) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: version}}
 }
 
-// set runs change while w.mu is locked, so that change may write fields during a renewal.
+// set calls the function "change" with w.mu locked, so "change" may write fields of w at any time.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,7 +230,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestExpiryIsReportedExactlyOnceWhenTrustEnds(t *testing.T) {
+func TestExpiryIsReportedExactlyOnceWhenTrustInLeaseEnds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
@@ -250,7 +250,7 @@ func TestLeaseDoesNotExpireAsLongAsRenewalsSucceed(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilIsCountedFromSendingOfRenewal(t *testing.T) {
+func TestMethodTrustedUntilCountsFromSendTimeOfRenewal(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		sent := w.now()
@@ -295,7 +295,7 @@ func TestSuspendOfMachineShortensRemainingTimeOfLease(t *testing.T) {
 	})
 }
 
-func TestRenewalAnsweredAfterEndOfTrustDoesNotRestoreLease(t *testing.T) {
+func TestLateAnswerToRenewalDoesNotRestoreTrustInLostLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -313,7 +313,7 @@ func TestRenewalAnsweredAfterEndOfTrustDoesNotRestoreLease(t *testing.T) {
 	})
 }
 
-func TestFailedRenewalToShorterLeaseShortensTrust(t *testing.T) {
+func TestFailedRenewalWithShorterLeaseAlsoShortensTrustInLease(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused": refused} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -353,7 +353,7 @@ func TestShortenedLeaseIsRenewedBeforeExpiry(t *testing.T) {
 	}
 }
 
-func TestLaterUnansweredRenewalToShorterLeaseLimitsTrust(t *testing.T) {
+func TestUnansweredRenewalWithShorterLeaseLimitsTrustInLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -364,7 +364,7 @@ func TestLaterUnansweredRenewalToShorterLeaseLimitsTrust(t *testing.T) {
 	})
 }
 
-func TestPossibleRecordVersionsIncludeThatOfRenewalInFlight(t *testing.T) {
+func TestMethodVersionsAlsoReturnsVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
@@ -460,10 +460,9 @@ func TestBlockedRenewalDoesNotDelayRenewalOfOtherLease(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			// The function "takes" begins a renewal or a transaction, which blocks the first lease.
-			// The first lease is due after 3.75 s. Its attempt must wait, and must give up the
-			// scheduler's only slot. The other lease is due 100 ms later, and must get that slot
-			// immediately.
+			// The first lease's renewal is due after 3.75 s. It must then wait for the renewal or
+			// transaction that the function "takes" begins. Meanwhile it must free the scheduler's
+			// only slot: the other lease is due 100 ms later, and must get this slot immediately.
 			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
@@ -521,7 +520,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseCanBeCheckedAndRenewedBeforeStartIsCalled(t *testing.T) {
+func TestLeaseCanBeCheckedAndRenewedBeforeCallOfMethodStart(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"checked": func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

@@ -64,8 +64,8 @@ func (l *Lease) Answered() bool {
 // LastErr returns why the last finished renewal was not applied, or nil if it was applied.
 func (l *Lease) LastErr() error { return l.pending.LastErr() }
 
-// ByHand stops the background renewals, so that only calls of Renew renew the lease. ByHand
-// first waits for a renewal in flight.
+// ByHand stops the background renewals, so that only calls of Renew renew the lease. If a renewal
+// is in flight, ByHand first waits until it has finished.
 func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {
 		return
@@ -260,9 +260,9 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 }
 
 // shows returns the attempt that wrote the record. The parameter "sent" contains the attempts that
-// may have written it. item is the record, as read, or as DynamoDB returned it when the condition
-// of a renewal failed. shows returns false if none of these attempts wrote the record: another
-// client holds the key, or has resumed this grant and renews it.
+// may have written it. The parameter "item" is the record: the client has read it, or DynamoDB has
+// returned it because the condition of a renewal was false. shows returns false if none of these
+// attempts wrote the record: another client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -312,7 +312,7 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	l.lastErr, l.outage = r.Err, nil
 	if r.Outage && l.c.ThroughOutage {
 		l.outage = &now
-		// The lease is now trusted until one lease after this answer. Tell the scheduler,
+		// The lease is now trusted for one lease duration after this answer. Tell the scheduler,
 		// which renews the lease with the least remaining trust first.
 		l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 	}

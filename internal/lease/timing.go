@@ -33,14 +33,15 @@ func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom returns when the trust ends if an attempt that was sent at the given time is applied.
+// TrustedFrom returns the end of the trust, counted from the time at which an attempt was sent. It
+// assumes that the attempt is applied.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
 // Scaled returns the timing for another lease. Margin and Every change in proportion to the lease,
-// but Skew stays the same. A shorter lease then has less trust in proportion, so if Skew is not 0,
-// Scaled also limits Every to a third of the trust.
+// but Skew stays the same. So a shorter lease is trusted for a smaller part of its duration. If
+// Skew is not 0, Scaled therefore also limits Every to a third of the trust.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t

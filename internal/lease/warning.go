@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning contains a function, Call, for a lease. Call is called each time the remaining trust
-// falls to Left. If the lease is lost before that, Call is called at the loss.
+// Warning warns the user of a lease that the lease may soon be lost. The function Call is called
+// each time the remaining trust falls to Left. If the lease is lost earlier, Call is called then.
 type Warning struct {
 	Left time.Duration
 	Call func()
@@ -34,8 +34,9 @@ func (l *Lease) Unwarn(w *Warning) {
 	l.warnings = slices.DeleteFunc(l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss is called when the lease is lost. It calls the function of each warning, unless the
-// function was called before and no renewal has raised the remaining trust above Left since.
+// WarnOfLoss is called when the lease is lost. It calls the function of each warning. It skips a
+// function that was called already, unless a renewal has since raised the remaining trust above
+// Left.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

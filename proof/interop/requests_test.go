@@ -101,8 +101,8 @@ var stringSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a",
 	return &types.AttributeValueMemberSS{Value: v}
 })
 
-// numberSet generates a set in which each number has only one notation, because dynoxide
-// compares numbers as text.
+// numberSet generates a set of numbers. Each number is always written in the same way (1, never
+// 1.0), because dynoxide compares the numbers in sets as text.
 var numberSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2.5", "-3"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
 	return &types.AttributeValueMemberNS{Value: v}
 })
@@ -209,10 +209,10 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 
 // actions generates an update expression that writes each attribute at most once.
 //
-// Of the elements of lists and maps, it writes only l[0] and m.x, and removes none. If it wrote
-// other elements or removed elements, the results of dynoxide and AWS would differ: dynoxide fills
-// a gap in a list with nulls, removes several elements one after another, and accepts a removal
-// inside a missing map.
+// Inside lists and maps, it writes only the elements l[0] and m.x, and it removes no element. If it
+// wrote other elements or removed elements, the results of dynoxide and AWS would differ: dynoxide
+// fills a gap in a list with nulls, removes several elements one after another, and accepts a
+// removal inside a missing map.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

@@ -6,6 +6,7 @@
 //	output.go      the standard streams, with leasehold's own colours and control sequences;
 //	               messages on stderr: notes, errors, and a progress line that is rewritten
 //	record.go      a record as JSON and for people, an item as DynamoDB JSON, and the JSON Schema of --json
-//	listing.go     many records and their liveness; how long the holders are observed, and the cost
+//	listing.go     a list of records; how long an observation of their holders takes, and how many
+//	               requests and read units it costs
 //	event.go       the events of --json and --events
 package say

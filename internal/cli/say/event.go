@@ -49,7 +49,7 @@ type Event struct {
 
 // Process is a process that CMD has started and that outlives CMD.
 type Process struct {
-	PID  int    `json:"pid"` // process id; the process group's id if its processes cannot be listed
+	PID  int    `json:"pid"` // process id; or, if CMD's process group cannot be listed, that group's id
 	Name string `json:"name,omitempty"`
 }
 
@@ -69,7 +69,7 @@ const (
 	Ended      = "ended"      // the last event of --events
 )
 
-// NewEvent returns an Event of the given kind that happened at the time at.
+// NewEvent returns an Event with the given kind and time.
 func NewEvent(kind string, at time.Time) Event {
 	return Event{Time: wording.Time(at), Event: kind}
 }
@@ -86,9 +86,9 @@ func Millis(d time.Duration) *int64 {
 	return &ms
 }
 
-// ClientEvent writes e, an event of the lock client, if its kind concerns users.
-// holdersSeen is the number of holders for which the client has waited. Only waiting and
-// granted events contain it.
+// ClientEvent writes e, an event of the lock client, if its kind concerns users. The parameter
+// "holdersSeen" is the number of holders for which the client has waited. Only the events "waiting"
+// and "granted" contain this number.
 func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int) {
 	m.mu.Lock()
 	table, where := m.table, m.where

@@ -13,8 +13,7 @@ import (
 )
 
 // openInherited returns the file that this process has inherited with the given descriptor
-// number. CMD does not inherit this descriptor, unless it is 1 or 2: those are also CMD's
-// output.
+// number. CMD inherits this descriptor only if it is 1 or 2, CMD's own stdout or stderr.
 func openInherited(number string) (*os.File, error) {
 	fd, err := strconv.Atoi(number)
 	flags, closed := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
@@ -37,9 +36,9 @@ func openInherited(number string) (*os.File, error) {
 }
 
 // IsClosed reports whether stream, a standard stream, was closed when this process started. The
-// Go runtime then opens the null device instead, so output is lost without an error. The Go
-// runtime opens the null device for reading and writing. A shell that redirects output to the
-// null device opens it only for writing, so IsClosed can distinguish the two cases.
+// Go runtime then replaces the stream by the null device, so output is lost without an error. The
+// runtime opens this device for reading and writing. A shell (> /dev/null) opens it only for
+// writing, and IsClosed then returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -170,9 +170,9 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe observes whether the holder of the record renews. It first prints how long the
-// observation may take, and its cost. The parameter "what" describes the holder in that text.
-// If it is empty, nothing is printed.
+// Observe observes whether the holder of the record renews, and prints how long this may take. The
+// parameter "what" describes the holder in that text. If the output is no terminal, "what" may be
+// empty, and then Observe prints nothing.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, record leasehold.Record, what string) (result holders.Observation) {
 	_ = m.watch(ctx, o, []leasehold.Record{record}, what, func(found holders.Observation) error {
 		result = found
@@ -181,9 +181,9 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, record lease
 	return result
 }
 
-// watch observes holders and prints messages as Observe does. It calls settled as soon as the
-// result for a record is known, for one record at a time. watch stops at the first error of
-// settled, and returns this error.
+// watch observes holders and prints messages as Observe does. It calls the function "settled" for
+// each record as soon as the result for this record is known. These calls never overlap. watch
+// stops at the first error that "settled" returns, and returns this error.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -221,11 +221,11 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes whether the holders of records renew. It calls settled for each record as soon as
-// the holder is known to be live or dead, or when the observation ends without a result. It does
-// not call settled for a deleted record. It calls settled for a released record only if the
-// parameter "all" is true. If a record is damaged, Check does not call settled, but prints the
-// error immediately, and returns it at the end.
+// Check observes whether the holders of records renew. It calls the function "settled" for each
+// record as soon as the holder is known to be live or dead, or else when the observation ends.
+// Check skips deleted records and, unless the parameter "all" is true, released records. It also
+// skips damaged records: it prints the error of each one immediately, and returns the last of these
+// errors after the observation, unless the observation failed with another error.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
@@ -270,8 +270,8 @@ func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	return now
 }
 
-// costOf returns text about the number of requests. The text also mentions read units if
-// they cost money.
+// costOf returns the cost of the plan as text: the number of requests and, if read units cost
+// money, also the number of read units.
 func costOf(p holders.Plan) string {
 	if p.Requests == 0 { // no request is planned: the records read so far are enough, or no time is left
 		return ""

@@ -190,8 +190,7 @@ func (m *Messages) Always(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), true, true)
 }
 
-// Text prints a message that is not an error. With -q it prints nothing. With --json it
-// prints nothing either, because an event reports the same.
+// Text prints a message that is not an error. With -q or --json it prints nothing.
 func (m *Messages) Text(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), false, false)
 }
@@ -236,8 +235,9 @@ func (m *Messages) Clear() {
 	m.print("")
 }
 
-// EachSecond calls fn once a second until the caller calls end. fn may call Rewrite: end
-// waits until a call of fn has returned, and then erases the line.
+// EachSecond calls fn once a second until the caller calls the function "end". fn may call Rewrite.
+// If a call of fn is in progress, "end" waits until it has returned. Then "end" erases the line
+// that Rewrite printed.
 func (m *Messages) EachSecond(fn func()) (end func()) {
 	stop := seconds.Each(fn)
 	return func() {

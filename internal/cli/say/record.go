@@ -49,8 +49,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // how many milliseconds the lock has been held.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
-// heldFor returns how long the lock has been held. If its holder is dead, the time counts
-// until the holder's lease expired.
+// heldFor returns how long the lock has been held. For a dead holder, it returns how long the lock
+// was held until the holder's lease expired.
 func (r Record) heldFor(now time.Time) time.Duration {
 	if !r.Until.IsZero() && r.Until.Before(now) {
 		now = r.Until
@@ -198,7 +198,8 @@ func heldFor(r Record, now time.Time) string {
 	return wording.Age(r.heldFor(now))
 }
 
-// leaseFixed returns the lease in a record as text, or "" if the record contains none.
+// leaseFixed returns the lease duration that a record contains, as text. It returns "" if the
+// record contains none.
 func leaseFixed(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return ""
@@ -206,8 +207,8 @@ func leaseFixed(r leasehold.Record) string {
 	return wording.Duration(r.Lease)
 }
 
-// Lease returns the lease in a record as text. If a held record contains a time of expiry
-// instead, Lease returns the time since the expiry ("5s ago") or until it ("in 5s").
+// Lease returns the lease duration that a record contains, as text. If a held record contains only
+// a time of expiry, Lease returns the time until the expiry ("in 5s") or since it ("5s ago").
 func Lease(r leasehold.Record, now time.Time) string {
 	left := r.ExpiresAt.Sub(now)
 	switch {
@@ -290,8 +291,8 @@ func formerText(f *leasehold.End, at func(time.Time) string) string {
 	return strings.Join(append(parts, f.How), ", ")
 }
 
-// brokenText describes the last break of a grant in the record, with the grant's token. It
-// returns "" if b is nil.
+// brokenText describes b, the last break that a record contains, and adds the fencing token of the
+// broken grant. It returns "" if b is nil.
 func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	switch {
 	case b == nil:

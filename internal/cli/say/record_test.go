@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestLeaseTextShowsExpiryIfDurationIsUnknown(t *testing.T) {
+func TestLeaseTextShowsTimeOfExpiryIfLeaseDurationIsUnknown(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]leasehold.Record{
 		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
@@ -27,7 +27,7 @@ func TestLeaseTextShowsExpiryIfDurationIsUnknown(t *testing.T) {
 	}
 }
 
-func TestTextAboutFinishedWorkShowsPeriodOfWorkAndOwner(t *testing.T) {
+func TestTextAboutFinishedWorkShowsItsPeriodAndLockOwner(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -129,7 +129,7 @@ func TestTerminalListingShowsHolderData(t *testing.T) {
 	}
 }
 
-func TestListingOnTerminalShowsWorkFinishedUnderLatestGrant(t *testing.T) {
+func TestLockListingShowsWhichWorkWasDoneUnderLatestGrant(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{

@@ -1,7 +1,7 @@
 // Package wording formats values for messages to users, such as durations, times and names
-// of keys. It also breaks sentences to fit a terminal. All functions are pure. Text of
-// other users first passes through package visible, which makes control characters visible.
-// The package writes no output and reads no flags.
+// of keys. It also breaks sentences to fit a terminal. All functions are pure. Names can come from
+// other users, so Name, Owner and Cell make control characters in them visible, with package
+// visible. The package writes no output and reads no flags.
 package wording
 
 import (
@@ -45,7 +45,7 @@ func KeysAre(keys []leasehold.Key) string {
 	return List(keys) + " " + Plural(len(keys), "is", "are")
 }
 
-// Name returns the text of a key without a sort key, for messages.
+// Name returns the text, for messages, of a key that has no sort key.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 
 // Owner returns an owner name for a sentence, with its client id shortened. If the name is
@@ -229,9 +229,9 @@ func words(text string) []string {
 // leastCell is the smallest width, in characters, to which Narrow narrows a column.
 const leastCell = 8
 
-// Narrow narrows columns until a line has at most the given number of characters, and
-// shortens their cells. It narrows the widest columns first. may[i] is true if column i may
-// be narrowed.
+// Narrow narrows the columns of a line, the widest first, until the line has at most the number of
+// characters in the parameter "columns". It narrows column i only if may[i] is true. It returns the
+// shortened cells and the new widths.
 func Narrow(cells []string, widths []int, may []bool, columns int) ([]string, []int) {
 	cells, widths = slices.Clone(cells), slices.Clone(widths)
 	over := 2*(len(cells)-1) - columns

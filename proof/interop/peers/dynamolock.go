@@ -33,8 +33,8 @@ var Dynamolock = Peer{
 	},
 }
 
-// Checkout is the name of an environment variable. Its value is the path of a checkout of
-// dynamolock: the folder that contains the go.mod of one major version.
+// Checkout is the name of an environment variable. Its value is the path of a folder in a checkout
+// of dynamolock: the folder that contains the go.mod of the major version to use.
 const Checkout = "LEASEHOLD_DYNAMOLOCK"
 
 // checkedOut returns the module path and the commit of the checkout. It omits a part that

@@ -19,15 +19,15 @@ func TestInstallDynamolockFailsWithoutSourcePath(t *testing.T) {
 	lab.WantErr(t, "Install", Dynamolock.Install(t.Context()), ErrNotInstallable)
 }
 
-func TestInstallDynamolockRejectsEmptyFolder(t *testing.T) {
+func TestInstallDynamolockRejectsCheckoutFolderWithoutGoMod(t *testing.T) {
 	t.Setenv(Checkout, t.TempDir())
 	if err := Dynamolock.Install(t.Context()); err == nil || errors.Is(err, ErrNotInstallable) || !strings.Contains(err.Error(), "is no checkout of dynamolock") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// The source in this test is a stub of dynamolock, under the module path of one major version. It
-// exports only the names that the driver may use: with any other name, its build would fail.
+// The test builds the driver with a stub of dynamolock v2. The stub exports only the names that the
+// driver may use. If the driver used any other name, the build would fail.
 func TestDynamolockDriverIsBuiltFromGivenSource(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()

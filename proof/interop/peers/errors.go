@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return "peers: " + e.Peer + ": " + e.Do + ": " + e.Kind + ": " + e.Message
 }
 
-// Is reports whether target is the kind of e.
+// Is reports whether target is the error variable for e.Kind, such as ErrHeld for "held".
 func (e *Error) Is(target error) bool {
 	switch e.Kind {
 	case "held":

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// Peers for the awslabs lock client for Java.
+// Two peers that run the awslabs lock client for Java, with different settings of the JVM.
 var (
 	// AWSLabs is for tests: its JVM has settings for a fast start.
 	AWSLabs = awsLabs("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

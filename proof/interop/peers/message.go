@@ -45,8 +45,8 @@ type Request struct {
 	Key       string `json:"key,omitempty"`
 	SortValue string `json:"sortValue,omitempty"`
 
-	// Lock is the ID of the request "acquire" that acquired the lock. The requests "heartbeat",
-	// "release" and "held" contain this ID.
+	// Lock identifies the lock in the requests "heartbeat", "release" and "held". It is the ID of
+	// the earlier request "acquire" that acquired the lock.
 	Lock int64 `json:"lock,omitempty"`
 
 	// The following fields are for the request "acquire".
@@ -105,7 +105,7 @@ type Record struct {
 	Attributes Attributes    `json:"attributes,omitzero"`
 }
 
-// line returns the request "open" with these settings. The result encodes to one line of JSON.
+// line returns a value whose JSON encoding is the request "open" with these settings, on one line.
 func (s Settings) line(id int64) any {
 	type plain Settings
 	return struct {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runs calls fn once for every peer (another lock library), and once for leasehold. Each
-// library has its own table.
+// Tests use the function "runs" to repeat fn for every peer (another lock library), and for
+// leasehold. Each library has its own table.
 func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	server := engines.Run(t, engines.Dynoxide)
 	for i, p := range append(All(), Ours("native")) {
@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestLockLibrariesGrantHeldKeyOnlyAfterRelease(t *testing.T) {
+func TestEachLockLibraryRefusesHeldKeyUntilItIsReleased(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")

@@ -11,8 +11,8 @@ import (
 )
 
 // Patience is how long a test waits for an event that must happen. It is long enough for a busy
-// machine. If the event has not happened after this time, the test fails, but all other tests
-// still run.
+// machine. It is shorter than the time limit of go test, at which all tests of the package would
+// end: if the event does not happen, only the waiting test fails.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
@@ -24,9 +24,9 @@ func Patiently(t testing.TB) context.Context {
 	return ctx
 }
 
-// Run starts a peer's driver for a test and kills it when the test ends. If the
-// installation of the peer fails, the test fails. If this package cannot install the peer
-// by itself (ErrNotInstallable), the test is skipped.
+// Run starts a peer's driver for a test and kills it when the test ends. The test is skipped if
+// this package has no way to install the peer (ErrNotInstallable). The test fails if any other
+// error prevents the installation or the start.
 func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

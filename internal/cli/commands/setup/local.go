@@ -114,8 +114,8 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	return serve.Wait(ctx, served)
 }
 
-// runLocal runs CMD and waits until it exits. It forwards signals to CMD and returns an
-// error with CMD's exit code.
+// runLocal runs CMD, forwards signals to CMD, and waits until CMD exits. If CMD's exit code is not
+// 0, runLocal returns an error with this code.
 func runLocal(cmd *exec.Cmd, signals *process.Signals) error {
 	c, err := process.Start(cmd)
 	if err != nil {

@@ -40,9 +40,9 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 	return cmd
 }
 
-// toRewrite is a record that another lock library, whose layout the table has, cannot read, for
-// example because the record was written in another layout. It is also the JSON object that
-// "table rewrite --json" prints.
+// toRewrite is a record that needs rewriting: the table has the layout of another lock library, and
+// that library cannot read the record, for example because it was written in another layout.
+// toRewrite is also the JSON object that "table rewrite --json" prints for the record.
 type toRewrite struct {
 	Table   string `json:"table"`
 	Key     string `json:"key"`
@@ -136,8 +136,8 @@ func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toR
 	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
 }
 
-// rewrite acquires and releases the key of r. These two calls rewrite the whole record in
-// the table's layout, except the user's data and attributes.
+// rewrite acquires and releases the key of r. These two calls write the record again, in the
+// table's layout. The user's data and attributes stay unchanged.
 func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
 	lock, err := locks.TryAcquire(ctx, r.Key, leasehold.WithSortKey(r.SortKey), leasehold.IfExists(), leasehold.WithoutRenewal(),
 		leasehold.NoWaitEvenIfDead()) // never take over a held lock, even if its holder appears dead

@@ -115,8 +115,8 @@ func (c *Commands) newTableCheck() *cobra.Command {
 	}
 }
 
-// The subcommands below print a text about a lock table, such as its IAM policy. The table
-// need not exist: they read no AWS settings and send no requests.
+// The subcommands below print a text about a lock table, such as its IAM policy. They read no AWS
+// settings and send no requests, so the table need not exist.
 
 func (c *Commands) newTablePolicy() *cobra.Command {
 	var prefixes []string
@@ -157,8 +157,8 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 }
 
 // newTableText returns the subcommand of "leasehold table" with the given name. The subcommand
-// prints a definition of the lock table, which the function text makes. The help and an error
-// message show language, the name of the definition's language, such as HCL.
+// prints a definition of the lock table. The parameter "text" is the function that returns this
+// definition, and the parameter "language" is the definition's language, such as HCL.
 func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",

@@ -11,10 +11,10 @@
 //
 //	err = names.Unlock(ctx, "issue_example.com") // leasehold.ErrLost: the lock was lost
 //
-// These interfaces cannot report that a lock was lost during the work. So Held returns the
-// lock itself. Its context ends when the lock is lost, and its methods Commit and Guards
-// fence writes. In your own code, use leasehold.Client.Do instead: one call acquires the
-// lock, passes its context to a function, and releases the lock.
+// The interfaces of certmagic and goose cannot report that a lock was lost during the work. To
+// notice a loss, call Locker.Held. It returns the leasehold.Lock, whose context ends at the loss,
+// and whose methods Commit and Guards fence writes. In your own code, use leasehold.Client.Do: one
+// call acquires the lock, passes its context to a function, and releases the lock.
 package byname
 
 import (
@@ -44,9 +44,9 @@ type section struct {
 	left chan struct{} // closed by Unlock
 }
 
-// New returns a Locker whose keys are prefix plus the lock's name. It sends no request. Two
-// Lockers with the same table and prefix use the same locks, in one process or in several.
-// If the table has a sort key, the layout must set its value.
+// New returns a Locker whose keys are prefix plus the lock's name. It sends no request. Two Lockers
+// with the same table and prefix use the same locks, in one process or in several. If the table has
+// a sort key, set the field SortValue of the client's layout.
 func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
@@ -144,10 +144,10 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 	return s.lock.Release(ctx)
 }
 
-// RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. It ignores the duration: certmagic asks for a lease as long as the work. A short
-// lease is enough, because the client renews the lock in the background. If the holder dies,
-// the short lease blocks the name for less time.
+// RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer held.
+// It ignores the duration. certmagic passes a duration that covers a whole attempt to obtain a
+// certificate. A shorter lease is enough, because the client renews the lock in the background.
+// After the holder has died, a short lease blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

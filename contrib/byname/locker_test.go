@@ -112,7 +112,7 @@ func TestUnlockOfLostLockReturnsErrLost(t *testing.T) {
 	})
 }
 
-func TestCallOfLockWaitsUntilLostLockIsUnlocked(t *testing.T) {
+func TestLockerBlocksLocalCallersUntilHolderUnlocksLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

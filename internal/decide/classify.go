@@ -41,7 +41,7 @@ const (
 	TokenTaken            // in a commit, another transaction has used the idempotency token; see CommitReply
 )
 
-// Reply is the answer to a request, and its meaning. The answer may be missing.
+// Reply describes the result of a request: the answer and its meaning, or that no answer came.
 type Reply struct {
 	Effect Effect
 	Cause  Cause
@@ -101,8 +101,8 @@ func Denied(err error) bool {
 	return ok && codes[api.ErrorCode()] == denied
 }
 
-// CredentialsRefused reports whether err means that AWS refused the credentials of a request: they
-// have expired, are unknown to AWS, or do not fit the signature.
+// CredentialsRefused reports whether err means that AWS refused the credentials of a request, for
+// example because they have expired, are unknown to AWS, or do not match the request's signature.
 func CredentialsRefused(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
@@ -113,8 +113,8 @@ func CredentialsRefused(err error) bool {
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
 // refusedAs reports whether err means that DynamoDB has refused a request with an error code whose
-// meaning is m. A cancelled transaction counts if the cancellation reason of at least one item has
-// the same cause as m. The cause of m must not be None.
+// meaning is m. If err means that a transaction was cancelled, refusedAs instead reports whether
+// the cancellation reason of at least one item has the cause m.cause, which must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -140,11 +140,11 @@ func status(err error) int {
 	return 0
 }
 
-// After returns the cause by which the client decides what to do next. If c is not Unidentified,
-// the result is c. If c is Unidentified, the parameter "accepted" decides. It is true if DynamoDB
-// has accepted the client's credentials in an earlier request. The result is then Unreachable, so
-// that the client retries: valid credentials may soon be available again. If "accepted" is false,
-// the result is Refused, so that the client gives up and does not wait forever.
+// After returns the cause by which the client decides what to do next. It returns every cause
+// except Unidentified unchanged. For Unidentified, the result depends on the parameter "accepted":
+// whether DynamoDB has accepted the client's credentials in an earlier request. If so, After
+// returns Unreachable, and the client retries, because valid credentials may soon be available
+// again. Otherwise, After returns Refused, so that the client gives up and does not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -163,10 +163,10 @@ func ServerSilent(err error) bool {
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
 }
 
-// Accepted reports whether err, the result of a request, proves that DynamoDB has accepted the
-// caller's credentials. err is nil if the request succeeded. A denial by IAM is no proof, as the
-// credentials may belong to the wrong identity. A server error is no proof either, since the server
-// may fail before it checks the credentials.
+// Accepted reports whether err, the result of a request, proves that the caller has the right
+// credentials. err is nil if the request succeeded. A denial by IAM is no proof: the credentials
+// are valid, but may belong to the wrong identity. A server error is no proof either, since the
+// server may fail before it checks the credentials.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:

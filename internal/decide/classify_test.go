@@ -169,7 +169,7 @@ func TestErrorMeansMissingCredentialsOnlyIfNoneAreConfigured(t *testing.T) {
 	}
 }
 
-func TestRequestIsRetriedIfRefusedCredentialsWorkedBefore(t *testing.T) {
+func TestRefusedCredentialsAreRetriedIfAcceptedInEarlierRequest(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// CommitReply is the meaning of the answer to a commit: a transaction that writes the caller's
-// items. The last items of the transaction are guards: condition checks that the locks are
-// still held.
+// CommitReply is the meaning of the answer to a commit, which is a transaction that writes the
+// caller's items. The last items of the transaction are its guards. A guard is a condition check
+// that fails if a lock is no longer held.
 type CommitReply struct {
 	Effect Effect
 	Cause  Cause

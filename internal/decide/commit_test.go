@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCauseOfFailedCommitIsMostSevereCancellationReason(t *testing.T) {
+func TestClassifyCommitReturnsEffectAndCauseOfCommitError(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name string
@@ -57,7 +57,7 @@ func TestCauseOfFailedCommitIsMostSevereCancellationReason(t *testing.T) {
 	}
 }
 
-func TestFailedGuardOutranksOtherReasonsForCancelledCommit(t *testing.T) {
+func TestClassifyCommitReturnsGuardFailedIfOneGuardHasFailed(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
 			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
@@ -67,7 +67,7 @@ func TestFailedGuardOutranksOtherReasonsForCancelledCommit(t *testing.T) {
 	}
 }
 
-func TestClassificationOfCommitErrorListsEveryFailedGuard(t *testing.T) {
+func TestClassifyCommitReturnsPositionsOfAllFailedGuards(t *testing.T) {
 	got := ClassifyCommit(cancelled("None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed"), 4, 3)
 	if failed := slices.Sorted(maps.Keys(got.Failed)); !slices.Equal(failed, []int{0, 2}) {
 		t.Errorf("guards %v failed", failed)
@@ -135,7 +135,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestCauseOfCancelledReadTransactionIsGravestReason(t *testing.T) {
+func TestCancelledReadReportsPermanentRatherThanTemporaryCause(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		err   error
@@ -302,8 +302,8 @@ func TestFirstRenewalAfterHandOverIsSentWithinTenthOfLease(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		// If MaxSkew is most of the lease, the new holder trusts the lock only briefly. So its
-		// first renewal comes early.
+		// If MaxSkew is nearly as long as the lease, the new holder trusts the lock only briefly.
+		// So its first renewal comes early.
 		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond},
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},

@@ -37,7 +37,7 @@ func (i Instant) Since(start Instant) time.Duration {
 	return max(durations.Less(i.Mono, start.Mono), durations.Less(i.Boot, start.Boot))
 }
 
-// Earlier returns an Instant with the earlier reading of i and o on each clock.
+// Earlier compares i and o clock by clock, and returns the earlier reading of each clock.
 func (i Instant) Earlier(o Instant) Instant {
 	return Instant{Mono: min(i.Mono, o.Mono), Boot: min(i.Boot, o.Boot)}
 }
@@ -63,20 +63,20 @@ func RenewalDeadline(left time.Duration) time.Duration {
 	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
 
-// FirstRenewal returns the pause between a grant and its first renewal. The parameter period is the
-// time between renewals, left is the time for which the lock is still trusted, and u is a random
-// number, uniform in [0,1). The pause is a random time from half a period to a whole period, so
-// that locks granted together are not renewed together. If the reply to the grant came late, a
-// third of left may be less than the period. That third then replaces the period.
+// FirstRenewal returns the pause between a grant and its first renewal. The parameter "period" is
+// the time between renewals, "left" is the time for which the lock is still trusted, and "u" is a
+// random number, uniform in [0,1). The pause is a random time from half a period to a whole period,
+// so that locks granted together are not renewed together. If the reply to the grant came late,
+// left/3 may be less than the period. Then left/3 replaces the period.
 func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(period, max(left, 0)/3), 0.5+0.5*u)
 }
 
 // FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over
 // with the given lease. The pause begins with the read that shows the hand-over. It is a tenth of
-// the lease, and at most a third of left, the time for which the lock is still trusted. The renewal
-// is not sent at once, because a client that soon releases the key needs no renewal. It is sent
-// early, so that most of the lease is left for retries if it is throttled.
+// the lease, and at most a third of "left", the time for which the lock is still trusted. There is
+// a pause because a client that soon releases the key needs no renewal. The pause is short so that,
+// if DynamoDB throttles the renewal, most of the lease remains for retries.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
@@ -95,11 +95,11 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 	return min(pause, max(left, 0)/3)
 }
 
-// RenewalRetry returns the pause after a failed renewal. n is the number of earlier renewals that
-// failed in a row. The parameter left is the time for which the lock is still trusted. The pause is
-// at most half of left, or 50 ms if that is longer. If left is 0 or less, it does not limit the
-// pause: the lock is no longer trusted, but the client still holds it through an outage
-// (HoldThroughOutage of layout.AWSLabs).
+// RenewalRetry returns the pause after a failed renewal. The parameter n is the number of earlier
+// renewals that failed in a row. The parameter "left" is the time for which the lock is still
+// trusted. If left is positive, the pause is at most left/2, or 50 ms if that is longer. If left is
+// 0 or less, it does not limit the pause: the lock is no longer trusted, but the client still holds
+// it through an outage (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(period/4, 5*time.Second)
@@ -185,20 +185,20 @@ func (p Pace) Gap() time.Duration {
 }
 
 // StillToName returns the versions that the condition of the holder's next write must name, oldest
-// first. The parameter tried contains the versions of the unanswered attempts of one grant, oldest
-// first. The parameter shown is the version that the record had when the client last read it.
+// first. DynamoDB may apply unanswered attempts before that write, so the condition must accept the
+// version of each of them (see package attempts). The parameter "tried" contains the versions of
+// the unanswered attempts of one grant, oldest first. The parameter "shown" is the version that the
+// record had when the client last read it.
 //
-// If the version shown is in tried, the result consists of that version and all later versions in
-// tried, because DynamoDB may still apply the later attempts. It can no longer apply the earlier
-// attempts: their conditions name versions that the record will never have again. If the version
-// shown is not in tried, DynamoDB may still apply all attempts.
+// If "tried" contains the version shown, the result consists of that version and all later versions
+// in "tried", because DynamoDB may still apply the later attempts. It can no longer apply the
+// earlier attempts: their conditions name versions that the record will never have again. If
+// "tried" does not contain the version shown, DynamoDB may still apply all attempts.
 //
-// The parameter most is the largest number of versions in the result. If there are more,
+// The parameter "most" is the largest number of versions in the result. If there are more,
 // StillToName omits the oldest versions, but never the version shown. This is safe. If DynamoDB
 // applies an omitted attempt after all, the condition of the holder's next write does not name the
 // record's version. DynamoDB then rejects the write, and no key is granted twice.
-//
-// Package attempts explains why a condition names unanswered attempts.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

@@ -40,7 +40,7 @@ func TestDeadlineIsPastWhenMonotonicOrBootClockReachesIt(t *testing.T) {
 	}
 }
 
-func TestEndOfTrustDoesNotOverflowEvenWithLongestLease(t *testing.T) {
+func TestTimeUntilWhichLockIsTrustedDoesNotOverflow(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
@@ -68,13 +68,13 @@ func TestHolderStopsTrustingLockBeforeWaiterTakesOver(t *testing.T) {
 	})
 }
 
-func TestMethodEarlierComparesMonotonicAndBootClockSeparately(t *testing.T) {
+func TestEarlierOfTwoInstantsIsComputedSeparatelyForEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestWriteConditionOmitsOldestAttemptsButNotAttemptInRecord(t *testing.T) {
+func TestWriteConditionOmitsOldestVersionsButNotCurrentVersion(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string
@@ -99,7 +99,7 @@ func TestWriteConditionOmitsOldestAttemptsButNotAttemptInRecord(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFunctionFrontReturnsMedianOfKnownStartTimesOfWaits(t *testing.T) {
+func TestFrontOfQueueIsMedianStartTimeOfItsWaiters(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -163,7 +163,7 @@ func TestWaiterOutsideQueuePausesForHalfOfExpectedWait(t *testing.T) {
 	}
 }
 
-func TestPauseOfWaiterOutsideQueueIgnoresPollMinAndPollMax(t *testing.T) {
+func TestWaiterThatFindsQueueFullIgnoresPollMinAndPollMax(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)

@@ -34,14 +34,14 @@ type Position struct {
 const FirstRoundTrip = 10 * time.Millisecond
 
 // RoundTrip returns the new estimate of the round trip of a request, after a request that took the
-// given time. The parameter known is the estimate before that request. A fast request changes the
-// estimate more than a slow request. A request that took more than twice the estimate counts as
-// twice the estimate.
+// given time. The parameter "known" is the estimate before that request. A fast request changes the
+// estimate more than a slow request does. A request that took more than twice the estimate counts
+// as twice the estimate.
 //
 // A waiter behind the head of a queue pauses for multiples of the round trip. If one slow request
 // made these pauses long, a waiter to which the key was handed would learn of its grant late, and
-// the key would be idle until then. Meanwhile, the grant would grow older, so that the other waiters
-// would also pause longer: pauses grow with the age of the grant.
+// the key would be idle until then. Meanwhile, the grant would grow older, so that the other
+// waiters would also pause longer: pauses grow with the age of the grant.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -58,13 +58,13 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease with which a client hands a key to a waiter of another client. The
-// parameter lease is the lease of the client that hands the key over. The result is half of this
-// lease, but at least 3 s and at most 10 s. A lease shorter than 3 s is returned unchanged.
+// HandOverLease returns the lease with which a client hands a key to a waiter of another client.
+// The parameter "lease" is the first client's own lease. If it is shorter than 3 s, the result is
+// the whole lease. Otherwise, the result is half of it, but at least 3 s and at most 10 s.
 //
-// If the waiter is dead, it blocks the key for the whole hand-over lease. So this lease is short. If
-// the waiter is alive, it loses the key if its renewals are throttled for the whole hand-over lease.
-// So this lease must not be much shorter than 3 s.
+// The hand-over lease is short because a dead waiter blocks the key for the whole hand-over lease.
+// It has a lower limit because a live waiter loses the key if its renewals are throttled for the
+// whole hand-over lease.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -91,9 +91,9 @@ func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 	return wall.Before(end) && !end.After(SuspendedUntil(wall, lease))
 }
 
-// leastLongest is the smallest result of LongestPauseInQueue. It applies only to a record whose
-// lease is shorter than any lease that a client can configure. A waiter for the key of this record
-// may pause for more than a quarter of the lease.
+// leastLongest is the smallest result of LongestPauseInQueue. It matters only if a record contains
+// a shorter lease than a client can configure. A waiter for the key of such a record may pause for
+// more than a quarter of that lease.
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The parameter
@@ -137,11 +137,11 @@ func (j *Joins) Take(now time.Duration) bool {
 	return true
 }
 
-// queuesAtOnce is the number of queues in records that a call joins at first if it is to
-// acquire one of several keys. The call joins one more queue after a wait of queuesMore, and
-// one more whenever its wait has doubled. The number is small because two holders may hand
-// keys to the call at the same time. The call must then release the second key, which delays
-// other waiters.
+// queuesAtOnce is the number of queues that a call joins at first if it is to acquire one of
+// several keys, each with its own queue. The call joins one more queue after a wait of queuesMore,
+// and one more whenever its wait has doubled. The number is small because two holders may hand keys
+// to the call at the same time. The call must then release the second key, which delays other
+// waiters.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
@@ -227,9 +227,9 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns the longest mean pause of a waiter for a grant of the given age: a quarter of a
-// second up to an age of five seconds, and a twentieth of the age from then on. So a waiter rarely
-// polls the record of an old grant, but its pause stays short compared with the age.
+// soon returns the upper limit of a waiter's mean pause, for a grant of the given age: a quarter of
+// a second up to an age of five seconds, and a twentieth of the age from then on. So a waiter
+// rarely polls the record of an old grant, but its pause stays short compared with the age.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
 // Pause returns a random time between two reads of a record whose grant has the given age. The mean
@@ -294,14 +294,14 @@ type Outside struct {
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns the front of a queue. The slice "began" contains the times when the waiters in the
-// queue began to wait. The front is the median of these times. Front ignores zero times, which are
+// Front returns a time, the front of a queue: the median of the times when the queue's waiters
+// began to wait. The slice "began" contains these times. Front ignores zero times, which are
 // unknown, and returns the zero time if all times are unknown. A waiter outside the queue is
 // overdue if it began to wait before the front.
 //
-// If the front were the third quartile instead of the median, more waiters would be overdue, and
-// would compete for the last free entries of the queue. With 64 clients, each grant would then cost
-// three more reads, and waits would be longer.
+// With a later front, such as the third quartile, more waiters would be overdue, and would compete
+// for the last free entries of the queue. With 64 clients, each grant would then cost three more
+// reads, and waits would be longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -311,17 +311,17 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the waiter's next read. age is the age of the current grant, and u
-// is a random number, uniform in [0,1). The pause is half of the estimated time until the front of
-// the queue reaches the waiter. The estimate assumes that the front will move as fast as it has
-// moved since the waiter's first read. After only one read, this speed is unknown. The estimate
-// then assumes that the front moves by one second per second, as it does if the length of the queue
-// is constant and all its waiters wait equally long.
+// pause returns the time until the waiter's next read. The parameter "age" is the age of the
+// current grant, and u is a random number, uniform in [0,1). When the front, which is a time (see
+// Front), reaches the time when the waiter began to wait, the waiter is overdue. The pause is half
+// of the estimated time until then. The estimate assumes that the front will move as fast as since
+// the waiter's first read. After only one read, it assumes one second per second, which is the
+// speed if the length of the queue is constant and all its waiters wait equally long.
 //
-// If all waiters in the queue have begun to wait at nearly the same time, the front stands still,
-// and later jumps. While the front has hardly moved, there is no estimate: the waiter pauses for a
-// tenth of the time for which it has waited. So a waiter reads rarely if it is far from the front,
-// or has waited for a long time. There may be thousands of such waiters.
+// If all waiters in the queue began to wait at nearly the same time, the front stands still, and
+// later jumps. While the front has hardly moved, there is no estimate: the waiter pauses for a
+// tenth of the time for which it has waited. So a waiter reads rarely if it began to wait long
+// after the front, or has waited for a long time. There may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

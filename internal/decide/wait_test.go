@@ -199,7 +199,7 @@ func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 // A holder is more likely to release the key during a long pause of a waiter than during a short
 // one. So if a waiter's pauses vary more in length, it notices the release later on average, even if
 // it reads equally often.
-func TestWaiterNoticesReleaseAfterHalfOfItsMeanPauseOnAverage(t *testing.T) {
+func TestWaiterNoticesReleaseWithAverageDelayOfHalfPollInterval(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -220,7 +220,7 @@ func TestWaiterNoticesReleaseAfterHalfOfItsMeanPauseOnAverage(t *testing.T) {
 	}
 }
 
-func TestLeaseOfHandedOverKeyIsHalfOfPreviousLeaseWithinLimits(t *testing.T) {
+func TestHandOverLeaseIsHalfOfHolderLeaseClampedToLimits(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ lease, want time.Duration }{
 		{0, 0},
@@ -257,7 +257,7 @@ func TestPauseOfQueuedWaiterIsAtMostQuarterOfLease(t *testing.T) {
 	}
 }
 
-func TestQueueIsSuspendedForAtMostSixLeaseDurations(t *testing.T) {
+func TestHandOversToQueueAreSuspendedForAtMostSixLeases(t *testing.T) {
 	now := time.UnixMilli(1_000_000_000_000)
 	for _, tc := range []struct {
 		ahead, lease time.Duration

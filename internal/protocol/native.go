@@ -22,11 +22,11 @@ type Native interface {
 	Session() Protocol
 
 	// TellBroken returns the write that adds a notice to a session's row. The notice says that an
-	// operator has broken the given grant under the session. word is the id of the notice. The
-	// session's client removes the notice with this id after it has read it. Another notice of the same
-	// grant has another id, and stays. The write changes neither the version nor the lease, so
-	// it does not make a renewal fail. The condition of the write fails if the row does not
-	// exist, if the session is dead, or if the session's client does not read notices.
+	// operator has broken the given grant under the session. The parameter "word" is the id of the
+	// notice. The session's client removes the notice with this id after it has read it. It does
+	// not remove other notices of the same grant. The write changes neither the version nor the
+	// lease, so it does not make a renewal fail. The condition of the write fails if the row does
+	// not exist, if the session is dead, or if the session's client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark returns the write that removes the mark d from the record of k, on the condition
@@ -43,10 +43,10 @@ type Native interface {
 	Leave(k Key, w QueueEntry) *Write
 
 	// HandToHead returns the write that hands the key to the head of the queue, which is its first
-	// waiter. The write does the same as HandOver, and also removes the head's entry. g contains
-	// the head's owner and grant id, and a new version. The version must not be the grant id. The
-	// reason is that the head's join may be delivered twice, so the key may be handed over twice
-	// with the same grant id. But a record must never show the same version twice.
+	// waiter. The write does the same as HandOver, and also removes the head's entry. The parameter
+	// g contains the head's owner and grant id, and a new version. Do not use the grant id as the
+	// version: a record must never show the same version twice, but if the network delivers the
+	// head's join twice, the key may be handed over twice with the same grant id.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the grant of
@@ -77,8 +77,8 @@ func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: le
 // IsNoRow reports whether version is the version of a record from NoRow.
 func IsNoRow(version string) bool { return version == noRow }
 
-// A Once names work that clients are to do only once under a lock. The name is a label or a period.
-// The zero Once names no work: a grant with the zero Once ignores the done mark in the record.
+// A Once identifies work that clients are to do only once under a lock, by a label or a time
+// period. The zero Once identifies no work: a grant with it ignores the done mark in the record.
 type Once struct {
 	Label  string    // label of the work; the work counts as done if the done mark in the record has the same label
 	Period time.Time // start of the period, in whole milliseconds; the work counts as done if the done mark in the record has this period or a later one; zero if Label is set
@@ -129,7 +129,7 @@ func PeriodOf(now time.Time, length time.Duration) Once {
 // record stores the label.
 const LongestLabel = 256
 
-// LabelProblem returns the problem with a label of work, or "" if the label is valid.
+// LabelProblem returns what is wrong with the label of a Once, or "" if the label is valid.
 func LabelProblem(label string) string {
 	switch {
 	case label == "":
@@ -171,12 +171,12 @@ type QueueEntry struct {
 // such a record costs one write unit (AWS, "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces is the number of entries that a queue keeps free for waiters that have waited longer
-// than most waiters in the queue. Without these entries, clients that have just held the key could
-// fill the queue again at once, and a waiter that found the queue full might never join it.
+// LastPlaces is the number of places in a queue that are reserved for waiters outside it that have
+// waited longer than half of the waiters in it. Without these places, clients that have just held
+// the key could fill the queue again at once, and other waiters might never join it.
 const LastPlaces = 3
 
-// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An
-// entry needs the bytes of the owner's name, 16 for the grant id, 17 for the client id, and
-// 1 as an element of a list.
+// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. For each
+// entry, DynamoDB counts 16 bytes for the grant id, 17 for the client id, 1 for the list element,
+// and the length of the owner's name.
 const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

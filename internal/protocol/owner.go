@@ -21,8 +21,8 @@ const clientIDLen = 26
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
-// clients with the same name. It also helps to recognize a grant by another library that has kept
-// leasehold's attributes in the record: the owner of such a grant usually has no client id.
+// clients with the same name. It also helps to recognize a grant by another library: such a library
+// may keep leasehold's attributes in the record, but its owner usually has no client id.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
@@ -123,8 +123,8 @@ func (k Key) String() string {
 	return visible.Middle(name, 120)
 }
 
-// Compare compares two keys like strings.Compare: first by the partition key, then by the sort
-// key. A process that acquires several keys acquires them in this order.
+// Compare compares k and o by the partition key, and then by the sort key. It returns -1, 0 or 1,
+// as strings.Compare does. A process that acquires several keys acquires them in this order.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Partition, o.Partition), strings.Compare(k.Sort, o.Sort))
 }

@@ -59,7 +59,7 @@ func TestVersionTimeReturnsTimeWhenVersionWasCreated(t *testing.T) {
 	}
 }
 
-func TestIsVersionAcceptsOnlyFormatOfNewVersion(t *testing.T) {
+func TestIsVersionAcceptsOnlyLowerCaseUUIDsWithHyphens(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is not a version", v)

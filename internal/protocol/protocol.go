@@ -157,20 +157,20 @@ func (s Schema) KeyOf(item Item) Key {
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
-// MaxToken is the highest fencing token. A key whose record contains this token cannot be
-// granted again. JSON parsers that use doubles represent all integers up to 2^53-1 exactly
-// (RFC 8259, section 6), and so all tokens.
+// MaxToken is the highest fencing token. A key whose record contains this token cannot be granted
+// again. JSON parsers that use doubles represent all integers up to 2^53-1 exactly (RFC 8259,
+// section 6). So they represent every token exactly.
 const MaxToken = 1<<53 - 2
 
-// ErrLastToken is returned if a record contains the token MaxToken, so that its key cannot
-// be granted again.
+// ErrLastToken is returned if a record contains the token MaxToken. The record's key cannot be
+// granted again.
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
 // Each write changes the version. So if the network delivers a second copy of the write late,
 // DynamoDB rejects the copy. The version alone is not enough, because a late copy of a grant may
-// give the record an earlier version again. The token shows that this has happened, since every
-// grant raises the token.
+// give the record an earlier version again. But every grant raises the token, so the record then
+// has a higher token than the Hold.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -211,8 +211,8 @@ type Reading interface {
 	// record.
 	Decode(item Item) (Record, error)
 
-	// Grantable returns ErrLastToken if the item contains the token MaxToken, so that its key
-	// cannot be granted again. It does not check whether the key is free.
+	// Grantable returns ErrLastToken if the item contains the token MaxToken: its key cannot be
+	// granted again. It does not check whether the key is free.
 	Grantable(item Item) error
 }
 
@@ -238,8 +238,8 @@ type Protocol interface {
 	// Delete returns the write that frees the key by deleting the record.
 	Delete(h Hold) *Write
 
-	// Guard returns the condition check that the grant of h has not ended, whatever version the
-	// record has. The check is part of a transaction, and changes nothing.
+	// Guard returns a condition check for a transaction. The check fails if the grant of h has
+	// ended. It accepts any version of the record, and changes nothing.
 	Guard(h Hold) *Write
 
 	// Break returns the write that frees the key, whatever client holds it. Its condition is

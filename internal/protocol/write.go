@@ -32,7 +32,7 @@ const (
 	check
 )
 
-// Initial capacities of the slices and clauses of a Write. They are enough for most writes.
+// Initial capacities in a Write: of its list of names, and of its clauses. They usually suffice.
 const (
 	usualOperands = 16  // number of attribute names, and number of values
 	usualClause   = 128 // bytes in the SET clause, and in the REMOVE clause
@@ -72,8 +72,8 @@ func (w *Write) Value(v types.AttributeValue) string {
 	return placeholder
 }
 
-// placeholders caches the first placeholders with a prefix, such as #0 and #1, so that most
-// writes need not format any.
+// placeholders is the source of the placeholders with one prefix, such as #0 and #1. It contains
+// the first few, so that most writes need not format any.
 type placeholders struct {
 	prefix string
 	ready  [usualOperands]string
@@ -110,8 +110,8 @@ func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 // Remove makes the update remove the attribute with the given name.
 func (w *Write) Remove(name string) { w.RemovePath(w.Name(name)) }
 
-// Path returns the path of an attribute inside maps, with placeholders. The last name is
-// the attribute, and the names before it are the maps.
+// Path returns the path to an attribute inside maps. The path contains a placeholder for each name.
+// The last name is the attribute, and the names before it are the maps.
 func (w *Write) Path(names ...string) string {
 	placeholders := make([]string, len(names))
 	for i, name := range names {
@@ -168,7 +168,7 @@ func (w *Write) In(name string, values []string) string {
 // IsDelete reports whether the write is a DeleteItem.
 func (w *Write) IsDelete() bool { return w.verb == remove }
 
-// named returns the attribute names by placeholder. The result is never empty, as every
+// named returns a map from each placeholder to its attribute name. The map is never empty, as every
 // condition contains a name.
 func (w *Write) named() map[string]string {
 	named := make(map[string]string, len(w.names))

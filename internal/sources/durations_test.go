@@ -29,7 +29,7 @@ var mayOverflow = map[string]string{
 // A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
 // production code must add, subtract and multiply durations only with package durations. There
 // are two exceptions: constants, and the time between two readings of the same clock.
-func TestDurationArithmeticIsLimitedToPackageDurations(t *testing.T) {
+func TestReleasedCodeContainsNoDurationArithmeticThatMayOverflow(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}
 	for _, at := range durationArithmetic(t) {
@@ -84,8 +84,8 @@ func listPackages(t *testing.T) map[string]*goPackage {
 	}
 }
 
-// releasedPackages returns the packages that users or the command import. The other
-// packages are for tests only.
+// releasedPackages returns the packages of this module outside internal folders, and all packages
+// of this module that those packages import. The other packages are for tests only.
 func releasedPackages(all map[string]*goPackage) []*goPackage {
 	var released []*goPackage
 	var add func(path string)
@@ -154,8 +154,8 @@ func isDurationArithmetic(n ast.Node, of map[ast.Expr]types.TypeAndValue) bool {
 	return false
 }
 
-// isReading reports whether an expression is a reading of a clock: a field of decide.Instant, which
-// is the time since the start of the machine or of the process.
+// isReading reports whether an expression is the field Mono or Boot of a decide.Instant, that is, a
+// reading of a clock. The difference of two readings does not overflow.
 func isReading(e ast.Expr) bool {
 	field, ok := e.(*ast.SelectorExpr)
 	return ok && (field.Sel.Name == "Mono" || field.Sel.Name == "Boot")

@@ -18,9 +18,9 @@ import (
 // enough: Go's test cache ignores it, and would show old results after files have changed.
 const root = "../.."
 
-// The simulation, and tests in which a clock jumps, give a client simulated clocks. They cannot
-// test code that reads the process's own clock instead. So the library may read the process's own
-// clock only in the functions listed below.
+// The simulation, and tests in which a clock jumps, give a client simulated clocks. Code that reads
+// the process's own clock ignores these clocks, so such tests cannot check it. So the library may
+// read the process's own clock only in the functions listed below.
 func TestOnlyListedFunctionsReadWallClock(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{

@@ -1,3 +1,3 @@
-// Package ui tests the web page of the command leasehold ui in a real browser, while real
-// processes contend for locks.
+// Package ui tests the web page of "leasehold ui" in a real browser, while real processes contend
+// for locks.
 package ui

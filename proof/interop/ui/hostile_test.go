@@ -260,9 +260,9 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
 			t.Errorf("a page from %s read %q", at, got)
 		}
-		// The attacker's page opens the page of leasehold ui, but cannot read it. When the
-		// browser then follows a link back to the attacker, the referrer, the history and the
-		// cookies must contain no secret.
+		// The attacker's page opens the page of leasehold ui, but cannot read it. The tab then
+		// follows a link to leasehold ui, and comes back to the attacker's page. There, the
+		// referrer, the history and the cookies must contain no secret.
 		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
 		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
 		tab.Run(`document.getElementById("link").click()`)
@@ -324,9 +324,9 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// The test kills leasehold ui while its page is open, and an attacker takes the port. The page
-// must not show the attacker's text. The attacker must receive no token that leasehold ui still
-// accepts after a restart with the same secret.
+// The test kills leasehold ui while its page is open, and an attacker takes the port. The page must
+// not show the attacker's text. The attacker must get no token that works after leasehold ui has
+// been started again with the same secret.
 func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 	s := newScene(t)
 	addr := freePort(t)

@@ -95,8 +95,8 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	isSeen("the lock that was broken")
 }
 
-// An owner may choose a whole sentence as a name or as a reason. The page shows both in
-// quotes, so that they do not look like messages of leasehold.
+// A user may choose a whole sentence as an owner name, or as the reason for a break. The page shows
+// both in quotes, so that they do not look like messages of leasehold.
 func TestPageShowsOwnerNamesAndBreakReasonsInQuotes(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is the interval at which the page reads the table. polls is how long the tests wait for
-// the page to show a change: two intervals. One interval may pass until the page reads the change.
-// On a busy machine, the page may need the second interval to show it.
+// The page reads the table at intervals of length "every". Tests wait for at most "polls", which is
+// two intervals, until the page shows a change. The page reads the change within one interval, but
+// on a busy machine it may need the second interval to show it.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second

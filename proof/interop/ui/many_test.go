@@ -44,7 +44,7 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 	return c
 }
 
-// many acquires n keys, holds them, and does not renew them.
+// The method "many" acquires n keys for an hour each, and does not renew them.
 func (s *scene) many(n int) {
 	s.t.Helper()
 	c := s.client(lib.Config{Owner: "fleet", Lease: time.Hour})
@@ -96,10 +96,10 @@ func scroll(p *page) scrolling {
 	})()`)
 }
 
-// TestPageLoadsAndScrollsTenThousandLocksQuickly measures the time until the page is first painted,
-// and the smoothness of scrolling. Both depend on the load of the machine. So the test also scrolls
-// a list of only a hundred locks, and compares the smoothness with that of the long list. It logs
-// all measurements.
+// TestPageLoadsAndScrollsTenThousandLocksQuickly measures how soon the page shows the locks, and
+// how smoothly it scrolls. Both depend on the load of the machine. So the limits are generous, and
+// the limit for scrolling also depends on how smoothly a list of only a hundred locks scrolls. The
+// test logs all measurements.
 func TestPageLoadsAndScrollsTenThousandLocksQuickly(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {

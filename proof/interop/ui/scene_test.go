@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command contains the directory of the leasehold command, which the first test builds for all
-// tests, or the error of the build.
+// The first test builds the leasehold command for all tests. The variable "command" contains the
+// directory of the executable, or the error of the build.
 var command struct {
 	once sync.Once
 	dir  string
@@ -244,7 +244,7 @@ func (p *page) origin() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// to opens another view of the page, as if the user followed a link.
+// The method "to" opens another view of the page, as if the user followed a link.
 func (p *page) to(query string) {
 	p.Open(p.origin() + "/" + query)
 	p.Wait(`document.getElementById("live").textContent === "live"`)

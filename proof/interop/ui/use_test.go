@@ -112,9 +112,9 @@ func TestCopiedLinkRestoresViewOfPage(t *testing.T) {
 	p.Wait(shown + ` === "import/8,import/7"`)
 }
 
-// TestAxeFindsNoSeriousAccessibilityProblem checks every view of the page with axe, a tool
-// for accessibility tests. It checks the light and the dark mode.
-func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
+// TestPageHasNoSeriousAccessibilityProblem checks every view of the page with axe, a tool for
+// accessibility tests. It checks the light and the dark mode.
+func TestPageHasNoSeriousAccessibilityProblem(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	axe := lab.Must(browser.Axe(ctx))(t)
@@ -185,7 +185,7 @@ func TestPageDoesNotTruncateLeaseColumn(t *testing.T) {
 	}
 }
 
-// night returns a scene whose page shows every kind of element.
+// night returns a scene with locks of several kinds, such as permits of a semaphore.
 func night(t *testing.T) *scene {
 	s := newScene(t)
 	s.hold("billing/nightly-report", "LEASEHOLD_OWNER=batch-3", "--data", `{"step":"aggregate","done":41822,"of":90000}`)

@@ -67,9 +67,9 @@ func (c *Commands) Elect() *cobra.Command {
 	return cmd
 }
 
-// runsNothing checks the arguments of elect with --watch or --step-down; flag is "watch" or
-// "step-down". With either flag, elect runs no CMD and does not campaign. So runsNothing
-// refuses a CMD, and flags that only affect CMD or a term of this process.
+// runsNothing checks the arguments of elect with --watch or --step-down. The parameter "flag" is
+// "watch" or "step-down". With either flag, elect does not campaign. So runsNothing rejects a CMD,
+// and flags that matter only to a process that campaigns.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return failure.MisuseOf(cmd, "--%s and CMD: use one of them", flag)
@@ -93,10 +93,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	// The seat answers the probes. A renewal normally begins when at least 2/3 of the trusted time
-	// are left. The seat reports renewals as overdue when less trusted time is left than
-	// (lease - MaxSkew) / 3. CMD is stopped when only the grace period is left. If that period is
-	// longer, the seat reports renewals as overdue from the moment when CMD is stopped.
+	// A Seat answers the HTTP probes that --http enables. It reports renewals as overdue when the
+	// trusted time that is left is below a limit. The limit is (lease - MaxSkew) / 3, because a
+	// renewal normally begins when at least 2/3 of the trusted time are left. If the grace is
+	// longer, the limit is the grace: elect stops CMD when only the grace is left.
 	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
 	answer := func() {}
 	if f.http != "" {
@@ -164,11 +164,11 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor starts to report which leader was asked to resign, and returns immediately. The reports
-// stop when stepDown calls end. On a terminal, waitFor rewrites one line every second. If the
-// leader has not resigned after the length of its lease plus one second, waitFor prints advice,
-// once: by then, a live leader has read the request. If no process leads or the record cannot be
-// read, waitFor reports nothing, because StepDown then returns an error.
+// waitFor prints messages while stepDown waits for the leader to resign. waitFor returns
+// immediately, and the messages stop when stepDown calls end. On a terminal, it updates a line
+// about the leader every second. If the leader has not resigned after its lease plus one second,
+// waitFor prints advice once: by then, a live leader has read the request. If no process leads or
+// the record cannot be read, waitFor prints nothing, because StepDown then returns an error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

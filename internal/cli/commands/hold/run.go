@@ -41,8 +41,8 @@ import (
 // one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
-// defaultGrace is the default of --grace. If the lease is short, the default is less: half of the
-// limit that graceWithin computes. Half of the limit is a quarter of the lease, or less with a
+// defaultGrace is the default of --grace, unless the lease is short. For a short lease, the default
+// is half of the limit that graceWithin computes. This is a quarter of the lease, or less with a
 // MaxSkew.
 const defaultGrace = time.Second
 
@@ -329,7 +329,7 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 //
 // The limit leaves time for a renewal before CMD is stopped. A renewal normally begins when at
 // least 2/3 of the trusted time are left. CMD is stopped when only the grace is left, which is less
-// than 5/9 of the trusted time. So the renewal may take at least 2/3 - 5/9 = 1/9 of this time.
+// than 5/9 of the trusted time. So the renewal has at least 2/3 - 5/9 = 1/9 of the trusted time.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -2,7 +2,7 @@
 // doctor.
 //
 //	records.go    ls and get
-//	ui.go         ui, which serves package ui
+//	ui.go         ui, which serves the web page of package ui
 //	doctor.go     doctor, with the checks of package checks
 package inspect
 

@@ -112,8 +112,8 @@ func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server,
 	return serve.Wait(ctx, served)
 }
 
-// sayBroke prints to standard error that a user of the web page has broken the grant in r,
-// and the user's reason. It prints this even with -q, because no other log contains it.
+// sayBroke prints to standard error which grant a user of the web page has broken, and the user's
+// reason. It prints this even with -q, because no other log contains it.
 func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
@@ -149,8 +149,8 @@ func uiSecret(file string) (string, error) {
 	return secret, nil
 }
 
-// keptSecret reads the secret from an open file. It returns an error if other users may read the
-// file. file is the name of the file, for messages.
+// keptSecret returns the secret that an open file contains. It returns an error if other users may
+// read the file. The parameter "file" is the file's name, for error messages.
 func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	info, unknown := in.Stat()

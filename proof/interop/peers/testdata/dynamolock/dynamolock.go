@@ -1,6 +1,6 @@
-// Package dynamolock declares the names of cirello.io/dynamolock that the driver uses. Its
-// Acquire is a single conditional write. If no checkout of the real library is available,
-// tests build the driver with this package.
+// Package dynamolock is a stub of cirello.io/dynamolock. It declares only what the driver uses.
+// Each of the stub's attempts to acquire a lock is a single conditional write. If no checkout of
+// the real library is available, tests build the driver with the stub.
 package dynamolock
 
 import (
@@ -25,8 +25,8 @@ type Lock struct {
 	released   bool
 }
 
-// Types of options, as in the real library. This package ignores all options except the
-// owner.
+// Types of options, with the names that they have in cirello.io/dynamolock. The stub ignores all
+// options except WithOwnerName and FailIfLocked.
 type (
 	ClientOption      func(*Client)
 	AcquireLockOption func(*bool)

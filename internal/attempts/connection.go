@@ -21,11 +21,11 @@ import (
 // compressed replies, as a few compressed bytes could grow to a reply of megabytes. The client
 // reuses a connection even if a reply arrives early, while net/http is still sending the request.
 //
-// In that case, the SDK without Bounded loses the connection. It closes the body of a request once
-// the reply has arrived. From then on, the body's method WriteTo returns io.EOF. net/http takes
-// io.EOF for a failure, and closes a connection that is still usable. So Bounded gives net/http
-// another body, which the SDK cannot close: an io.NopCloser around a bytes.Buffer. net/http
-// sends a body of this type in one write with the header.
+// Without Bounded, the client loses a connection on which a reply arrives early. The SDK closes the
+// body of a request once the reply has arrived. From then on, the body's method WriteTo returns
+// io.EOF. net/http takes io.EOF for a failure, and closes a connection that is still usable. So
+// Bounded gives net/http another body, which the SDK cannot close: an io.NopCloser around a
+// bytes.Buffer. net/http sends a body of this type in one write with the header.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -124,10 +124,10 @@ func endpointOf(r *http.Request) string {
 	return r.URL.Scheme + "://" + r.URL.Host
 }
 
-// missing returns the error for a reply without a field that DynamoDB always sends. The
-// parameter what is the name of the field. If the SDK has not read the reply from a server,
-// missing returns nil: the reply then comes from a wrapper around the SDK's client, and a
-// wrapper may omit empty fields.
+// missing returns the error for a reply without a field that DynamoDB always sends. The parameter
+// "what" is the name of the field. If the SDK has not read the reply from a server, missing returns
+// nil: the reply then comes from a wrapper around the SDK's client, and a wrapper may omit empty
+// fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok {

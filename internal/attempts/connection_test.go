@@ -114,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 	})
 }
 
-func TestConnectionIsReusedIfReplyArrivesBeforeCallOfWriteReturns(t *testing.T) {
+func TestConnectionIsReusedIfReplyArrivesDuringWriteOfRequest(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
@@ -160,8 +160,8 @@ func TestRegionCheckAllocatesNothingIfFailoverIsUnused(t *testing.T) {
 
 var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
-// sentBy is a write in progress. answered is true if DynamoDB has answered all requests of the
-// write, and false if it has answered none.
+// sentBy implements Sent: its method Answered returns the field "answered", and its method LastErr
+// returns errBefore.
 type sentBy struct{ answered bool }
 
 func (s sentBy) Answered() bool { return s.answered }
@@ -179,7 +179,7 @@ func TestAwaitReturnsNilForFinishedWriteEvenAfterDeadline(t *testing.T) {
 	}
 }
 
-func TestAwaitLetsWriteFinishAfterDeadlineIfRequestHasReply(t *testing.T) {
+func TestAwaitWaitsForWritePastDeadlineIfRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -37,8 +37,8 @@
 //	condition failed             applied, if the item in the reply shows one of the
 //	                             sequence's versions. If not: rejected. If the reply has
 //	                             no item, the client reads the record. If that read
-//	                             fails: unanswered, since this may be the reply to a
-//	                             second copy of the request
+//	                             fails: unanswered. DynamoDB may have received the request
+//	                             twice, and the condition may have failed only the second time
 //	throttled, conflict          failed
 //	signed with a wrong time     failed, if the SDK has learned the right time from the
 //	                             reply

@@ -34,10 +34,9 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// After returns the failure by which a waiter decides whether to retry. answered is true if
-// DynamoDB has answered an earlier request of the same wait. A denial may then be
-// temporary, so After replaces the denial by a failure that the waiter retries. In all
-// other cases After returns f, which may be nil.
+// After returns f or, if f is a denial that may be temporary, a failure that a waiter retries. A
+// denial may be temporary if the parameter "answered" is true, which means that DynamoDB has
+// answered an earlier request of the same wait. f may be nil.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -83,7 +82,7 @@ type Pauses struct {
 // Reset undoes the growth of the pauses. Call it after a request has succeeded.
 func (p *Pauses) Reset() { p.n = 0 }
 
-// Pause waits for the pause before the next retry. It returns false if ctx has ended.
+// Pause sleeps until the next retry is due, or until ctx ends. It returns false if ctx has ended.
 func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 	return Wait(ctx, s.NextPause(p))
 }
@@ -131,11 +130,11 @@ func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func
 // tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently calls the function send, which sends a request once, and returns the error of the
-// last call. If the request was throttled or had no answer, Patiently pauses and calls send again,
-// because the failure may be short, such as one lost packet. It calls send at most three times in
-// all. Patiently is for requests that are not sent by a Sender. The function send may choose a
-// Region anew for each request. It must turn off the SDK's retries, as Once does.
+// Patiently calls the function send at most three times, and returns the error of the last call.
+// Each call sends one request. If the request was throttled or had no answer, Patiently pauses and
+// calls send again, because the failure may be short, such as one lost packet. Patiently is for
+// requests that are not sent by a Sender. The function send may choose a Region anew for each
+// request. It must turn off the SDK's retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -153,8 +152,7 @@ var ErrClosed = errors.New("leasehold: client closed")
 
 // Cause returns an error that says why ctx has ended, with the text of context.Cause(ctx). It
 // returns nil if ctx has not ended. The error matches context.Cause(ctx) and ctx.Err(). If the
-// cause is ErrClosed, the error matches only ErrClosed: the client has cancelled ctx, and not the
-// caller.
+// cause is ErrClosed, the error matches only ErrClosed: the client itself has cancelled ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// provider is a credential provider that fails while its field out is set.
+// provider is a credential provider. It fails as long as the field "out" contains an error.
 type provider struct {
 	mu  sync.Mutex
 	out error
@@ -210,7 +210,7 @@ func TestCauseShowsWhetherContextWasCancelledOrTimedOut(t *testing.T) {
 	}
 }
 
-func TestFunctionPatientlySendsFailingRequestAtMostThreeTimes(t *testing.T) {
+func TestFailingRequestIsSentThreeTimesByFunctionPatiently(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

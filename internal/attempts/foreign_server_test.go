@@ -135,9 +135,9 @@ func TestListingOfEndlessTableStopsWhenContextEnds(t *testing.T) {
 	lab.WantErr(t, "listing", foreignCalls["List"](ctx, at(t, server.URL)), context.Canceled)
 }
 
-// Old DynamoDB-compatible engines return no item with a failed condition. The client must then
-// read the record to learn who holds the lock.
-func TestClientReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
+// When a condition fails, an old DynamoDB-compatible engine does not return the item. The client
+// must then read the record to learn which client holds the lock.
+func TestClientReadsRecordIfReplyAboutFailedConditionHasNoItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -166,7 +166,7 @@ func TestClientReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	})
 }
 
-func TestTimedOutCallReturnsErrorOfItsEarlierAttempt(t *testing.T) {
+func TestErrorOfTimedOutCallIncludesErrorOfLastAnsweredAttempt(t *testing.T) {
 	type op = func(context.Context, *leasehold.Client, *leasehold.Lock) error
 	closing := func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }
 	type row struct {
@@ -194,9 +194,9 @@ func TestTimedOutCallReturnsErrorOfItsEarlierAttempt(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		// Turn off background renewals: while one of them waits for its reply, Renew sends nothing.
-		// Under a shared lease, WithoutRenewal is not allowed, and not needed: the client renews
-		// such a lock only every twenty minutes.
+		// Turn off background renewals: Renew sends nothing while a background renewal is in flight.
+		// Under a shared lease, WithoutRenewal is neither allowed nor needed: the client renews the
+		// record of a lock under a shared lease only every twenty minutes.
 		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}
@@ -234,7 +234,7 @@ func (c *endedUnseen) Err() error {
 	return c.Context.Err()
 }
 
-func TestCancelledBreakOrResumeDoesNotWaitForReply(t *testing.T) {
+func TestMethodsBreakAndResumeDoNotWaitForReplyIfCancelled(t *testing.T) {
 	type call = func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error
 	lab.Each(t, map[string]call{
 		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {

@@ -30,8 +30,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// answerTo returns the error of a GetItem request to a server that replies as DynamoDB does. The
-// server calls the parameter body to write the content of its reply.
+// answerTo sends a GetItem request to a server, and returns the error of the request. The server
+// sends a header as DynamoDB does, and calls the function "body" to write the body of its reply.
 func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -214,7 +214,7 @@ func FuzzReplyIsReadCompletelyOrRejected(f *testing.F) {
 // A reply that arrives before the client has sent its request cannot come from DynamoDB.
 // net/http then returns an error without an exported type. The client must turn that error into
 // a ForeignError.
-func TestReplyBeforeRequestProvesThatServerIsNotDynamoDB(t *testing.T) {
+func TestForeignErrorIsReturnedIfServerSendsDataBeforeRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()

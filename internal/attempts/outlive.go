@@ -20,14 +20,14 @@ type Sent interface {
 	// context has been cancelled, the write sends no further request and returns immediately.
 	Answered() bool
 
-	// LastErr returns the error of the last request that was answered or given up. It returns nil
-	// if that request succeeded, or if no request has been answered or given up yet.
+	// LastErr returns the error of the last request that has ended, with or without an answer. It
+	// returns nil if that request succeeded, or if no request has ended yet.
 	LastErr() error
 }
 
-// Outlive runs the function write on a new goroutine, which it starts with detach. Meanwhile it
-// calls Await, and returns Await's error. The returned channel done is closed when write returns.
-// Once the context in the parameter limit is cancelled, write must send no new request.
+// Outlive runs the function write on a new goroutine, which the function detach starts. Meanwhile
+// Outlive calls Await, and returns Await's error. The channel "done" is closed when write returns.
+// Once the context "limit" is cancelled, write must send no new request.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -37,10 +37,10 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until the channel done is closed, which means that the write has returned. Await
-// then returns nil. If the context in the parameter limit is cancelled first, and a request of the
-// write has had no answer, Await stops waiting: the outcome of the write is unknown. It then returns
-// the cause of the cancellation, joined with sent.LastErr.
+// Await waits until the channel "done" is closed, which means that the write has ended. Await then
+// returns nil. If the context "limit" is cancelled first, and a request of the write has had no
+// answer, Await stops waiting: the outcome of the write is unknown. It then returns the cause of
+// the cancellation, joined with sent.LastErr.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:

@@ -142,8 +142,8 @@ type Listing struct {
 	Prefix    string // selects only items whose partition key has this prefix; ignored if Partition is set
 }
 
-// Page sends one Query or Scan request for the next page of items of the listing, and moves
-// the Walk past that page. The parameter consistent is the ConsistentRead of the request.
+// Page sends one Query or Scan request for the next page of items of the listing, and moves the
+// Walk past that page. The field ConsistentRead of the request is the parameter "consistent".
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

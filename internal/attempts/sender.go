@@ -66,8 +66,8 @@ type Regions interface {
 	CheckTransactions(ctx context.Context, table string) error // returns an error if the client knows that transactions do not work on the table
 }
 
-// RegionState is the Region to which a client sends the requests for a table, and why the
-// client has chosen this Region.
+// RegionState contains the Region to which a client sends the requests for a table, and the reason
+// for this choice.
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
 	Changes int    // number of times that Region has changed; 1 if the client has found out that Region never changes
@@ -106,9 +106,9 @@ func Once(o *dynamodb.Options) {
 	Bounded(o)
 }
 
-// Write sends w once. The parameter within limits how long Write waits for the reply. If the client
-// must learn the outcome even after its caller has stopped waiting, pass a ctx that is not
-// cancelled with the caller's context.
+// Write sends w once, and waits for the reply for at most the duration "within". If the client must
+// learn the outcome even after its caller has stopped waiting, pass a ctx that remains valid when
+// the caller's context is cancelled.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) decide.Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -134,9 +134,9 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	return r
 }
 
-// Commit sends a transaction of the client's caller once, with the given options. The parameter
-// guards is the number of guards, which are the last items of the transaction. Commit cancels the
-// request if ctx ends.
+// Commit sends a transaction once, with the given options. The last items of the transaction are
+// guards, which check that locks are held. The parameter "guards" is their number. Commit cancels
+// the request if ctx ends.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, guards int, options ...func(*dynamodb.Options)) (decide.CommitReply, error) {
 	_, err := s.DB.TransactWriteItems(ctx, in, append(options, Once)...)
 	reply := decide.ClassifyCommit(err, len(in.TransactItems), guards)
@@ -150,10 +150,9 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// causeOf returns the cause by which the client decides whether to retry after err, and the error
-// that the caller should return. The returned cause is the given cause, unless the given cause is
-// Unidentified. In that case the method decide.Cause.After chooses the returned cause, depending on
-// whether DynamoDB has accepted an earlier request of this client.
+// causeOf returns a cause, which decides whether the client retries after err, and the error that
+// the caller should return. The returned cause is the given cause, except that Unidentified becomes
+// Unreachable if DynamoDB has accepted an earlier request of this client, and Refused otherwise.
 func (s *Sender) causeOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

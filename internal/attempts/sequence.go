@@ -70,9 +70,9 @@ type Operation[A Attempt] struct {
 	// the attempt that wrote it.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
-	// BeforeSend waits until the client may send the next attempt. Try calls the returned function
-	// leave after the attempt. If it is too late for another attempt, BeforeSend returns an error,
-	// and the sequence ends. BeforeSend may be nil.
+	// BeforeSend waits until the client may send the next attempt. Once the attempt has ended, Try
+	// calls the function that BeforeSend has returned. If it is too late for another attempt,
+	// BeforeSend returns an error, and the sequence ends. BeforeSend may be nil.
 	BeforeSend func() (leave func(), err error)
 
 	// Try and Send call Throttled after each attempt that was throttled, or in conflict with
@@ -146,18 +146,18 @@ func (q *Sequence[A]) Answered() bool {
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether at least one attempt has received no reply at all. Not every unanswered
-// attempt is silent: the reply may be that the condition failed, and the client may then fail to
-// read the record.
+// Silent reports whether at least one attempt got no reply, or a reply that leaves the outcome
+// open, such as a 5xx error. An attempt with a failed condition does not count, even if it is
+// unanswered because the client could not read the record.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.silent
 }
 
-// LastErr returns the error of the last attempt that was answered or given up. It is meant for a
-// caller that stops waiting while the next attempt is in flight. It returns nil if that last attempt
-// succeeded, or if no attempt has been answered or given up yet.
+// LastErr returns the error of the last attempt that has ended, with or without an answer. It
+// returns nil if that attempt succeeded, or if no attempt has ended yet. LastErr is meant for a
+// caller that stops waiting while the next attempt is in flight.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -252,7 +252,7 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 // Run sends attempts of op until the sequence ends, and returns the result. It sends no retry once
 // MostUnanswered attempts of this call have had no answer.
 //
-// Run has two contexts. Once the context limit is cancelled, Run sends no retry. Once ctx is
+// Run has two contexts, ctx and limit. Once limit is cancelled, Run sends no retry. Once ctx is
 // cancelled, Run also cancels the request in flight. ctx must not be cancelled before limit. If only
 // limit is cancelled, because the caller has stopped waiting, the client still learns the outcome of
 // the request in flight.

@@ -278,7 +278,7 @@ func TestSequenceOfRetriesStopsWhenItsTimeLimitPasses(t *testing.T) {
 	}
 }
 
-func TestSequenceOfRetriesStopsIfBeforeSendHookReturnsError(t *testing.T) {
+func TestErrorOfBeforeSendHookEndsSequenceOfAttempts(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
 		fates []fate // fates of the requests that are sent before BeforeSend returns an error
@@ -350,7 +350,7 @@ func TestRetrySequenceCallsHookOnThrottlingOrTransactionConflict(t *testing.T) {
 	})
 }
 
-func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
+func TestRecordIsReadIfReplyAboutFailedConditionHasNoItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
@@ -364,7 +364,7 @@ func TestSequenceReadsRecordIfFailedConditionReturnsNoItem(t *testing.T) {
 	}
 }
 
-func TestWriteOutcomeIsUnknownIfConditionAndFollowUpReadFail(t *testing.T) {
+func TestOutcomeIsUnknownIfConditionFailsAndReadOfRecordFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}

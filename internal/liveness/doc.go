@@ -28,8 +28,8 @@
 //	a session's row is gone    the observer waits for one lease: the session's client may still trust its locks
 //
 // Only the type Rule decides when a holder is dead. Observer applies the Rule for waiters, which
-// then take the key over by a conditional write. Packages holders and ui only observe holders: they
-// call Rule.Next after each read.
+// then take the key over by a conditional write. The code of internal/holders and internal/ui calls
+// Rule.Next after each read, and takes no key over.
 //
 // If several goroutines of one client wait for locks of the same session, they share each reading
 // of the session's row.

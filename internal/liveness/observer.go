@@ -83,9 +83,9 @@ type Beat struct {
 //
 // The lease of a version counts from the first answer that showed the version. The holder wrote the
 // version before that answer, perhaps long before. The holder is dead if a request that is sent
-// after the end of this lease still reads the same version. A request that is sent earlier proves
-// nothing, even if its answer comes after the end: the holder may have renewed in time, but after
-// DynamoDB read the record.
+// after the end of this lease still reads the same version. A request that is sent before the end
+// proves nothing, even if its answer comes after the end: perhaps DynamoDB first read the record,
+// and the holder then renewed before the end.
 //
 // If the session's row is missing, the observer cannot know since when. So the lease counts from
 // the first answer without the row. The disappearance of the row does not count as a renewal.
@@ -142,19 +142,19 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 }
 
 // DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. v is
-// the version of r, which was first observed at v.Since. The parameters "now" and "wall" are
-// readings of the clocks when a reply showed r. The caller must first read the wall clock, and then
-// the clocks of "now". So if time passes between the two readings, the result is a little too late,
-// which only delays a takeover. It is never too early.
+// the version of r, which was first observed at v.Since. The parameters "now" and "wall" are the
+// times on the monotonic clock and the wall clock when a reply showed r. The caller must read the
+// wall clock first. If time then passes until the caller reads the monotonic clock, the result is a
+// little too late, which only delays a takeover. The result is never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
-// LooksDead reports whether the holder of r, or the session with the row r, appears dead when the
-// wall clock shows wall. It compares wall with the time in the version of r: see decide.LooksDead.
-// In layouts with an expiry time, LooksDead returns false, because there only the expiry time shows
-// that a holder is dead. For a missing session row, LooksDead returns true, because a missing row
-// is never renewed.
+// LooksDead reports whether the holder of r, or the session with the row r, appears dead at the
+// wall-clock time "wall". This is so if the version of r was created at least one lease before
+// "wall": see decide.LooksDead. In layouts with an expiry time, LooksDead returns false, because
+// there only the expiry time shows that a holder is dead. For a missing session row, LooksDead
+// returns true, because a missing row is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

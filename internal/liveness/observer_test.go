@@ -42,8 +42,8 @@ type world struct {
 	now   time.Duration
 }
 
-// network counts the reads of one client. While the field cut is true, reads get no reply. While
-// the field odd is true, the items in replies cannot be decoded.
+// network counts the reads of one client. If the field "cut" is true, reads get no reply. If the
+// field "odd" is true, the items in replies cannot be decoded.
 type network struct {
 	*dynamodb.Client
 	reads    int
@@ -119,7 +119,7 @@ func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
 }
 
-func TestHolderIsDeadOneLeaseDurationAfterVersionIsFirstSeen(t *testing.T) {
+func TestHolderIsDeadIfVersionInRecordStaysSameForWholeLease(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	deadAt := func(item protocol.Item) time.Duration {
@@ -235,7 +235,7 @@ func TestHolderIsDeadAfterExpiryPlusMaxSkew(t *testing.T) {
 	}
 }
 
-func TestSessionIsDeadOneLeaseDurationAfterRowIsFoundMissing(t *testing.T) {
+func TestRuleDeclaresSessionDeadAfterWholeLeaseWithoutRow(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))

@@ -28,10 +28,10 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// An Observer with at least fewSessions sessions may drop unused sessions: those for which SessionOf
-// was not called within keepSession (or 2*PollMax, if that is longer). Waiters, and observers of an
-// election, call SessionOf at least once every PollMax. If SessionOf is called for a dropped
-// session, the Observer observes that session anew.
+// An Observer of fewSessions or more sessions may drop unused sessions. A session is unused if
+// SessionOf was not called for it within the last keepSession (or 2*PollMax, if that is longer).
+// Waiters, and observers of an election, call SessionOf at least once every PollMax. If SessionOf
+// is called for a dropped session, the Observer observes that session anew.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -57,8 +57,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 }
 
 // dropUnused drops the sessions that no caller has asked for since the monotonic time "before". To
-// save time, it does nothing unless there are twice as many sessions as it last kept. The caller
-// must hold o.mu.
+// save time, it does nothing until there are twice as many sessions as remained when it last
+// dropped some. The caller must hold o.mu.
 func (o *Observer) dropUnused(before time.Duration) {
 	if len(o.sessions) < max(o.many, fewSessions) {
 		return
@@ -78,7 +78,7 @@ func (s *Session) enter(ctx context.Context) error {
 
 // Look returns the session's row, and the monotonic time when the session may be marked dead. That
 // time is math.MinInt64 if the session is known to be dead. Look reads the row unless the session
-// is dead, or the last read of the row is more recent than the duration "fresh".
+// is dead, or less time than the duration "fresh" has passed since the row was last read.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
@@ -129,7 +129,7 @@ func (s *Session) setDead() {
 	s.o.Records.Forget(s.key)
 }
 
-// MarkDead marks the session's row as dead if the session may be marked dead by now: see Look. It
+// MarkDead marks the session's row as dead if the time "deadAt", a result of Look, has passed. It
 // reports whether the session is dead.
 func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if err := s.enter(ctx); err != nil {

@@ -109,7 +109,7 @@ func TestDeadSessionIsNotReadAgain(t *testing.T) {
 	lab.Want(t, "dead at", w.look(o, "s"), math.MinInt64)
 }
 
-func TestMissingSessionIsDeadAfterOneLeaseDuration(t *testing.T) {
+func TestSessionIsDeadIfItsRowStaysMissingForWholeLease(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	seen := w.now

@@ -1,7 +1,7 @@
 // Package textfile writes the file of "leasehold run --metrics", which the textfile
 // collector of Prometheus's node exporter reads. The file contains metrics of the last run,
-// and results of earlier runs, such as how many lost their locks. If the file has any other
-// content, leasehold refuses it before the run begins.
+// and results of earlier runs, such as how many lost their locks. If the file contains anything but
+// metrics of the run's key and table, leasehold refuses the file before the run begins.
 package textfile
 
 import (
@@ -82,7 +82,7 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 
 // read returns the content of the file, and the metrics in it by name. If the file does not
 // exist, content is nil. read returns an error if the file contains anything but metrics of
-// the same key and table.
+// this run's key and table.
 func (r *Run) read() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return failure.Misusef("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}

@@ -44,9 +44,9 @@ func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }
 
-// All returns CMD and all its descendants, including zombies. The SDK may have started other
-// children of the supervisor to get credentials. All omits these children, which it recognizes
-// by their process group: they are in the supervisor's own group.
+// All returns CMD and all its descendants, including zombies. The supervisor may have other
+// children, which the SDK has started to get credentials. All omits these children: unlike CMD,
+// they are in the supervisor's own process group.
 func (d Descent) All(int) ([]Process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc does not show this process")
@@ -146,8 +146,8 @@ func withEnvironment(prefix string) []Process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// Read the start time before the environment. If another process gets the id in
-		// between, its start time differs from p.began, and p.kill does not kill it.
+		// Read the start time before the environment. If a new process gets the id pid between
+		// the two reads, p.kill does not kill it, because its start time is not p.began.
 		p, ok := readProcess(pid)
 		if !ok {
 			continue

@@ -41,7 +41,7 @@ func (e *echo) lives() bool {
 	return line == "x\n"
 }
 
-func TestWatchdogSendsNoSignalToGroupWithReusedID(t *testing.T) {
+func TestWatchdogSendsNoSignalToProcessGroupWithReusedID(t *testing.T) {
 	another := startEcho(t, "cat")
 	pid := another.cmd.Process.Pid
 	began := Began(pid)

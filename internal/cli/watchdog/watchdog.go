@@ -1,9 +1,9 @@
 // Package watchdog implements the watchdog, a process beside "leasehold run". It stops CMD
 // and CMD's descendants before trust in the lock ends (see package process).
 //
-// The watchdog is this executable, started again. It runs in an init function, like package
-// atgate, and imports almost nothing. So it never initializes the AWS SDK and other
-// packages, which would take several times as long as its own start.
+// The watchdog process runs the executable of leasehold, and never leaves the init function of this
+// package. The package imports almost nothing. So the process never initializes the AWS SDK, which
+// would take several times as long as the rest of its start. Package atgate does the same.
 package watchdog
 
 import (
@@ -29,7 +29,7 @@ import (
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, as the function Began returns it
-//	held TEXT      only CMD and its descendants have an environment entry NAME=VALUE that begins with TEXT
+//	held TEXT      a kill must include each process with an environment entry that begins with TEXT
 //	trust NS       trust ends at NS nanoseconds on the clock of package boottime
 //	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
 //	done           CMD has ended: exit
@@ -236,9 +236,9 @@ const (
 )
 
 // Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
-// descendants outside that group: with SIGKILL all of them, and with any other sig only the process
-// groups of orphans, whose parents have ended. A descendant whose parent still runs may get sig
-// from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
+// descendants outside that group. It sends SIGKILL to all of them, but any other signal only to the
+// process groups of orphans, whose parents have ended. A descendant whose parent still runs may get
+// sig from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
@@ -264,8 +264,8 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 // the id now belongs to a process other than CMD. This can happen if the watchdog is suspended:
 // the supervisor dies, CMD and its group end, and then a new process gets CMD's id.
 //
-// isGroup returns true if the process with this id is CMD. It also returns true if no process has
-// this id: the kernel does not give the id to a new process while CMD's group has a process.
+// isGroup returns true if the process with this id is CMD. It also returns true if CMD has ended
+// and no process has the id: the kernel keeps the id for CMD's group while the group has a process.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)
 	return d.Began == 0 || now == 0 || now == d.Began

@@ -41,8 +41,8 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	return k
 }
 
-// order sends an order to the watchdog. If the order is OrderTrust, it says that the lock is
-// trusted until the time "at" after the start of the watchdog.
+// order sends an order to the watchdog. If the order is OrderTrust, trust in the lock ends when the
+// duration "at" has passed since the start of the watchdog.
 func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == OrderTrust {

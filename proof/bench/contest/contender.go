@@ -22,7 +22,7 @@ type Contender struct {
 	// reuses means that a client acquires the same key again with the same lock object of
 	// the library. If reuses is false, the client makes a new object for each acquire.
 	reuses bool
-	// split is the largest number of locks that one client holds. Zero means no limit.
+	// split limits the number of locks per client: more locks need more clients. Zero means no limit.
 	split int
 	// quiet means that each waiting client polls at most once a second. The benchmark may
 	// run several quiet contenders at the same time.

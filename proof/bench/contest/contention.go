@@ -180,10 +180,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue runs client i in an open loop: the client requests the key when a critical section
-// is due or, if its previous section is not over by then, when that section ends. If the client
-// is not granted the key before the time in the parameter end, the section is recorded as not
-// granted.
+// comeWhenDue runs client i in an open loop. The client requests the key for a critical section
+// when the section is due, or when the client's previous section has ended, whichever is later. If
+// the client is not granted the key before the time "end", the section is recorded as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -235,9 +234,9 @@ type played struct {
 	busy       float64
 }
 
-// contention runs a contention scenario for the given duration, and returns the measurements. The
-// parameter come is a function that runs the clients until the time in its argument end. It must
-// call note after each critical section.
+// contention runs a contention scenario for the given duration, and returns the measurements. It
+// calls the function "come", which must run the clients until the time "end". After each critical
+// section, "come" must pass the section to the function "note".
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -261,8 +260,8 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	return p, p.alone()
 }
 
-// alone returns an error if two clients held the key at the same time. It also clears the times
-// of grants after the end of the measurement, because these grants do not count.
+// alone returns an error if two clients held the key at the same time. It also turns each section
+// with a grant after the end of the measurement into a section without a grant.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -286,10 +285,9 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two slices. lasted contains the wait of each critical section in ms: from when
-// the section was due until the key was granted or, without a grant, until the end of the
-// measurement. overtaken contains, for each wait, the number of sections that were due later but
-// were granted the key earlier.
+// waits returns two numbers for each critical section i of p. lasted[i] is the time in ms from when
+// the section was due until its grant or, without a grant, until the end of the measurement.
+// overtaken[i] is the number of sections that were due later but were granted the key earlier.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {
@@ -303,7 +301,7 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both returns the figures that closed loops and open loops have in common.
+// both returns the figures that the tables of closed loops and of open loops both show.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}

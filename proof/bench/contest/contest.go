@@ -164,8 +164,8 @@ func batches(s Scenario, there []Contender) (all [][]Contender) {
 	return all
 }
 
-// quietly reports whether the scenario consists mostly of waiting, so that several quiet
-// contenders can run at the same time without slowing each other down.
+// quietly reports whether clients mostly wait in the scenario. Several contenders that poll rarely
+// can then run it at the same time without slowing each other down.
 func (s Scenario) quietly() bool { return s.kind == contending || s.kind == sharing }
 
 func names(batch []Contender) (text string) {

@@ -2,10 +2,10 @@
 
 // Package contest compares lock libraries.
 //
-//	scenario.go    the scenarios and their figures
+//	scenario.go    the list of scenarios, and the columns of the tables
 //	contender.go   a library and its settings: the defaults, or tuned
 //	fleet.go       the clients of a contender, in processes of their own
-//	contention.go  cycle.go  hold.go  takeover.go  held.go   the scenarios
+//	contention.go  cycle.go  hold.go  takeover.go  held.go   the course of each scenario
 //	contest.go     rounds: a round runs every scenario with every contender
 //	result.go      the measurements
 //

@@ -34,9 +34,9 @@ type grant struct {
 	at   time.Time
 }
 
-// acquire acquires the key. Its time limit is one millisecond longer than the argument wait, so
-// it is never 0: with a limit of 0, a library would not wait at all. The grant contains the time at
-// which this process received the reply.
+// acquire acquires the key. It waits for at most the duration "wait" plus one millisecond. Without
+// this millisecond the limit could be 0, and the library would then not wait at all. The grant
+// contains the time at which this process received the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()

@@ -11,9 +11,9 @@ import (
 
 // heldLocks returns the scenario in which one process holds many locks and renews them.
 func heldLocks(locks int) Scenario {
-	// The measurement lasts for one renewal period, which is the same for all contenders
-	// with default settings. For many locks it lasts for two renewal periods, because the
-	// locks are not all acquired at the same time.
+	// The measurement lasts for one renewal period, which is the same for all contenders with
+	// default settings. More than 1000 locks are acquired, and so renewed, at very different times:
+	// the measurement then lasts for two periods.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew

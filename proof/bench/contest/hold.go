@@ -13,9 +13,9 @@ import (
 
 // longHold returns the scenario in which one client holds a key for several seconds, twice.
 // During the first hold one other client waits for the key. During the second hold, 16 clients
-// wait. The length of the holds differs from round to round. Otherwise this length could be a
-// multiple of a waiter's pause between polls, and the waiter would poll just before, or just after,
-// the release in each round.
+// wait. The length of the holds differs from round to round. If it were always the same multiple of
+// a waiter's pause between polls, the waiter would poll just before the release in every round, or
+// just after the release in every round.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

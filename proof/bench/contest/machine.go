@@ -77,7 +77,7 @@ const ticksPerSecond = 100
 
 // processorTime returns the processor time that a process has used.
 func processorTime(pid int) time.Duration {
-	const user, system = 11, 12 // indexes after the process name; the name may contain any character, but the last ")" ends it
+	const user, system = 11, 12 // indexes of utime and stime (proc(5)) after the process name, which ends at the last ")" of the line
 	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system {

@@ -29,7 +29,7 @@ func hundred() played {
 	}
 }
 
-func TestClosedLoopFiguresAreComputedFromGrantTimes(t *testing.T) {
+func TestClosedLoopBenchmarkComputesWaitsFairnessAndCost(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
@@ -49,8 +49,7 @@ func TestClosedLoopFiguresAreComputedFromGrantTimes(t *testing.T) {
 
 func TestOpenLoopWaitIsMeasuredFromScheduledArrival(t *testing.T) {
 	p := hundred()
-	// This section was due at 5 ms, when its client was still busy with its first section. So
-	// the client did not request the key for this section.
+	// This section of the first client was due at 5 ms, and the key was not granted for it.
 	p.sections = append(p.sections, section{client: 0, due: at(5)})
 	got := p.openLoop()
 	for figure, want := range map[string]float64{

@@ -70,8 +70,8 @@ var (
 // hold is how long a contending client holds the key in one critical section.
 const hold = 10 * time.Millisecond
 
-// openRate is the number of critical sections per second that are due in an open loop, for all
-// clients together. The clients can execute almost twice as many.
+// openRate is how many critical sections per second all clients of an open loop should execute
+// together, on average. They can execute almost twice as many.
 const openRate = 25
 
 // Scenarios returns all scenarios in the order in which the contest runs them and the
@@ -119,8 +119,8 @@ const (
 	readPrice  = 0.125
 )
 
-// cost adds the average cost of a critical section to f. used is the total usage of n
-// critical sections.
+// cost sets the figures in f that contain the average cost of one critical section. The parameter
+// "used" is the usage of all n critical sections together.
 func (f Figures) cost(used usage, n int) {
 	if n == 0 {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locked returns a wrapper for jobs that need no access to the lock that protects them. Each run
-// of the wrapped job first acquires the lock of key. If another process holds this lock, the run
-// is skipped.
+// Locked returns a wrapper for jobs. Each run of a wrapped job first acquires the lock of key. If
+// another process holds this lock, the run is skipped. If a job must stop when its lock is lost,
+// use LockedJob instead.
 func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {
 		return LockedJob(ctx, locks, key, log, func(context.Context, *leasehold.Lock) error {

@@ -37,7 +37,7 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
-// namesOf simulates a new process: it returns a Locker that uses a new client.
+// namesOf returns a byname.Locker with a client of its own, which simulates a new process.
 func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix string) *byname.Locker {
 	t.Helper()
 	return lab.Must(byname.New(env.Client(cfg), prefix))(t)

@@ -1,4 +1,4 @@
-// Package languages tests a Python file and a Node.js file. Each file runs the command leasehold to
-// hold locks. docs/languages.md tells users to copy the file for their language. Besides the copied
-// file, users need only the command.
+// Package languages tests two files that users copy into their programs (docs/languages.md): one
+// for Python, and one for Node.js. The functions in these files run the command leasehold to hold
+// locks, so users need only the file and the command.
 package languages

@@ -24,7 +24,7 @@ func inUse() uint64 {
 }
 
 // throttles returns a fault that throttles requests. If oneIn is zero, the fault throttles all
-// requests. Otherwise one request in oneIn succeeds.
+// requests. If oneIn is 20, for example, every 20th request succeeds.
 func throttles(oneIn int64) lab.Fault {
 	var n atomic.Int64
 	return func(r *lab.Request) (*http.Response, error) {
@@ -75,7 +75,7 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 }
 
 // count returns the number in the given environment variable. If the variable is unset, count
-// returns a default: the parameter usual or, under the race detector, usual divided by part.
+// returns the default "usual" or, under the race detector, "usual" divided by "part".
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

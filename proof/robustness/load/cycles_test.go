@@ -18,8 +18,8 @@ import (
 )
 
 // The acquire-release cycles run in blocks, and the test compares the resource usage of the
-// blocks. If an attempt gets no answer, the client forgets the attempt only 15 minutes later. So
-// the client's memory grows during the first blocks, and the test ignores these (warming).
+// blocks. The client remembers an attempt without an answer for 15 minutes. So the client's memory
+// grows at first, and the comparison omits the first blocks; "warming" is their number.
 const (
 	blocks  = 20
 	warming = 5
@@ -43,9 +43,9 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that calls Acquire, with a time limit, for a key that cannot be
-// acquired. The function returns nil if the time limit ends the wait of Acquire, and Acquire's
-// error also matches the given error.
+// inVain returns a function that calls Acquire, with the time limit "within", for a key that cannot
+// be acquired. The function returns nil if Acquire's error matches both context.DeadlineExceeded
+// and the error "because".
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)

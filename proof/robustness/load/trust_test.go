@@ -29,9 +29,9 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look records for how much longer the client trusts the locks with the given keys. It is called
-// just before the client receives the reply to a renewal of these locks. At this moment the
-// remaining time is shortest, because the reply lets the client trust the locks for longer.
+// look updates h.least with the remaining time for which the client trusts the locks with the given
+// keys. It is called just before the client receives the reply to a renewal of these locks. At this
+// moment the remaining time is shortest, because the reply prolongs the trust.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

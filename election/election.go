@@ -19,18 +19,18 @@
 //
 //	leads ── StepDown ──► asked ── next renewal ──► ends its work ──► released
 //	  ▲                                             (trusted, renewed)    │
-//	  └────────── campaigns again, once every other candidate has read ───┘
+//	  └────────── campaigns again, after a pause for other candidates ────┘
 //
 // These are the effects of failures:
 //
 //	the request is lost         StepDown repeats it until ctx ends; its outcome is then unknown
 //	the request arrives after   the request names the grant that is to end, so no later
 //	the leader has changed      leader obeys it
-//	the leader has replaced     StepDown asks again. A leader replaces its grant if the grant's
-//	its own grant               write got no reply, or a hand-over did not store its value
+//	the leader has replaced     StepDown asks again. A leader replaces a grant whose write got
+//	its own grant               no reply, or a hand-over that did not store the leader's value
 //	the request is sent twice   the second request writes the same as the first
 //	the leader is dead          ErrLeaderDead; no request is sent if the leader appears dead
-//	the leader dies later       a candidate takes over one lease later, as without a request
+//	the leader dies later       a candidate takes over after one lease, as without a request
 //	the work does not end       the leader continues to lead, and its term is renewed
 //	the layout cannot store a   errors.ErrUnsupported: break the term instead
 //	request, or the leader's
@@ -64,8 +64,8 @@ type Election struct {
 }
 
 // New returns the election under key. It sends no request. Layouts without data cannot store
-// a leader's value. In a table with a sort key, the layout must name the value of the sort
-// key.
+// a leader's value. If the table has a sort key, set its value in the layout, for example in
+// the field SortValue of layout.Native.
 func New(locks *leasehold.Client, key string) (*Election, error) {
 	if locks == nil {
 		return nil, errors.New("election: the client is nil: pass what leasehold.New returned")
@@ -86,9 +86,10 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // and no request is sent.
 //
 // ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns the
-// errors of Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live, but
-// replaces a dead one. If another client has asked this process to step down (OnStepDown), the next Campaign
-// first gives the other candidates a chance: it waits until each of them has read the record.
+// errors of Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live,
+// but replaces a dead leader. If another client has asked this process to step down (OnStepDown),
+// the next Campaign lets other candidates go first: it acquires the key only after a pause of
+// 2 x Config.PollMax, or of 2 s if that is longer.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {
 		e.letOthers(ctx)
@@ -134,15 +135,16 @@ func leaderOf(r leasehold.Record) Leader {
 	return Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}
 }
 
-// Observe yields the current leader and each new leader. It yields the zero Leader when
-// there is no leader or the leader is found dead. The sequence ends without an error when
-// ctx ends. Observe uses leasehold.Client.Watch, which determines when a holder is dead and
-// when to return an error. A leader that was found dead and then renews is yielded again.
+// Observe yields the current leader and each new leader. If there is no leader, or if Observe
+// finds the leader dead, it yields the zero Leader. If a leader renews after Observe has found
+// it dead, Observe yields that leader again. The sequence ends without an error when ctx ends.
+// Observe uses leasehold.Client.Watch, which determines when a holder is dead and when to
+// return an error.
 //
-// Observe yields a change after at most one pause between two reads. The longest pause is
-// 1.5 x Config.PollMax. While DynamoDB does not answer, Observe yields nothing, although the
-// leader may have changed. With the defaults Observe reads about four times a second when a
-// term is new, and twice a second after ten seconds.
+// Observe notices a change at its next read of the record. The pause between two reads is at
+// most 1.5 x Config.PollMax. With the defaults, Observe reads about twice a second, and more
+// often in the first ten seconds of a term. While DynamoDB does not answer, Observe yields
+// nothing, although the leader may have changed.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last *seat

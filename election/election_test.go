@@ -77,7 +77,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestElectionLeaderReturnsOnlyCurrentLeader(t *testing.T) {
+func TestLeaderMethodReturnsOnlyCurrentLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())
@@ -116,7 +116,7 @@ func TestCampaignWithNoWaitReplacesOnlyDeadLeader(t *testing.T) {
 		lab.Want(t, "campaign returned after", time.Since(began), 0)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		// This new candidate has not read the record yet, so it observes the leader for one lease.
+		// A new candidate must observe the record for one lease before it finds the leader dead.
 		c, _, _ := elects(w, lab.Config())
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
@@ -139,7 +139,7 @@ func TestCampaignRejectsValueThatLayoutCannotStore(t *testing.T) {
 	})
 }
 
-func TestElectionNewRejectsNilClientAndInvalidKey(t *testing.T) {
+func TestFunctionNewRejectsNilClientAndInvalidKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lab.WantFailed(t, "an election with a nil client", lab.ErrorOf(election.New(nil, seat)))

@@ -21,9 +21,9 @@ import (
 // returned the cause.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
-// ErrAsked, but the term continues, so that fn can end its work while it still leads. For
-// that work fn uses term.Context. Once fn has returned, Lead releases the term, waits until
-// every other candidate has read the record, and campaigns again.
+// ErrAsked, but the term continues, so that fn can end its work while this process still
+// leads. fn should use term.Context for that work. Once fn has returned, Lead releases the
+// term, pauses so that another candidate can be elected, and campaigns again.
 //
 // fn's context is ctx bound to the term: it ends when ctx or the term ends. When ctx ends
 // or the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the
@@ -34,8 +34,8 @@ import (
 //
 // If fn panics or exits its goroutine, Lead releases the term before the panic or the exit
 // continues. If Campaign fails for a reason that a later attempt cannot change, Lead returns
-// the error. Until this Election has won a term, Lead returns when DynamoDB denies access.
-// After that a denial may be temporary, and Lead continues to campaign.
+// the error. If DynamoDB denies access before this Election has won its first term, Lead
+// returns the error. After that term, a denial may be temporary: Lead continues to campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
@@ -89,9 +89,9 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides returns the error of Lead if Lead's context ended, or the client was closed. It joins
-// asked, the error for this end, and called, the error that fn returned. It omits called if called
-// is nil, or if called matches cause and so only repeats why fn's context ended.
+// besides returns the error of Lead after its context has ended or the client was closed. It joins
+// the error "asked", which reports this end, and the error "called", which fn has returned. It
+// omits "called" if fn has returned nil, or only the cause of this end.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
+func TestLeadMethodResignsAndReturnsErrorOfItsFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
@@ -36,7 +36,7 @@ func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
+func TestLeadMethodCampaignsAgainAfterLossOfTerm(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context) error{
 		"function returns the cause":     context.Cause,
 		"function returns nil":           func(context.Context) error { return nil },
@@ -65,7 +65,7 @@ func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainIfTermIsBrokenBeforeFunctionReturns(t *testing.T) {
+func TestLeadMethodCampaignsAgainAfterUnnoticedBreakOfTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -84,7 +84,7 @@ func TestLeadCampaignsAgainIfTermIsBrokenBeforeFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestLeadWaitsUntilFunctionReturnsAfterContextEnds(t *testing.T) {
+func TestLeadMethodWaitsForFunctionEvenAfterContextHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := elect(w, lab.Config()), elect(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
@@ -123,7 +123,7 @@ func TestLeadWaitsUntilFunctionReturnsAfterContextEnds(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsCauseOfCancelledContext(t *testing.T) {
+func TestLeadMethodReturnsCauseOfCancelledContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -140,7 +140,7 @@ func TestLeadReturnsCauseOfCancelledContext(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsWhenClientIsClosed(t *testing.T) {
+func TestLeadMethodReturnsWhenClientIsClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, leader, _ := elects(w, lab.Config())
 		b, candidate, _ := elects(w, lab.Config())
@@ -156,7 +156,7 @@ func TestLeadReturnsWhenClientIsClosed(t *testing.T) {
 	})
 }
 
-func TestLeadReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
+func TestLeadMethodReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for name, leave := range map[string]func(){"panic": func() { panic("over") }, "exit": runtime.Goexit} {
@@ -176,7 +176,7 @@ func TestLeadReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
 	})
 }
 
-func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
+func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -208,14 +208,13 @@ func TestConcurrentLeadCallsRunOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		// The two calls of Lead have run the function three times. One call ran it twice: in the
-		// term that the first break ended, and in a later term. The other call ran it only in a
-		// later term: the second break ended its first term before the function had begun.
+		// The function has run in three terms: in the term that the first break ended, and later in
+		// one term of each call of Lead. It has not run in the term that the second break ended.
 		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }
 
-func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
+func TestLeadMethodFailsInsideItsFunctionOrIfRecordIsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
@@ -228,7 +227,7 @@ func TestLeadFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	})
 }
 
-func TestLeadDoesNotCallFunctionIfClientIsClosedRightAfterGrant(t *testing.T) {
+func TestLeadMethodCallsNoFunctionIfClientIsClosedAfterGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()
@@ -282,7 +281,7 @@ func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 	})
 }
 
-func TestLeadRetriesIfAccessIsDeniedAfterFirstTerm(t *testing.T) {
+func TestLeadMethodRetriesIfAccessIsDeniedAfterFirstTerm(t *testing.T) {
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -317,7 +316,7 @@ func TestLeadRetriesIfAccessIsDeniedAfterFirstTerm(t *testing.T) {
 	}
 }
 
-func TestLeadFailsIfAccessIsDeniedBeforeFirstTerm(t *testing.T) {
+func TestLeadMethodFailsIfAccessIsDeniedBeforeFirstTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		other := lab.Must(election.New(c, "other"))(t)

@@ -267,6 +267,6 @@ func leaderOf(term *leasehold.Lock, value string) election.Leader {
 
 var nobody election.Leader
 
-// polls is more than the longest time from a change until an observer yields the change: two
-// mean pauses between polls.
+// polls is enough time for an observer to notice a change: twice the mean pause between two of its
+// reads.
 const polls = 2 * 500 * time.Millisecond

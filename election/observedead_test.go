@@ -86,7 +86,7 @@ func TestObserveAddsMaxSkewToRecordedExpiry(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsPresumedDeadLeaderAgainAfterRenewal(t *testing.T) {
+func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -105,9 +105,9 @@ func TestObserveYieldsPresumedDeadLeaderAgainAfterRenewal(t *testing.T) {
 			}
 			lab.Want(t, "yielded leader", got.Leader, want)
 		}
-		// The leader renews every 5 s. By the observer's fast clock, the leader's lease of 20 s
-		// passes in 2 s. So the observer finds the leader dead 2 s after each renewal, and live
-		// again after the next renewal.
+		// The observer's clock runs ten times too fast: it counts 20 s, the leader's lease, in 2 s.
+		// The leader renews every 5 s. So the observer finds the leader dead 2 s after each
+		// renewal, and live again after the next renewal.
 		if len(news) < 5 {
 			t.Errorf("yielded %v", news)
 		}

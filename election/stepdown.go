@@ -89,16 +89,15 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the leader has ended the grant of r, and then returns nil. A leader may
-// also replace its grant by a new one, if the write of the old grant got no reply, or if the
-// hand-over of the key did not store the leader's value. It does this only before its first
-// renewal, so it has not read the request to step down, which only a renewal reads. awaitEnd then
-// returns the record with the new grant, and the caller asks again. If the leader renewed before
-// the new grant appeared, it has resigned and was elected again: awaitEnd then returns nil.
+// awaitEnd waits until the leader has ended the grant of r, and then returns nil. Before its first
+// renewal, a leader may also replace its grant by a new grant: see the package comment. It has then
+// not read the request to step down, because it reads requests only in the replies to renewals. So
+// awaitEnd returns the record with the new grant, and the caller asks again. If the leader renewed
+// before the new grant appeared, it has resigned and was elected again, and awaitEnd returns nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	// renewed is true if the leader has renewed its grant. A renewal changes Version and WrittenAt.
-	// A Version that differs from Grant proves no renewal, because a hand-over makes it differ too.
-	// But directly after a hand-over, WrittenAt is at most a second later than GrantedAt.
+	// Version may also differ from Grant without a renewal, because a hand-over changes Version.
+	// But from a hand-over to the first renewal, WrittenAt is at most a second after GrantedAt.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {

@@ -19,8 +19,8 @@ import (
 )
 
 // works returns a function for Lead. The function waits until its context ends, and then sleeps
-// for the given pause, as work does that cannot stop at once. Before it returns, it sends the
-// cause of its context, joined with the error of its term, to causes.
+// for the given pause, like work that cannot stop at once. Then it sends the cause of its context,
+// joined with the error of its term, to the channel "causes", and returns.
 func works(pause time.Duration, causes chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -113,8 +113,8 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 		for range 2 { // the second call of StepDown ends the second term
 			lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
 			lab.WantErr(t, "cause of the function's end", <-causes, election.ErrAsked)
-			// After the leader has stepped down, it leaves the key to other candidates for a while.
-			// There are none, so it leads again by the end of this pause.
+			// After it has stepped down, a leader pauses for 2 x LongestQueuePause, so that another
+			// candidate can be elected. There is none here, so the same leader is elected again.
 			lab.Elapse(polls + 2*decide.LongestQueuePause)
 			lab.WantErr(t, "leader after the pause", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
@@ -122,7 +122,7 @@ func TestSoleCandidateIsReelectedAfterStepDown(t *testing.T) {
 	})
 }
 
-func TestFunctionIsCalledEvenIfRegisteredAfterStepDownRequest(t *testing.T) {
+func TestOnStepDownFunctionIsAlsoCalledForEarlierRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
@@ -181,8 +181,8 @@ func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.Want(t, "requests to step down", len(causes), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
-		// When an older version of leasehold acquires the key, the record keeps a request to an
-		// earlier leader to step down. The current leader must ignore such a request.
+		// An older version of leasehold that acquires the key does not remove an old request from
+		// the record. The current leader must ignore a request to an earlier leader.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -256,8 +256,8 @@ func hears(t *testing.T, causes <-chan error) {
 	}
 }
 
-// A hand-over cannot store the candidate's value. So the new leader replaces the grant of the
-// hand-over by a grant with its value. StepDown must find the new grant, and ask again.
+// A hand-over cannot store the new leader's value. So the new leader replaces this first grant by a
+// second grant, which stores the value. StepDown must find the second grant, and ask again.
 func TestStepDownStopsLeaderElectedByHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -347,11 +347,10 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 	})
 }
 
-// The leader learns of queued candidates from replies to its renewals. This candidate joins the
-// queue after the leader's last renewal, so the leader's release does not hand the key to the
-// candidate. The candidate reads the record four times a second. After the release, the former
-// leader must not campaign before the candidate's next read, even with a PollMax shorter than a
-// quarter of a second.
+// This candidate joins the queue after the leader's last renewal. The leader does not know of it,
+// so the leader's release does not hand the key to the candidate. The candidate acquires the key at
+// its next read, at most a quarter of a second later. The former leader must not campaign before
+// that read, even if its own PollMax is shorter.
 func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
 )
 
-// trace creates an OpenTelemetry span from an event that reports the end of an acquire, of
-// a commit or of a hold (from grant to release).
+// trace creates the OpenTelemetry span of an acquire, a commit or a hold, from the event that
+// reports its end. A hold lasts from the grant of a lock to its release or loss.
 func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGranted:

@@ -104,7 +104,7 @@ func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 	})
 }
 
-func TestSpanTimesAreStartAndEndOfOperation(t *testing.T) {
+func TestTracingSpanStartsAndEndsWithItsOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

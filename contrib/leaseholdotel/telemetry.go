@@ -78,8 +78,8 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	return out, nil
 }
 
-// newAdder creates an instrument, and returns a function that records a sample with it. A
-// view in the program's MeterProvider can replace the buckets of a histogram.
+// newAdder creates the instrument of a metric. It returns a function that records a sample with
+// this instrument.
 func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, metrics.Sample), error) {
 	if of.Buckets != nil {
 		h, err := meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Help), metric.WithExplicitBucketBoundaries(of.Buckets...))

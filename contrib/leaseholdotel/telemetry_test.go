@@ -163,9 +163,9 @@ func TestPrometheusMetricNamesEqualThoseOfLeaseholdprom(t *testing.T) {
 	})
 }
 
-// early creates a Telemetry with OpenTelemetry's global providers before the program has
-// set these providers, and then sets them. It runs once in a process, because OpenTelemetry
-// connects a Telemetry only to the first providers that are set.
+// early calls New with nil providers, and sets OpenTelemetry's global providers only afterwards. It
+// runs once in a process, because OpenTelemetry connects a Telemetry only to the first global
+// providers that are set.
 var early = sync.OnceValues(func() (*rig, error) {
 	telemetry, err := leaseholdotel.New(nil, nil)
 	r := &rig{Telemetry: telemetry, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}

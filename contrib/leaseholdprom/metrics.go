@@ -31,10 +31,11 @@ import (
 // given to Watch it also contains leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds, leasehold_region_clients{region} (gauges).
 //
-// The label how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
-// process); reason is a leasehold.LostReason; outcome is "landed", "failed" (by a write's
-// own condition), "lost", "unknown" or "refused". At the first event of a group (see New),
-// all series of the group are created at zero.
+// The label "how" is "free", "taken_over" (from a dead holder) or "handed_over" (by another
+// goroutine of the same client). The label "reason" is a leasehold.LostReason. The label
+// "outcome" is "landed", "failed" (the caller's own condition on a write failed), "lost",
+// "unknown" or "refused". At the first event of a group (see New), all series of the group
+// are created at zero.
 //
 // Metrics is safe for concurrent use. Several clients may share one Metrics, which then
 // shows their sums. To distinguish clients, create one Metrics for each client, with a

@@ -45,11 +45,10 @@ func (b *Break) Run(ctx context.Context) error {
 	}
 }
 
-// free sends attempts to break the grant until one is applied, the record no longer meets the
-// conditions of the break, or AWS refuses the request. It also stops when ctx is cancelled. If free
-// returns an error, but the grant may be broken nevertheless, the result "maybe" is true. If the
-// holder has renewed the grant, free begins a new sequence of attempts with the renewed record. It
-// passes each sequence, the first included, to latest.Begin.
+// free sends attempts to break the grant until one is applied. If the holder has renewed the grant,
+// free begins a new sequence of attempts with the renewed record. It returns an error if the record
+// no longer meets the conditions of the break, if AWS refuses a request, or if ctx is cancelled.
+// The result "maybe" is true if the grant may be broken despite the error.
 func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, err error) {
 	grant, key, at := b.Grant, b.Grant.Key, b.Wall()
 	for {
@@ -89,10 +88,10 @@ func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, 
 	}
 }
 
-// shows returns the attempt that freed the key, according to item. In some layouts, the record of a
-// free key has no version, or is deleted, so item does not show which attempt freed the key. If an
-// earlier attempt of this break has had no answer, shows then assumes that this break has freed the
-// key, and returns the last attempt.
+// shows returns the attempt from the list "sent" that has freed the key. It finds the attempt by
+// the version in the record "item". In some layouts, the record of a free key is deleted or has no
+// version. Then, if an earlier attempt has had no answer, the method assumes that this break has
+// freed the key, and returns the last attempt.
 func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -120,9 +119,9 @@ func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.R
 		return now, false, err
 	}
 	// A renewal changes neither the grant id nor the owner. Grants of other libraries have no id,
-	// so found compares their owners. It treats two grants without ids as different if they have no
-	// owner, or if the layout's records have an expiry time (layout.WallClock): the libraries of
-	// such layouts never renew a grant, so a changed version means another grant.
+	// so their owners are compared. A grant that has neither an id nor an owner counts as changed.
+	// In a layout with an expiry time (layout.WallClock), every grant without an id counts as
+	// changed: the libraries of such layouts never renew, so a new version means another grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && b.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, b.Errors.Changed(now)
@@ -140,9 +139,9 @@ func (b *Break) untold(err error) error {
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }
 
-// tell notifies the session of the grant that the grant was broken, or may have been broken. It
-// does nothing if the grant has no session. It sends at least one request, and repeats a failed
-// request until limit is cancelled.
+// tell notifies the grant's session that the grant was broken, or may have been broken. It does
+// nothing if the grant has no session. It sends at least one request, and repeats a failed request
+// until limit is cancelled.
 func (b *Break) tell(limit context.Context) error {
 	proto, r := b.Native, b.Grant
 	if proto == nil || r.Session == "" {

@@ -45,7 +45,7 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 	})
 }
 
-func TestBreakHasUnknownOutcomeIfReplyIsLostAndKeyGrantedAgain(t *testing.T) {
+func TestBreakReturnsErrUnknownOutcomeAfterLostReplyAndNewGrant(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
@@ -75,7 +75,7 @@ func TestBreakHasUnknownOutcomeIfReplyIsLostAndKeyGrantedAgain(t *testing.T) {
 	})
 }
 
-func TestBreakWithOptionIfUnrenewedFailsAfterRenewal(t *testing.T) {
+func TestBreakThatRequiresUnrenewedGrantFailsAfterRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -180,7 +180,7 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 	})
 }
 
-func TestBreakNotifiesHolderEvenIfItsRequestGetsNoReply(t *testing.T) {
+func TestBreakNotifiesHolderEvenIfBreakRequestGetsNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())

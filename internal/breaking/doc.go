@@ -23,8 +23,9 @@
 //	record shows another grant  freed the key before that grant began
 //	the outcome is unknown      the session is still notified: its client reads the record, and keeps
 //	                            the lock if the record still shows the grant
-//	the notice fails            the grant is broken, and the holder learns of the break when it
-//	                            renews the record; commits of the holder fail immediately
+//	the notice fails            an error: the grant is broken, but its client learns of it only at
+//	                            the next renewal of the lock's own record, within twenty minutes;
+//	                            commits of the holder fail immediately
 //
 // When the caller's context is cancelled, a request in flight continues (attempts.Outlive), and
 // the session is still notified.

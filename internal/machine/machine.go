@@ -49,8 +49,8 @@ type Provider interface {
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client that is a Provider. It provides a copy of the real machine, after the
-// function Edit has changed that copy.
+// DB is an SDK client that is also a Provider. The machine that it provides is a copy of the real
+// machine. The function Edit changes this copy.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -66,8 +66,8 @@ func (db DB) Machine(m Machine) Machine {
 // Duration since an earlier Time.
 var started = time.Now()
 
-// atStart is the reading of the monotonic clock at the time started. It is large, about 73 years.
-// In a bubble of testing/synctest, time begins in the year 2000, which is decades before started.
+// atStart is the reading of the monotonic clock at the start of the process. It is large, about 73
+// years. In a bubble of testing/synctest, time begins in the year 2000, decades before that start.
 // Even there, the reading must be above zero, because zero may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
@@ -79,8 +79,8 @@ func Now() decide.Instant {
 
 // BootedAt returns a function for Machine.Now whose two clocks both follow package time. In a
 // bubble of testing/synctest, both clocks are then fake, so leases do not expire if a test takes
-// long in real time. At the time in the parameter origin, both clocks show one millisecond, so
-// that a test fails if the code depends on a long uptime.
+// long in real time. At the time "origin", both clocks show one millisecond, as if the machine had
+// just booted. So a test fails if the code relies on a long uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

@@ -1,16 +1,16 @@
 // Package renewals schedules the renewals of a client: which lease is renewed when, and how many
-// leases are renewed at the same time. It knows neither DynamoDB nor locks: a lease is a function
-// that sends one attempt and returns its outcome. An attempt in flight usually occupies one of a
-// fixed number of slots.
+// leases are renewed at the same time. It knows neither DynamoDB nor locks: it renews a lease by a
+// call of a function, which sends one attempt and returns the attempt's outcome. An attempt in
+// flight occupies one of a fixed number of slots, with the exceptions below.
 //
 //	         due            a slot is free, and the pace allows it
 //	later ────────► ready ────────────────────────────────────► sending
 //	  ▲                                                            │
 //	  └─── next one: after a period, or after a pause if it failed ┘
 //
-// The client trusts each lease until a certain time. Among the leases that are due, the one that the
-// client stops trusting first is renewed first. A lease needs a goroutine only while its attempt is
-// in flight.
+// The client trusts each lease until a certain time. If several leases are due, the lease with the
+// earliest such time is renewed first. A lease needs a goroutine only while its attempt is in
+// flight.
 //
 // Attempts that hang must not block other attempts. So an attempt that has had no answer for a
 // quarter of its deadline loses its slot, but stays in flight. Leases whose last attempt had no

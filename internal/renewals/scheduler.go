@@ -29,13 +29,13 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits how many attempts a Scheduler that has fallen behind its pace sends at the same time:
-// at most as many as the pace allows in this duration.
+// burst limits how many attempts a Scheduler sends at once to catch up with its pace: at most as
+// many as the pace allows in this duration.
 const burst = 50 * time.Millisecond
 
-// late defines when an attempt is late: if it is sent more than period/late after it was due.
-// Attempts that are late for the same reason may be sent together. To spread their leases over the
-// period again, the next renewal of each of these leases is due at a random time of the period.
+// An attempt is late if it is sent more than period/late after it was due. A stall can make many
+// attempts late, and the Scheduler then sends them together. So that this does not repeat in every
+// period, the next renewal after a late attempt is due at a random time of the period.
 const late = 50
 
 // othersFirst is the number of attempts for other leases before each attempt for a doubtful lease.
@@ -61,8 +61,8 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// Because displaced is true, the renewal after the first one is due at a random time of the
-	// period. This spreads leases that were granted together over the period.
+	// Because displaced is true, the second renewal is due at a random time of the period. So the
+	// leases that were granted together are not renewed together.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	if soon == 0 {
 		soon = decide.FirstRenewal(t.Every, left, q.chance())
@@ -143,8 +143,8 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 }
 
 // Waited reports whether the lease is due and waits for a slot or for the pace. If an attempt is in
-// flight, Waited reports whether this attempt had to wait for a slot or for the pace. An attempt
-// that did not have to wait is late only if the process was paused.
+// flight, Waited reports whether this attempt had to wait for a slot or for the pace. If a lease
+// was not renewed in time although Waited returns false, the process was paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -272,9 +272,9 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer to the time of the next call of sendDue. This is the time when the next
-// lease becomes due. If a due lease waits only for the pace, and the pace allows its attempt
-// earlier, it is the time when the pace allows the attempt. The caller must hold q.mu.
+// setTimer sets the timer for the next call of sendDue. The timer fires when the next lease becomes
+// due. But if a due lease waits only for the pace, the timer fires as soon as the pace allows its
+// attempt, if that is earlier. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

@@ -114,12 +114,10 @@ func TestSimultaneousRenewalsAreSpreadWithinTwoRenewalPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// A stall makes some renewals late. The next renewal of each of their leases is sent at a
-	// random time of the next period. All other leases keep their times, which lie in the second
-	// part of the period. So the second part has the most renewals: after a stall with few slots,
-	// each of its windows has 70 on average. A window has more than tc.most renewals only by
-	// chance, once in millions of runs. Without random times, a window would have 100 renewals or
-	// more, and over 300 after a stall with few slots.
+	// A stall makes some renewals late. The Scheduler chooses random times for the next renewals of
+	// the late leases only. So a window may have more renewals than evenShare. But it has more than
+	// tc.most only by chance, once in millions of runs. Without random times, a window would have
+	// 100 renewals or more, and over 300 after a stall with few slots.
 	type row struct {
 		places int
 		most   int
@@ -231,7 +229,7 @@ func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	})
 }
 
-func TestLockLostWhileRenewalWaitsForSlotIsReportedAsExpired(t *testing.T) {
+func TestReasonForLossIsExpiredIfRenewalHadToWaitForOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)

@@ -159,7 +159,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	})
 }
 
-func TestRenewalWaitingForAnotherWriteOccupiesNoSlot(t *testing.T) {
+func TestRenewalHasNoSchedulerSlotWhileItWaitsForOtherWrite(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // its first attempt is due after 3 s
@@ -247,7 +247,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 
 // This test simulates a hot partition: DynamoDB throttles every attempt for one lease, while other
 // leases are always due.
-func TestThrottledLeaseGetsOnlyEveryFifthRenewalAttempt(t *testing.T) {
+func TestAtMostOneOfFiveAttemptsIsForThrottledLease(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
@@ -291,9 +291,9 @@ func TestRenewalIsRepeatedImmediatelyOnlyAfterTransactionConflict(t *testing.T) 
 }
 
 // Waited must return true while a renewal waits for a slot, and until this renewal has finished.
-// After that it must return false. If it still returned true, and the process were paused and lost
-// its lock, the loss would not be reported as a result of the pause.
-func TestMethodWaitedReturnsTrueFromWaitForSlotUntilRenewalEnds(t *testing.T) {
+// After that it must return false. Otherwise, if a later pause of the process causes the loss of a
+// lock, the pause is not reported as the reason for the loss.
+func TestWaitedMethodReturnsTrueUntilDelayedRenewalEnds(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

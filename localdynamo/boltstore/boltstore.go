@@ -34,7 +34,7 @@ import (
 
 // patience is how long a transaction waits for the file if its context has no deadline. Each
 // process locks the file for only a few milliseconds at a time, and the kernel grants the lock in
-// order. So a wait that is as long as patience means that some process keeps the file locked.
+// order. So if a transaction has waited this long, some process keeps the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket in a store's file. Its name is the version of the file format.
@@ -52,12 +52,14 @@ var ErrBusy = errors.New("another process keeps it locked: end that process, or 
 //
 // A new file gets mode 0600. If Open creates the file's directory, the directory gets mode 0700. A
 // transaction that finds the file locked waits until the context of its request is done. If the
-// context has no deadline, the transaction waits for at most 10 seconds, and so does Open. Errors
-// name the path. Open refuses a file that is not a store, even an empty file (ErrEmpty). It also
-// refuses a file that another user may have planted: a symbolic link, or a file with several hard
-// links. If every user may write to the directory, the file's owner must be the user of this
-// process, root or the directory's owner. If only the directory's group may write to the directory,
-// any owner is allowed.
+// context has no deadline, the transaction waits for at most 10 seconds, and so does Open. Every
+// error contains the path.
+//
+// Open refuses a file that is not a store, even an empty file (ErrEmpty). It also refuses a file
+// that another user may have planted: a symbolic link, or a file with several hard links. If all
+// users may write to the directory, the file must belong to the user of this process, to root or to
+// the directory's owner. If the directory's group may write to the directory, but other users may
+// not, the file may have any owner.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -84,8 +86,8 @@ func newStore(path string, options []Option) *store {
 	return s
 }
 
-// first runs a transaction that reads nothing. It creates the file if the file does not exist,
-// and returns an error if the file cannot be used.
+// first is called when a store is opened. It creates the file if the file does not exist, and
+// returns an error if the file cannot be used.
 func (s *store) first() error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("boltstore: make the directory of %s: %w", s.path, err)
@@ -100,12 +102,13 @@ type Option func(*file)
 // this option, you trust all these users with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
-// file is the state that a store shares with all stores that its WithContext returns.
+// file is the state shared by a store and all stores that WithContext derives from it.
 type file struct {
 	path string
 	turn chan struct{} // semaphore that is full while a goroutine of this process uses the file
 	// Position in the kernel's queue for the file lock. A request that stops waiting stores its
-	// position here for the next request. Nil if there is none. Guarded by turn.
+	// position here, and the next request takes it. Nil if no position is stored. Only the
+	// goroutine that has filled the channel "turn" may use this field.
 	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner
@@ -117,8 +120,8 @@ type file struct {
 type store struct {
 	*file
 	ctx context.Context
-	// If patient is true, transactions wait for the file until ctx is done, even if ctx has no
-	// deadline.
+	// If ctx has no deadline, a transaction waits for the file for at most file.patience. If
+	// patient is true, this limit does not apply.
 	patient bool
 }
 
@@ -149,9 +152,9 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// withBucket calls fn with the bucket that contains the tables. It returns an error if the
-// bucket does not exist, because an empty store would look as if no lock were held. Make
-// creates every file with the bucket.
+// withBucket calls fn with the bucket that contains the tables. The function Make has created this
+// bucket in every file. If the bucket does not exist, withBucket returns an error, because an empty
+// store would look as if no lock were held.
 func (s *store) withBucket(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)
@@ -180,12 +183,12 @@ func marked(err error) error {
 	return err
 }
 
-// use waits until this goroutine may use the file, opens the file, and calls transact. The
-// function transact begins a transaction and calls fn in it.
+// use executes one transaction. It waits until this goroutine may use the file, opens the file, and
+// calls the function transact, which begins the transaction and calls fn in it.
 //
-// checkStructure may miss damage of the file, or the file may be damaged after the check. Then
-// bbolt panics, or faults because it reads beyond the end of its memory mapping. use returns an
-// error in both cases. A panic of fn itself is passed on to the caller.
+// Despite checkStructure, the file may be damaged. Then bbolt may panic, or may read beyond the end
+// of its memory mapping, which is a memory fault. In both cases, the method returns an error. A
+// panic of fn itself is passed on to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, transact func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
@@ -289,8 +292,8 @@ func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err e
 	return nil, fmt.Errorf("boltstore: open %s: %w", s.path, err)
 }
 
-// transaction implements localdynamo.Tx on the store's bucket. inStore is true while code of
-// bbolt runs. So the method use can tell a panic of bbolt from a panic of the caller's code.
+// transaction implements localdynamo.Tx on the store's bucket. inStore is true while code of bbolt
+// runs. After a panic, inStore shows whether bbolt or the caller's code has panicked.
 type transaction struct {
 	bucket  *bbolt.Bucket
 	inStore *bool

@@ -155,8 +155,8 @@ func (c crafted) setBucket(id uint64) {
 	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)
 }
 
-// swap exchanges the first two elements of a page. Each element contains a position
-// relative to its own address, at offset placeAt. So swap adjusts both positions.
+// swap exchanges the first two elements of a page. At offset placeAt, each element contains a
+// position that is relative to the element's own address. So swap adjusts both positions.
 func swap(elements []byte, placeAt int) {
 	const size = 16
 	first := bytes.Clone(elements[:size])

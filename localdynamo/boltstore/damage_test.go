@@ -102,7 +102,7 @@ func checkFree(t *testing.T, path string) {
 
 // A crash of leasehold cannot leave any of the files below. So each of them was damaged, or
 // belongs to another program or version, and Open must not turn it into a store.
-func TestOpenRefusesFileThatIsNotStore(t *testing.T) {
+func TestOpenRefusesFileThatContainsNoStore(t *testing.T) {
 	database := func(bucket string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			db := lab.Must(bbolt.Open(path, 0o600, nil))(t)

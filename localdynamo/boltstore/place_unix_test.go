@@ -11,7 +11,7 @@ import (
 
 // The kernel may grant a file lock just before or just after the waiting request stops waiting.
 // In both cases, this process must release the file lock.
-func TestAbandonedWaitForFileLockLeavesFileUnlocked(t *testing.T) {
+func TestFileIsUnlockedAfterRequestHasStoppedWaitingForIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
 		t.Fatal(err)

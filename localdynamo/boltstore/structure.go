@@ -27,8 +27,8 @@ const (
 	freelistPage               = 0x10
 	headerSize, elementSize    = 16, 16
 	metaSize, bucketHeaderSize = 64, 16
-	// Value of a free list's count if the list contains more pages than the count can express. Then
-	// the list's first element is its length.
+	// If the count of a free list has this value, the list is too long for the field "count". The
+	// first element of the list is then the number of pages in the list.
 	manyFree = 0xffff
 )
 
@@ -92,8 +92,8 @@ func newestMeta(b []byte) (meta, bool) {
 	return newest, true
 }
 
-// checkStructure returns an error if bbolt could fail to read the file, or to find an item in
-// the file.
+// checkStructure returns an error if damage of the file could make bbolt crash, or could hide an
+// item of the file from bbolt.
 func checkStructure(b []byte) error {
 	m, ok := newestMeta(b)
 	if !ok {
@@ -123,8 +123,8 @@ type structure struct {
 	used            []uint64 // bit set of the pages that are in use
 }
 
-// use records that a page is in use. It returns an error if the page was already in use, or is
-// not a data page.
+// use adds a page to the set of used pages. It returns an error if the set already contains the
+// page, or if the page is not a data page.
 func (s *structure) use(id uint64) error {
 	if id < 2 || id >= s.pages {
 		return damagef("page %d is not a data page of its %d", id, s.pages)
@@ -155,8 +155,8 @@ func (s *structure) page(id uint64) ([]byte, error) {
 	return p[:(more+1)*s.pageSize], nil
 }
 
-// interval is a range that contains all keys of a page: from <= key < to. If from or to is nil,
-// the range has no such bound.
+// interval is a range that contains all keys of a page: from <= key < to. If from is nil, there is
+// no lower bound. If to is nil, there is no upper bound.
 type interval struct{ from, to []byte }
 
 // item is a function that checks one item on a leaf page.
@@ -258,8 +258,8 @@ func (bounds interval) has(key []byte) error {
 	return nil
 }
 
-// rootItem checks an item of the root page. The item whose key is bucket contains the store.
-// Items with other keys are ignored, because they belong to other formats.
+// rootItem checks an item of the root page. The store is in the item whose key is the value of the
+// variable "bucket". Items with other keys are ignored, because they belong to other formats.
 func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if !bytes.Equal(key, bucket) {
 		return nil

@@ -114,9 +114,9 @@ func (p *place) join() bool {
 	return p.wanted
 }
 
-// leave ends a transaction's wait. It returns true unless flock has returned: until then, another
-// transaction can wait at this position. If flock has acquired the lock in the meantime, leave
-// releases the lock.
+// leave ends a transaction's wait. It returns true if flock is still waiting, so that another
+// transaction can join this position. Otherwise it returns false. If flock has acquired the lock,
+// leave releases the lock.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

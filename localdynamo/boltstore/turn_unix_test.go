@@ -37,7 +37,7 @@ type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
 
-func TestOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
+func TestFunctionOpenContextWaitsForLockedFileUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	unlock := locked(t, path)
@@ -101,7 +101,7 @@ func untilItWaits() {
 	}
 }
 
-func TestRequestWaitingForFileLockReadsReplacementFile(t *testing.T) {
+func TestRequestReadsNewFileIfStoreFileIsReplacedDuringWait(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)

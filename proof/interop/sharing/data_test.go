@@ -74,7 +74,7 @@ func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 }
 
 // same compares a record with the granted lock and the written data. It ignores all other
-// attributes, because some libraries return every attribute of an item, including leasehold's own.
+// attributes, because some libraries also return the attributes that only leasehold uses.
 func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	t.Helper()
 	if got == nil {
@@ -105,9 +105,9 @@ type contest struct {
 }
 
 // run runs the contest until each client has at least c.turns grants, and all clients together
-// have at least c.total. A slot is the lock, or one permit of the semaphore. Each slot has a file:
-// the client that is granted the slot creates the file, and removes it before it releases the slot.
-// If the file already exists, another client holds the slot, and the test fails.
+// have at least c.total. The lock has a file, and so has each permit of a semaphore. The client
+// that is granted the lock or permit creates the file, and removes it before the release. If the
+// file already exists, another client still holds the lock or permit, and the test fails.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// with runs a scenario with the given peer library, once on every server.
+// with is like matches, but runs the scenario only for the given peer library.
 func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *testing.T, m match)) {
 	for _, e := range engines.All() {
 		t.Run(e.Name+"/"+peer.Name, func(t *testing.T) {
@@ -166,9 +166,8 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 }
 
 // The Java client can update an existing record to acquire a key, instead of replacing the record.
-// The record then still contains the token of the previous grant, which leasehold made. While the
-// Java client holds the key, Get must not return this token. Leasehold's next grant must have a
-// higher token.
+// The record then still contains the token of leasehold's previous grant. While the Java client
+// holds the key, Get must not return this token. Leasehold's next grant must have a higher token.
 func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

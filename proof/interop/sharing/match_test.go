@@ -146,7 +146,7 @@ func elapse(t *testing.T, d time.Duration) {
 	}
 }
 
-// waiting fails the test if the call of a waiter has already been answered.
+// waiting is called while a key is held. It fails the test if the waiter's call has had an answer.
 func waiting(t *testing.T, c *peers.Call) {
 	t.Helper()
 	select {

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// lastSign waits for the holder's next renewal, and returns a time shortly before the renewal.
-// If the holder does not renew, or if its layout stores an expiry time instead of a version,
-// lastSign returns the current time.
+// lastSign waits until the holder renews, and returns a time shortly before that renewal. If the
+// holder's library sends no renewals, or if the layout stores an expiry time instead of a version,
+// lastSign returns the current time immediately.
 func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefore time.Time) {
 	t.Helper()
 	name := versionName(m)

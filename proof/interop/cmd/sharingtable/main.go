@@ -57,8 +57,8 @@ func show(in io.Reader, out io.Writer) error {
 	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK\tWHY")
 	rows := 0
 	for _, e := range ended {
-		// A test name has the form Test/server/peer. If a scenario runs once with the peer first
-		// and once with leasehold first, the name has the form Test/server/peer/direction.
+		// A test name has the form Test/server/peer or Test/server/peer/role. The role is
+		// "peer_first" or "ours_first": the scenario runs once with each library in the first role.
 		parts := strings.Split(e.Test, "/")
 		if len(parts) < 3 || hasParts(ended, e.Test) {
 			continue

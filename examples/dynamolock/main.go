@@ -1,9 +1,9 @@
-// Dynamolock is a program that has moved from the library dynamolock to leasehold. The environment
-// variable LOCK_LAYOUT selects the layout in which it writes its locks. Use the layout dynamolock
-// while processes with the old library share the table, and native once the last of these processes
-// has ended. A process with either layout also respects the locks that are written in the other
-// layout, so a deployment may change LOCK_LAYOUT host by host. docs/migrating/dynamolock.md has the
-// steps.
+// Dynamolock is an example of a program that has moved from the library dynamolock to leasehold.
+// The environment variable LOCK_LAYOUT selects the layout of the records that the program writes.
+// Set it to "dynamolock" while processes with the old library share the table, and to "native" once
+// the last of these processes has ended. With either value, the program also respects locks in the
+// other layout. So a deployment may change LOCK_LAYOUT host by host. docs/migrating/dynamolock.md
+// has the steps.
 //
 //	go run ./cmd/leasehold local -- sh -c 'for l in dynamolock native; do LOCK_LAYOUT=$l go run ./examples/dynamolock; done'
 package main

@@ -17,13 +17,13 @@
 // rule of package liveness to each read. The command elect --watch observes one key with
 // leasehold.Client.Watch, as users of the library do.
 //
-// A holder is undecided until it is known to be live or dead. Each failure has this effect:
+// A holder is undecided until the Observer finds it live or dead. Each failure has this effect:
 //
-//	a read fails                  the read is repeated for ten seconds; then all undecided holders are unknown
-//	a read is rejected            all undecided holders are unknown immediately
+//	a read fails                  repeated for ten seconds; then undecided holders are reported as unknown
+//	a read is rejected            undecided holders are reported as unknown immediately
 //	an item cannot be decoded     the holder's Observation contains the error
 //	BatchGetItem is denied        items are read one by one
-//	the time limit is reached     all undecided holders are unknown
+//	the time limit is reached     undecided holders are reported as unknown
 //	a session's row is missing    the session's holder counts as dead after the default lease
 //
 // The package reads no command-line flags, does not prompt and does not print.

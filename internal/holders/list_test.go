@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Any client that may write a single key can write up to 400 KB of data into the record of this
-// key. With the option Bare of Listing, List must not return so much data.
-func TestListWithOptionBareOmitsCallerAttributesAndLongData(t *testing.T) {
+// A client with permission to write only one key can still put 400 KB of data into the record of
+// that key. If the option Bare of Listing is set, List must leave out such data.
+func TestListOmitsCallerAttributesAndLongDataIfOptionBareIsSet(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

@@ -64,9 +64,9 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 // Watch is like Observe, but reports by the callbacks "planned" and "settled". If some holders are
 // still undecided after the first successful read, Watch calls "planned" once. Watch calls "settled"
 // once for each record, when the state of its holder is known. When the observation cannot continue,
-// or o.Limit has passed, Watch reports all undecided holders as Unknown. Each of their Observations
-// contains the error that stopped the observation. After o.Limit, it contains the error of the last
-// read, or nil if that read succeeded.
+// or o.Limit has passed, Watch reports all undecided holders as Unknown. The Observation of such a
+// holder contains the error that stopped the observation. If o.Limit stopped it, the Observation
+// contains the error of the last read instead, or nil if that read succeeded.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

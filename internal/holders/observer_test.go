@@ -64,7 +64,7 @@ func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehol
 	return lab.Must(c.holders.Acquire(c.T.Context(), key, opts...))(c.T)
 }
 
-// list returns the records whose keys begin with prefix, read as leasehold ls --check reads them.
+// list returns the records with the prefix, and calls MayList, as "leasehold ls --check" does.
 func (c *checked) list(prefix string) []leasehold.Record {
 	c.T.Helper()
 	var all []leasehold.Record
@@ -144,7 +144,7 @@ func TestObserverOfOneSessionSendsAtMostSixRequests(t *testing.T) {
 	}
 }
 
-func TestHolderNotJudgedWithinTimeLimitIsReportedAsUnknown(t *testing.T) {
+func TestHolderStillUndecidedAtTimeLimitIsReportedAsUnknown(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
@@ -247,7 +247,7 @@ func TestObserverJudgesHolderByStateOfSession(t *testing.T) {
 	})
 }
 
-func TestMethodStillDeadReturnsErrChangedIfSessionIsRenewed(t *testing.T) {
+func TestStillDeadMethodReturnsErrChangedIfSessionIsRenewed(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

@@ -58,9 +58,9 @@ type Scope = attempts.Listing
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
 // MayList allows the Reader to read a whole listing instead of single items by key. The parameter
-// "listed" is the scope of that listing. The caller has just read the listing without consistent
-// reads. requests and units are the cost of that read: the number of requests, and the read units
-// used.
+// "listed" is the scope of that listing. Call MayList after you have read the listing once, without
+// consistent reads. The parameters "requests" and "units" are the cost of that read: the number of
+// requests, and the read units used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units
@@ -105,8 +105,8 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether k is the key of a session's row. A listing with a Partition or a Prefix
-// may leave these rows out, so the Reader then reads them by key.
+// hides reports whether a listing with a Partition or a Prefix may leave out the item with the key
+// k, because the item is a session's row. The Reader reads such rows by key.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }

@@ -29,9 +29,9 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions changes the lease of each record that is held under a session to the session's
-// lease, which applies instead. It reads the row of each session once. If a row does not exist or
-// cannot be decoded, the records of the session keep the leases that they contain.
+// UnderSessions changes the records in the slice "shown": a record that is held under a session
+// gets the session's lease, which decides when the holder is dead. It reads the row of each session
+// once. If a row does not exist or cannot be decoded, the records of the session keep their leases.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
 	if r.sharing == nil {
 		return nil
@@ -61,8 +61,8 @@ func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) er
 	return nil
 }
 
-// AsRecordError returns err with the key added if err means that the record could not be
-// decoded. It returns any other err unchanged.
+// AsRecordError converts a *protocol.DecodeError into a *leasehold.RecordError, which also contains
+// the key, the table and the item. It returns any other error unchanged.
 func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
 		return &leasehold.RecordError{Key: key, Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}

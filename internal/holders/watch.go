@@ -26,9 +26,9 @@ type watch struct {
 	since  time.Duration // time when the first failed read after the last successful read ended
 }
 
-// mayPass records that a read failed with err, and reports whether the read may be repeated. The
-// read may not be repeated if DynamoDB has rejected the request, or if all reads have failed for
-// the time givenUpAfter.
+// mayPass records that a read failed with err, and reports whether the failure may be temporary. If
+// so, the read is repeated. mayPass returns false if DynamoDB has rejected the request, or if all
+// reads have failed for the time givenUpAfter.
 func (w *watch) mayPass(err error) bool {
 	now := time.Since(w.began)
 	if w.failed == nil {
@@ -59,11 +59,11 @@ const (
 	givenUpAfter    = 10 * time.Second
 )
 
-// readInterval returns the interval between two reads of a record. left is the time until the
-// record's holder counts as dead if it does not renew. The interval is 0.3 of left, within the
-// limits above. Holders renew about four times per lease, so the interval is a little longer than
-// the pause between renewals. Nearly every live holder has therefore renewed before the second read.
-// The record of a dead holder is read three more times after the second read.
+// readInterval returns the interval between two reads of a record: 0.3 of "left", within the limits
+// above. The parameter "left" is the time until the record's holder counts as dead if it does not
+// renew, usually one lease. Live holders renew about four times per lease, so nearly all of them
+// have renewed before the second read. Unless a limit applies, the record of a dead holder is read
+// five times: at 0, 0.3, 0.6, 0.9 and 1.0 of "left".
 func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }

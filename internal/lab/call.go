@@ -24,7 +24,7 @@ func Ops(calls []Call) []string {
 	return out
 }
 
-// Grants reports whether the request grants one key or several.
+// Grants reports whether the request grants at least one key.
 func (c Call) Grants() bool {
 	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists"))
 }
@@ -57,9 +57,8 @@ func (c Call) Parts() []Call {
 }
 
 // HandsOver reports whether the request is a hand-over: a write that ends the sender's own
-// grant and grants the key to a waiter. HandsOver recognizes a hand-over by its condition: the
-// condition contains an IN list with the sender's grant, and no OR. Every other request for
-// which Grants returns true has a condition with an OR, or a condition without an IN list.
+// grant and grants the key to a waiter. HandsOver looks for a grant whose condition has an IN
+// list (of the sender's grant) but no OR. No other kind of grant has such a condition.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
@@ -91,8 +90,9 @@ func (c Call) Guards(key string) bool {
 	})
 }
 
-// Commits reports whether the request is a transaction with a caller's writes or guards. A
-// transaction that only grants or releases keys is not a commit.
+// Commits reports whether the request is a commit: a transaction that contains writes of the
+// application, or guards (condition checks of lock records). A transaction that only grants or
+// releases keys is not a commit.
 func (c Call) Commits() bool {
 	return c.Op == "TransactWriteItems" && slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
 		w := cmp.Or(i.Update, i.Delete)
@@ -195,6 +195,5 @@ func Count(calls []Call, is func(Call) bool) int {
 	return n
 }
 
-// Commits returns how many of the calls are transactions that contain a caller's writes or
-// guards.
+// Commits returns how many of the calls are commits (see Call.Commits).
 func Commits(calls []Call) int { return Count(calls, Call.Commits) }

@@ -23,15 +23,16 @@ func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *Wo
 	}
 }
 
-// Leases returns two cases for Each. With one Config each lock has its own lease, and with the
-// other all locks of the client share one lease.
+// Leases returns two cases for Each. In one case, each lock has its own lease. In the other case,
+// all locks of a client share one lease.
 func Leases() map[string]leasehold.Config {
 	return map[string]leasehold.Config{"a lease each": Config(), "a shared lease": SharedConfig()}
 }
 
 // IsQuick reports whether a long test should try fewer cases. It returns true under the race
 // detector, with which a test takes five times as long. It also returns true with the flag -short,
-// which "make test" sets. "make check" runs these tests once more, with all cases.
+// which "make test" sets. "make check" runs long tests with the race detector, and then without it,
+// with all cases.
 func IsQuick() bool { return Race || testing.Short() }
 
 // Cases returns its second argument if IsQuick returns true, and otherwise its first argument.
@@ -42,8 +43,8 @@ func Cases[T any](all, quick T) T {
 	return all
 }
 
-// SkipUnderRace skips a test under the race detector. The parameter reason says why: the detector
-// cannot find anything in the test, or disturbs it.
+// SkipUnderRace skips a test under the race detector. The parameter "reason" says why: for example,
+// because the detector cannot find anything in the test, or because it disturbs the test.
 func SkipUnderRace(t *testing.T, reason string) {
 	t.Helper()
 	if Race {
@@ -74,7 +75,7 @@ func (w *World) Ended() context.Context {
 	return ctx
 }
 
-// Holding returns a new client that holds the key "job", the client's Wire, and the lock.
+// Holding returns a new client, the client's Wire, and the client's lock of the key "job".
 func (w *World) Holding(cfg leasehold.Config, opts ...leasehold.AcquireOption) (*leasehold.Client, *Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

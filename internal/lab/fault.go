@@ -89,8 +89,8 @@ func Once(fits func(Call) bool, fault Fault) Fault {
 }
 
 // Script returns a fault that applies the first given fault to the first commit, the second fault
-// to the second commit, and so on. It delivers all other requests, and also a commit whose fault is
-// nil.
+// to the second commit, and so on. It delivers a commit whose fault is nil, each commit after the
+// last fault, and all requests that are not commits.
 func Script(faults ...Fault) Fault {
 	var mu sync.Mutex
 	n := 0
@@ -155,8 +155,8 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that does not deliver the requests for which the function "fits" returns
-// true, but answers them with the result of res. It delivers all other requests.
+// Respond returns a fault that answers each request for which the function "fits" returns true with
+// the result of res, and does not deliver it. The fault delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }

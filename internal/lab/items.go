@@ -34,7 +34,7 @@ func (w *World) Scan() []map[string]types.AttributeValue {
 	return out.Items
 }
 
-// Put writes the given item to the lock table unchanged.
+// Put writes the given item, unchanged, to the lock table.
 func (w *World) Put(item map[string]types.AttributeValue) {
 	w.T.Helper()
 	if _, err := w.DB.PutItem(w.T.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
@@ -100,7 +100,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong returns those of the given keys that are held according to the lock table.
+// HeldAmong reads the record of each given key, and returns the keys that are held.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {
@@ -111,8 +111,8 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal writes another client as the holder into the record of key, even if the old holder still
-// trusts its lock.
+// Steal changes the record of key so that another client is the holder. It does so even if the old
+// holder still trusts its lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{

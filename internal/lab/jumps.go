@@ -8,10 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps simulates that a machine was suspended, or that its wall clock was changed. For each
-// clock of the machine, Jumps contains the number of nanoseconds by which that clock is ahead of
-// time.Now. While a machine is suspended, its boot clock runs, but its monotonic clock and its
-// timers stand still.
+// Jumps changes the readings of a machine's three clocks. Each field is the number of nanoseconds
+// that is added to one clock. To simulate that the machine was suspended for a time, add this time
+// to Boot: during a suspension, the boot clock runs, but the monotonic clock and the timers do not.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit adds the jumps to the clocks of a client's machine. Pass this method to World.Client.

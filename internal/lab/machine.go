@@ -39,8 +39,8 @@ func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory returns an Edit that limits a client to remembering the versions of n keys. Keys that
-// the client is observing do not count.
+// Memory returns an Edit with which a client remembers the record versions of at most n keys. Keys
+// that the client is observing do not count.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

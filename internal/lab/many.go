@@ -22,7 +22,7 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 }
 
 // LeavesHeld acquires keys with a new client, and then cuts the client off from the network, as if
-// its process had died. LeavesHeld returns the locks when the given duration has passed.
+// its process had died. Then LeavesHeld lets the duration "ago" pass, and returns the locks.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

@@ -43,8 +43,8 @@ func (m *Meter) count(op string, res *http.Response) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
-		// A write with a failed condition consumes as much as an applied write, but the reply does
-		// not show the capacity.
+		// A write with a failed condition consumes as much as an applied write: one unit for an
+		// item of up to 1 KB. The reply does not show this capacity.
 		used = 1
 	}
 	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {

@@ -17,8 +17,8 @@ func Refusal(status int, code string) *http.Response {
 	}
 }
 
-// Conflict returns DynamoDB's response to a request for an item that another transaction is
-// using.
+// Conflict returns DynamoDB's response to the request c if it conflicts with a transaction in
+// progress on the same item.
 func Conflict(c Call) *http.Response {
 	if c.Op != "TransactWriteItems" {
 		return Refusal(400, "TransactionConflictException")

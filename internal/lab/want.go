@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Want fails the test unless got deeply equals want. The parameter "what" names the value.
+// Want fails the test unless "got" and "want" are deeply equal. The parameter "what" names the
+// value.
 func Want[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -17,7 +18,7 @@ func Want[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// WantTook fails the test unless the time since began is between least and most, inclusive.
+// WantTook fails the test unless the time since "began" is at least "least" and at most "most".
 func WantTook(t testing.TB, what string, began time.Time, least, most time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took < least || took > most {

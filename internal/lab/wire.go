@@ -14,7 +14,7 @@ import (
 // Wire is the network between one client and the engine. It records all requests. A Fault decides
 // what happens to each request.
 type Wire struct {
-	Meter *Meter // counts the capacity that requests consume; if nil, requests do not ask for their capacity
+	Meter *Meter // counts the capacity that requests consume; nil to count nothing
 
 	engine *localdynamo.Engine
 	over   context.Context // cancelled when the test ends, which cancels the requests in flight

@@ -37,8 +37,8 @@ func Note(id, value string) types.TransactWriteItem {
 	}}
 }
 
-// NoteIf returns the write of Note with a condition. The condition is true if the item is open:
-// see World.Open.
+// NoteIf returns the same write as Note, with an added condition: the item must be open (see
+// World.Open).
 func NoteIf(id, value string) types.TransactWriteItem {
 	w := Note(id, value)
 	w.Update.ConditionExpression = aws.String("attribute_exists(#o)")
@@ -79,7 +79,7 @@ func (w *World) Log(id string) []string {
 	return Log(w.WorkItem(id))
 }
 
-// Get returns a read of an item in the table "work", for use in TransactGetItems.
+// Get returns an element for TransactGetItems that reads an item of the table "work".
 func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }

@@ -120,9 +120,9 @@ func SharedConfig() leasehold.Config {
 	return cfg
 }
 
-// Client returns a client that behaves like a separate process, and the client's Wire. Each client
-// has its own simulated machine, whose clocks follow time.Now by default. The given edits change
-// the machine of this client.
+// Client returns a new client and its Wire. The client behaves like a separate process: it has its
+// own simulated machine, whose clocks follow time.Now by default. The given edits change this
+// machine.
 func (w *World) Client(cfg leasehold.Config, edits ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()

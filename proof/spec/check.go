@@ -82,8 +82,8 @@ func (c *Checker) All(ctx context.Context, searches []Search, done func(Result))
 	workers.Wait()
 }
 
-// Run runs one search. The verdict on a complete model must be Holds. The verdict on a
-// model without one of its rules must be Refuted. Otherwise the result contains an error.
+// Run runs one search. A complete model must hold, and a model without one of its rules must be
+// refuted. If the verdict is a different one, the result contains an error.
 func (c *Checker) Run(ctx context.Context, s Search) Result {
 	r := Result{Search: s}
 	want := Holds

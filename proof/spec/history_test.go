@@ -61,7 +61,7 @@ func TestModelAllowsEveryHistoryOfSimulation(t *testing.T) {
 	}
 }
 
-// eventsOf counts the events in histories by kind. Of a request, it counts only the arrival. The
+// eventsOf counts events by kind. It counts a request when it arrives, not when it is sent. The
 // kind of an arrival is the request's kind and result, such as "grant applied".
 func eventsOf(histories []History) map[string]int {
 	done := map[string]int{}
@@ -103,7 +103,7 @@ meets #1 applied #1 #1 held
 
 // Each case omits one rule from the code. The model must reject at least one history of that code:
 // if it rejected none, the comparison of code and model would not check the rule.
-func TestModelRejectsHistoryProducedByCodeThatOmitsRule(t *testing.T) {
+func TestModelRejectsSomeHistoryOfCodeThatLacksProtocolRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",

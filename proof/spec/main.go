@@ -1,13 +1,13 @@
 //go:build linux
 
 // Command spec checks the models of the protocol, the *.pml files in this directory. It searches
-// all states of each model, up to fixed bounds. The search of a complete model must find no
-// violation. The search of a model without one of its rules must find a violation. Then the command
-// runs the simulation, and checks that the model history.h allows each history of the simulation.
-// It prints the results.
+// all states of each model within bounds, such as a number of attempts. The search of a complete
+// model must find no violation. The search of a model without one of its rules must find a
+// violation. Then the command runs the simulation, and checks its histories against another model,
+// in the file history.h. This model must allow each history. The command prints the results.
 //
-//	go run .                       # the bounds of make check
-//	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model
+//	go run .                       # usual bounds, as in "make check"
+//	LEASEHOLD_BOUNDS=1 go run .    # larger bounds, such as one more attempt
 //	LEASEHOLD_SEEDS=9000 go run .  # more seeds of the simulation
 //
 // The command needs spin and a C compiler. As root, it installs them from Debian's packages.
@@ -70,8 +70,8 @@ func checkAll(ctx context.Context, to io.Writer) error {
 	return askAll(ctx, to, checker)
 }
 
-// askAll checks the histories of the simulation, and prints how many of them the model
-// history.h allows.
+// askAll checks the histories of the simulation against the model in history.h. It prints how many
+// histories there are, and how many the model refuses.
 func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	seeds, err := seedsAsked()
 	if err != nil {

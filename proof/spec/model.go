@@ -59,8 +59,8 @@ func Models(dir string) ([]Model, error) {
 	return models, nil
 }
 
-// Search describes a search through all states of a model, either complete or without one
-// of its rules.
+// Search describes a search through all states of a model. The model is complete, or lacks one of
+// its rules.
 type Search struct {
 	Model   string
 	Without string // name of the rule that is left out; empty for the complete model

@@ -42,8 +42,8 @@ func (s *Clients) Add(c *leasehold.Client) {
 
 // Stats returns the sum of the clients' Stats, with the least MinRemaining of all clients
 // that hold a lock. It removes clients that the garbage collector has freed. ok is false
-// until the first client has been added, so that no exporter reports zero held locks before
-// that.
+// before the first client is added. Exporters then report no value, instead of zero held
+// locks.
 func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	alive, ok := s.alive()
 	for _, c := range alive {

@@ -1,7 +1,7 @@
-// Package metrics defines the metrics that all exporters derive from leasehold's events.
-// Package leaseholdotel exports the metrics under the names given here. Package
-// leaseholdprom uses underscores instead of dots, and adds "_total" to the names of
-// counters.
+// Package metrics defines leasehold's metrics, and computes them from its events. All
+// exporters use this package. Package leaseholdotel exports the metrics under the names given
+// here. Package leaseholdprom uses underscores instead of dots, and adds "_total" to the
+// names of counters.
 package metrics
 
 import (
@@ -54,9 +54,10 @@ func All() []*Metric {
 	return []*Metric{Acquire, Held, Renew, Grants, Lost, RenewErrors, Throttled, WaitErrors, GaveUp, Done, Requests, Commits, ReleaseErrors, Moves}
 }
 
-// Sample is a value that an event adds to a counter or to a histogram.
+// Sample is the effect of an event on a metric: an amount to add to a counter, or a value to
+// observe in a histogram.
 type Sample struct {
-	Of    *Metric
+	Of    *Metric // metric that the event affects
 	Value float64
 	Label string // value of the metric's label; empty if the metric has no label
 }
@@ -104,9 +105,9 @@ func Of(e leasehold.Event) []Sample {
 }
 
 // LossIn returns the reason why a lock was lost if the event is the first to report the loss.
-// Otherwise it returns false. Usually the first event is a lost event. But if a release discovers the
-// loss, the first event is a released event: its field Held, the duration of the grant, is then above
-// zero. A released event that only repeats an earlier loss has Held zero.
+// Otherwise it returns false. Usually the first event is a lost event. But if a release discovers
+// the loss, the first event is a released event whose field Held, the duration of the grant, is
+// above zero. If a released event only repeats an earlier loss, its Held is zero.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {

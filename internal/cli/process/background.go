@@ -26,7 +26,7 @@ const (
 // BackgroundModes lists all values of --background.
 var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
-// Pauses before leasehold next reads which processes outlive CMD.
+// How long leasehold pauses before it checks again which processes outlive CMD.
 const (
 	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended: other processes often end at the same time
 	lookEvery    = time.Second           // pause while no process ends
@@ -84,11 +84,11 @@ func (b *background) began(c *Child, byUser bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground is called after CMD has ended, if a signal arrives or this leader is asked to
-// step down. It ignores signals such as SIGWINCH, which do not end leasehold while it waits for a
-// key (see endsWait). It forwards any other sig to the processes that outlive CMD. They may ignore
-// sig: a shell, for example, makes background processes ignore Ctrl-C. So stopBackground also
-// switches to BackgroundStop.
+// stopBackground is called after CMD has ended: with a signal that arrives or, if this leader is
+// asked to step down, with s.Stop. It ignores signals such as SIGWINCH, which would not end
+// leasehold's wait for a key either (see endsWait). It forwards other signals to the processes that
+// outlive CMD. These processes may ignore the signal: a shell, for example, makes background
+// processes ignore Ctrl-C. So stopBackground also switches to BackgroundStop.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return

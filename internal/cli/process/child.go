@@ -46,8 +46,8 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 	return c, nil
 }
 
-// watch sends a signal to c.Stops each time that CMD is suspended. It closes c.Exited when
-// CMD has ended.
+// Each time that a signal such as SIGTSTP suspends CMD, watch puts this signal into the channel
+// c.Stops. It closes c.Exited when CMD has ended.
 func (c *Child) watch() {
 	defer close(c.Exited)
 	for sig := c.await(); sig != 0; sig = c.await() {
@@ -129,14 +129,15 @@ func StartError(name string, err error) error {
 // it to kill the group. So the supervisor need not wait until the watchdog has read the id.
 //
 // CMD must be the leader of its group. If CMD only joined a group that another process leads, it
-// could easily leave the group: by setsid(2), or as a shell with job control does.
+// could easily leave the group: by setsid(2), or by setpgid(2), which shells with job control call.
 type gate struct {
 	conn   *os.File      // the supervisor's end of the socket to the child; nil if there is no gate
 	passed chan struct{} // closed when CMD runs, or when it is certain that CMD will never run
 	err    error         // why execve(2) failed; set before passed is closed, nil if it did not fail
 }
 
-// startDirectly starts cmd without a gate. The gate that it returns counts as passed.
+// startDirectly starts cmd without a gate. In the gate that it returns, the channel "passed" is
+// already closed.
 func startDirectly(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 	passed := make(chan struct{})
 	close(passed)

@@ -1,7 +1,7 @@
 // Package process runs CMD under a lock. It starts CMD, stops CMD before trust in the lock
-// ends, and determines leasehold's exit code. Until Lock.TrustedUntil, leasehold trusts that no
-// other client holds the lock. The package reads no flags, opens no store and sends no requests.
-// Its caller implements Lock.
+// ends, and determines leasehold's exit code. Trust ends at the time Lock.TrustedUntil: after that,
+// another client may hold the lock. The package reads no flags, opens no store and sends no
+// requests. Its caller implements Lock.
 //
 //	Run ── gate ──► CMD, in a process group of its own, and its descendants
 //	    └─ orders ► the watchdog (internal/cli/watchdog), which stops the group in time
@@ -9,8 +9,8 @@
 // run.go follows CMD to its end. watchdoghandle.go starts and controls the watchdog, a
 // process that stops CMD in time. background.go handles processes that outlive CMD.
 //
-// In this list, a suspended process has received SIGSTOP or Ctrl-Z, and a stopped process
-// has been asked to exit:
+// In this list, to suspend a process means to halt it by SIGSTOP or Ctrl-Z. To stop a process
+// means to ask it to exit:
 //
 //   - The lock is not renewed in time: the watchdog stops CMD one grace period before trust ends,
 //     and kills CMD when trust ends.
@@ -36,6 +36,6 @@
 //     processes have ended (BackgroundWait).
 //
 // The child at the gate and the watchdog run this executable again. Both do their work in
-// init functions, before the slow initialization of other packages. For this, each of the two
-// must be in a package of its own.
+// init functions, before the slow initialization of other packages. So each of the two must be
+// in a package of its own.
 package process

@@ -22,8 +22,8 @@ import (
 // not receive signals of the terminal, such as Ctrl-C.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waitUnlessStopped waits until the child process p has ended. If p is suspended (SIGSTOP),
-// waitUnlessStopped kills it.
+// waitUnlessStopped waits until the child process p has ended. It kills p if a signal stops p, that
+// is, suspends p as SIGSTOP does.
 func waitUnlessStopped(p *os.Process) {
 	defer func() { _ = p.Release() }()
 	for {
@@ -72,14 +72,14 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // gateEnds creates the socket for a gate. It returns the file descriptors of the supervisor's end
 // and of the child's end, in this order.
 //
-// The child's end has the same descriptor number in this process and in the child. So it cannot
-// replace another file that CMD inherits from this process. exec.Cmd.ExtraFiles would use the
-// number 3, under which CMD may inherit a file.
+// The child's end has the same descriptor number in this process and in the child. So the child's
+// end cannot replace another file that CMD inherits from this process. exec.Cmd.ExtraFiles would
+// use the number 3, under which CMD may inherit a file.
 //
 // The SDK may start a program to get credentials. If it does so at this moment, the program
-// inherits the child's end too, and keeps it open. The supervisor cannot know that CMD runs until
-// the child's end is closed, in this case until the program has exited. Until then, the supervisor
-// forwards no signals to CMD, and does not react to a request to step down.
+// inherits a copy of the child's end, and keeps it open until the program exits. Only when every
+// copy is closed does the supervisor learn that CMD runs. Before that, the supervisor forwards no
+// signals to CMD, and does not react to a request to step down.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -190,9 +190,9 @@ var parent = os.Getppid()
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the parent, the process that started this
-// one, has ended. It returns an error if this process is a child of init, because its original
-// parent may have ended already. If a process other than init adopted this process before
-// this program began, ParentEnd cannot notice it: the adopting process counts as the parent.
+// one, has ended. If this process is a child of init, ParentEnd returns an error: the parent may
+// have ended already, and init may have adopted this process. If a process other than init adopted
+// it before this program began, ParentEnd takes the adopting process for the parent.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -238,7 +238,7 @@ func endsWait(sig os.Signal) bool {
 // stopsJob reports whether sig comes from Ctrl-Z and should suspend this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
-// isJob reports whether this process may suspend itself, because a shell can continue it. It
+// isJob reports whether this process can suspend itself and a shell can then continue it. isJob
 // returns false in two cases:
 //
 //   - This process is the first process (id 1) of a container. Such a process cannot suspend
@@ -275,8 +275,8 @@ const (
 // sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// overtakes is how long awaitSent waits, after ContinueSignal has arrived, for signals that were
-// sent earlier and have not arrived yet.
+// ContinueSignal may overtake signals that were sent earlier. So awaitSent waits this long for such
+// signals after ContinueSignal has arrived.
 const overtakes = 5 * time.Millisecond
 
 // awaitSent is called after CMD has ended. It waits for signals that ask this process to end, and

@@ -57,7 +57,7 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestGateProcessRunsCMDOnlyIfParentOpensGate(t *testing.T) {
+func TestChildRunsCMDOnlyIfSupervisorOpensGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(*Child, *gate)
 		code int
@@ -79,7 +79,7 @@ func TestGateProcessRunsCMDOnlyIfParentOpensGate(t *testing.T) {
 	}
 }
 
-func TestGateProcessReturnsErrorIfCMDCannotBeExecuted(t *testing.T) {
+func TestSupervisorReceivesErrorIfChildCannotExecuteCMD(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	lab.OK(t, os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700))
 	for path, want := range map[string]syscall.Errno{
@@ -93,8 +93,8 @@ func TestGateProcessReturnsErrorIfCMDCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// orderTaker replaces the pipe to a watchdog. Its method Write calls the function itself when the
-// supervisor writes the order that contains the id of CMD's process group.
+// orderTaker is a function that replaces the pipe to a watchdog. The method Write calls the
+// function when the supervisor writes the order that contains the id of CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {
@@ -117,7 +117,7 @@ func TestWatchdogKnowsProcessGroupBeforeCMDRuns(t *testing.T) {
 	}
 }
 
-func TestDieWithParentFlagIsRejectedIfParentIsInit(t *testing.T) {
+func TestFunctionParentEndReturnsErrorIfParentIsInit(t *testing.T) {
 	was := parent
 	t.Cleanup(func() { parent = was })
 	for _, parent = range []int{0, 1} {

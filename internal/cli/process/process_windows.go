@@ -68,7 +68,7 @@ func (c *Child) await() syscall.Signal {
 	return 0
 }
 
-// PassOn kills CMD, because Windows has no other signal.
+// PassOn kills CMD, whatever signal was received: Windows has no signal except SIGKILL.
 func (c *Child) PassOn(os.Signal) { _ = watchdog.KillGroup(c.group(), syscall.SIGKILL) }
 
 // WasStopped does nothing, because Windows cannot suspend CMD by a signal.

@@ -100,7 +100,7 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	}
 	if s.stopping {
 		// Kill the processes of CMD that still run, because they must not run without the
-		// lock. CMD has not been reaped yet, so no other process group has got its id.
+		// lock. CMD has not been reaped yet, so no other process group can have CMD's id.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
@@ -114,9 +114,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 
 // start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
 // group to the watchdog process. If s.self is empty, leasehold cannot start this executable
-// again, neither as a watchdog process nor as a child at the gate. The watchdog is then a
-// goroutine, which ends when this process is killed, whether or not CMD has waited at a gate. So a
-// gate would not help, and start uses none.
+// again, neither as a watchdog process nor as a child at the gate. The watchdog is then a goroutine
+// of this process, and start uses no gate. A gate would not help: if this process is killed, the
+// goroutine ends too, and cannot kill CMD.
 func (s *supervision) start() (*Child, error) {
 	start := startAtGate
 	if s.self == "" {

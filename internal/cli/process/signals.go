@@ -51,8 +51,8 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Signals) Release() { signal.Stop(s.C) }
 
 // Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal arrives
-// that would end this process. The caller must call the returned function, which puts this signal
-// back into C: if KEY is granted at the moment when the signal arrives, CMD must receive it.
+// that would end this process. The signal may arrive at the moment when KEY is granted. CMD must
+// then receive it: the caller must call the returned function, which puts the signal back into C.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan os.Signal, 1) // receives that signal, if it arrives; closed when no more signals are received from C
@@ -90,8 +90,8 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 
 // end is called after CMD has ended. It reports whether C contains a signal that asks a program
 // to end. A service manager, for example, may send SIGTERM to this process and to CMD, and CMD
-// may end before this process reads SIGTERM from C. end leaves the signal in C, so that the
-// signal also ends the next wait for KEY.
+// may end before this process reads SIGTERM from C. end leaves the signal in C: leasehold elect may
+// wait for KEY again after CMD has ended, and the signal must end this wait too.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

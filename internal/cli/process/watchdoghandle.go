@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop tells the watchdog the id of CMD's process group. The watchdog must stop the
-// group before this process stops trusting its lock.
+// orderStop tells the watchdog which process group is CMD's, so that the watchdog can stop this
+// group before trust in the lock ends.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
@@ -90,8 +90,8 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths limits the watchdog processes that are started for one CMD. If so many have
-// died, the next one would probably die too, so the watchdog then runs in this process.
+// When this many watchdog processes of one CMD have died, the next one would probably die too. So
+// the watchdog then runs in this process.
 const mostDeaths = 10
 
 // replaceWatchdog starts a new watchdog for c after the old one has died. It prefers a
@@ -120,9 +120,9 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	}
 }
 
-// startWatchdogInProcess runs the watchdog in a goroutine of this process. It is used if no
-// separate watchdog process can be started. Such a watchdog does not work while this
-// process is suspended, or after this process is killed.
+// startWatchdogInProcess runs the watchdog in a goroutine of this process. It is used if a
+// watchdog process cannot be started, or if mostDeaths of them have died. The goroutine does not
+// run while this process is suspended, or after this process is killed.
 func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
@@ -153,9 +153,9 @@ func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end makes the watchdog exit, and waits until it has exited, so that it sends no signals after
-// that. end returns true if the watchdog has written a report that the supervisor has not read
-// yet. The watchdog writes a report for each signal that it has sent to CMD.
+// end makes the watchdog exit, and waits until it has exited. After end, the watchdog sends no
+// signals. The watchdog writes a report for each signal that it sends to CMD. end returns true if
+// the supervisor has not read all of these reports yet.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

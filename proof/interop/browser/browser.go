@@ -43,8 +43,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// This flag simulates DNS rebinding: an attacker changes the DNS entry of a domain so
-		// that it points to this machine.
+		// This flag simulates DNS rebinding. In this attack, the attacker changes the DNS entry
+		// of a domain so that it points to this machine.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
 	if os.Getuid() == 0 { // Chromium's sandbox does not work as root, and the tests open only this project's pages
 		options = append(options, chromedp.NoSandbox)
@@ -64,7 +64,7 @@ func Start(ctx context.Context) (*Browser, error) {
 
 // Stop stops the browser and waits until it has ended.
 func (b *Browser) Stop() {
-	_ = chromedp.Cancel(b.ctx) // the error does not matter, because free ends the browser in any case
+	_ = chromedp.Cancel(b.ctx) // the error does not matter, because b.free() ends the browser in any case
 	b.free()
 }
 
@@ -83,8 +83,8 @@ func (s *Shared) Stop() {
 	}
 }
 
-// Page opens an empty page with separate cookies. The page is closed when the test ends. If
-// the browser cannot be started, the test fails in CI and is skipped elsewhere.
+// Page opens an empty page that shares no cookies with other pages. The page is closed when the
+// test ends. If the browser cannot be started, the test fails in CI and is skipped elsewhere.
 func (s *Shared) Page(t testing.TB) *Page {
 	t.Helper()
 	s.once.Do(func() {

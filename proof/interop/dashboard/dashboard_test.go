@@ -65,8 +65,8 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// exported returns the label names of every series that leasehold exports, by the name of
-// the series. A histogram has three series, whose names end with _bucket, _sum and _count.
+// exported maps the name of each series that leasehold exports to the names of its labels. A
+// histogram has three series, whose names end with _bucket, _sum and _count.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}

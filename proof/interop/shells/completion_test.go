@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile contains names with shell syntax. A shell that evaluates such a name would run
-// the program intrude, or create a file.
+// the program "intrude", or create a file.
 var hostile = []string{
 	"`intrude`", "$(intrude)", "(intrude)", "$((x[$(intrude)]))", "${x:=`intrude`}", "<(intrude)", ">(intrude)", "=(intrude)", "{intrude,}",
 	";intrude;", "&intrude&", "|intrude|", "||intrude||", "\nintrude\n", ">made", "<>made", " >made ", "';intrude;'", "\";intrude;\"", "'$(intrude)",
@@ -57,9 +57,9 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store acquires and releases the keys as the given owner, so that their records remain in the
-// table. A single "leasehold run" acquires all keys that have no line break. Each key with a
-// line break has its own "leasehold run".
+// store acquires and releases the keys as the given owner. The table keeps the records of released
+// keys. A single "leasehold run" acquires all keys that have no line break. Each key with a line
+// break has its own "leasehold run".
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}
@@ -102,9 +102,9 @@ func (s *scene) calm(t *testing.T, line string) {
 	}
 }
 
-// populate stores hostile keys, owners and files. For each hostile name, it stores two keys that
-// differ only in the character after the name. When a user presses TAB, a shell could insert the
-// common beginning of the two keys into the command line. This beginning contains the name.
+// populate stores hostile keys, owners and files. For each hostile name, it stores two keys, which
+// differ only in the character after the name. So a shell that completes a line to the common
+// beginning of the two keys would insert the whole name.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}

@@ -23,8 +23,8 @@ type shell struct {
 	text     string   // content of the settings file
 }
 
-// With these settings, the shells list completions without first asking the user. Every typed key
-// edits the command line, and never controls a pager that shows completions.
+// With these settings, the shells list completions without first asking the user. A typed key
+// always edits the command line: it never controls a pager that shows completions.
 var shells = []shell{
 	{
 		name: "bash", packages: []string{"bash", "bash-completion"}, file: "/usr/share/bash-completion/bash_completion",

@@ -25,9 +25,9 @@ import (
 // patience limits how long a test waits for a shell to react.
 const patience = time.Minute
 
-// Bytes that a terminal sends for the keys TAB, Enter and Ctrl-T (the constant tell). The settings
-// of each shell bind Ctrl-T to a function that writes the edited line to a pipe. The shell calls
-// this function after it has handled all keys that were pressed before Ctrl-T.
+// Bytes that a terminal sends for the keys TAB, Enter and Ctrl-T. The settings of each shell bind
+// Ctrl-T to a function that writes the edited line to a pipe, where the test reads it. The shell
+// calls this function after it has handled all keys that were pressed before Ctrl-T.
 const (
 	tab   = "\t"
 	enter = "\r"
@@ -128,8 +128,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// shows waits until the shell has written the text want, and returns true. It returns false if
-// this takes longer than patience.
+// shows waits until the shell has written the text "want", and returns true. It returns false if
+// this takes longer than the limit "patience".
 func (s *screen) shows(want string) bool {
 	for late := time.After(patience); ; {
 		s.mu.Lock()

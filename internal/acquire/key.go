@@ -112,15 +112,13 @@ func (w *waiter) observe(item protocol.Item) error {
 	w.trouble.Passed()
 	w.lastErr.Store(nil)
 	w.view.Known, w.view.Free, w.view.Ours, w.view.Looked = true, true, false, now.Mono
-	held, v, err := w.c.Observer.Observe(w.want.Key, item, now)
+	shown, v, err := w.c.Observer.Observe(w.want.Key, item, now)
 	if err != nil {
 		return err
 	}
-	var shown protocol.Record // the record, whether or not a client holds the key; empty if there is no record
-	if held != nil {
-		shown = *held
-	} else if item != nil {
-		shown, _ = w.c.Decode(w.want.Key, item) // cannot fail: Observe has decoded the item
+	var held *protocol.Record // nil if the key is free
+	if !shown.Released {
+		held = &shown
 	}
 	w.noteQueue(shown)
 	if w.want.Once.IsDone(shown.Done) {

@@ -42,15 +42,15 @@ func (w *Observation) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r == nil {
+	if r.Released {
 		if w.since == 0 || w.Holder != nil {
 			w.since = now.Mono
 		}
 		w.Holder, w.Dead, w.NewGrant = nil, false, false
 		return nil
 	}
-	deadAt := w.c.Observer.DeadAt(*r, v, asked, wall)
-	if session := w.c.Observer.SessionOf(*r); session != nil {
+	deadAt := w.c.Observer.DeadAt(r, v, asked, wall)
+	if session := w.c.Observer.SessionOf(r); session != nil {
 		if _, deadAt, err = session.Look(ctx, 0); err != nil {
 			return err
 		}
@@ -60,8 +60,8 @@ func (w *Observation) Look(ctx context.Context) error {
 	// record shows an attempt in doubt of this client, no caller holds the key, so the holder counts
 	// as dead at once.
 	w.Dead = asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
-	w.NewGrant = liveness.IsNewGrant(w.Holder, *r)
-	w.Holder, w.since, w.deadAt = r, v.Granted, deadAt
+	w.NewGrant = liveness.IsNewGrant(w.Holder, r)
+	w.Holder, w.since, w.deadAt = &r, v.Granted, deadAt
 	return nil
 }
 

@@ -125,20 +125,22 @@ func New(env *core.Env) *Observer {
 	return &Observer{Env: env, Records: observed.New(env.Memory), sessions: map[string]*Session{}}
 }
 
-// Observe records that a reply has shown item as the record of key. The parameter "now" is the time
-// of the reply. item is nil if no record exists. Observe returns the record, or nil if key is free.
-func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
+// Observe decodes item, the record of key in a reply that arrived at the time "now". If key is held,
+// Observe also returns when it first saw the version of the record. If item is nil because key has
+// no record, the result is an empty released record.
+func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (protocol.Record, observed.Version, error) {
+	r := protocol.Record{Released: true}
 	if item != nil {
-		r, err := o.Decode(key, item)
-		if err != nil {
-			return nil, observed.Version{}, err
-		}
-		if !r.Released {
-			return &r, o.Records.Note(key, versionOf(r, now)), nil
+		var err error
+		if r, err = o.Decode(key, item); err != nil {
+			return r, observed.Version{}, err
 		}
 	}
-	o.Records.Forget(key)
-	return nil, observed.Version{}, nil
+	if r.Released {
+		o.Records.Forget(key)
+		return r, observed.Version{}, nil
+	}
+	return r, o.Records.Note(key, versionOf(r, now)), nil
 }
 
 // DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. v is

@@ -125,10 +125,10 @@ func TestHolderIsDeadIfVersionInRecordStaysSameForWholeLease(t *testing.T) {
 	deadAt := func(item protocol.Item) time.Duration {
 		t.Helper()
 		r, v, err := o.Observe(key, item, w.clock())
-		if err != nil || r == nil {
+		if err != nil || r.Released {
 			t.Fatalf("observed %+v, %v", r, err)
 		}
-		return o.DeadAt(*r, v, w.clock(), time.Now())
+		return o.DeadAt(r, v, w.clock(), time.Now())
 	}
 	item := w.grant(key, "one")
 	seen := w.now
@@ -142,7 +142,7 @@ func TestHolderIsDeadIfVersionInRecordStaysSameForWholeLease(t *testing.T) {
 	if another := w.observer(); another != nil { // a new observer sees this version for the first time, so the lease counts from then
 		w.now += 7 * time.Second
 		r, v, _ := another.Observe(key, item, w.clock())
-		lab.Want(t, "dead at, for a new client", another.DeadAt(*r, v, w.clock(), time.Now()), w.now+lease)
+		lab.Want(t, "dead at, for a new client", another.DeadAt(r, v, w.clock(), time.Now()), w.now+lease)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 		protocol.Release{Version: "two", Now: time.Now()}))
 	for name, free := range map[string]protocol.Item{"no record": nil, "released": released} {
 		_, _, _ = o.Observe(key, item, w.clock())
-		if r, _, err := o.Observe(key, free, w.clock()); r != nil || err != nil {
+		if r, _, err := o.Observe(key, free, w.clock()); !r.Released || err != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		w.now += time.Second

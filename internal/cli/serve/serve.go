@@ -11,7 +11,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,14 +187,11 @@ func isOwnName(hostPort string) bool {
 		host = h
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.IsLoopback()
-	}
-	switch host {
-	case "", "localhost", "host.docker.internal": // "host.docker.internal" is the name of this machine inside Docker's containers
+	if host == "" || store.IsThisMachine(host) {
 		return true
 	}
-	return strings.HasSuffix(host, ".localhost")
+	// "host.docker.internal" is the name of this machine inside Docker's containers.
+	return host == "host.docker.internal" || strings.HasSuffix(host, ".localhost")
 }
 
 // Wait returns the error of a server, which it receives from served, or nil if ctx ends first. A

@@ -41,9 +41,9 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 
 // WithMaxSkew returns the protocol of a layout, as Of does, for a client whose wall clock is
 // never wrong by more than skew. Zero means that the error of the clock is not known. If skew
-// is above zero, the layout must be Native, as only the records of Native contain the time
-// when the lease ends. For another layout, WithMaxSkew returns an error that matches
-// errors.ErrUnsupported.
+// is above zero, the layout must be Native: the records of the other layouts contain no end of
+// the lease, or the layout has a MaxSkew of its own. For another layout, WithMaxSkew returns an
+// error that matches errors.ErrUnsupported.
 func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {

@@ -170,8 +170,7 @@ func (s *store) damaged(why any) error {
 }
 
 // marked wraps err by filefault.Lasting if no request can succeed until an operator repairs the
-// file, its directory or the limits of the process. It returns other errors unchanged, including
-// errors of the function that the caller passed to View or Update.
+// file, its directory or the limits of the process. It returns other errors unchanged.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {

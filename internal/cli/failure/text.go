@@ -24,8 +24,7 @@ import (
 )
 
 // Text describes err in one line: what failed, with the key and the table or file, and what
-// to do next. The parameter "where" is the name of the store, as in "table NAME". For an error
-// of the SDK, the line contains only the message from AWS.
+// to do next. The parameter "where" is the name of the store, as in "table NAME".
 func Text(err error, where string) string {
 	lost, isLost := As[*leasehold.LostError](err)
 	held, isHeld := As[*leasehold.HeldError](err)

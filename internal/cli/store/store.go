@@ -62,10 +62,9 @@ const Forever time.Duration = -1
 // local store. leasehold waits equally long for a reply from DynamoDB.
 const usualWait = 10 * time.Second
 
-// Open opens the lock table that settings choose. It returns an error if the table has
-// another layout. It also returns an error if the named file of a local store does not
-// exist, unless o.Make is true. If Open created the file for every command, a mistyped name
-// would look like a store without held keys.
+// Open opens the lock table that settings choose. It returns an error if the table of a local
+// store has another layout, or if the named file does not exist, unless o.Make is true. If Open
+// created the file for every command, a mistyped name would look like a store without held keys.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {

@@ -33,8 +33,9 @@ func (v verdict) with(another verdict) verdict {
 }
 
 // judge returns the verdict that follows from one Region's reply to DescribeTable. regions
-// contains all Regions to which requests may go. If the Region did not reply, or has no such
-// table, the verdict is unknown.
+// contains all Regions to which requests may go. If the Region did not reply, the verdict is
+// unknown. If AWS refused the request, for example because the Region has no such table, requests
+// must stay home.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:

@@ -135,8 +135,7 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 }
 
 // Duration is the value of a duration flag. It records whether the user gave the flag. It
-// accepts the format of time.ParseDuration. Like timeout(1) and flock(1), it also accepts a
-// bare number of seconds.
+// accepts what wording.ParseDuration accepts.
 type Duration struct {
 	time.Duration               // the default if Given is false
 	Min           time.Duration // the smallest value that Set accepts

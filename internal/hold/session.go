@@ -45,10 +45,11 @@ type session struct {
 	marks   attempts.Sequence[releaseAttempt] // attempts to mark the session's row dead
 	dead    bool                              // the session's row is marked dead, is gone, or belongs to another session
 
-	mu      sync.Mutex      // guards the fields below; never held across I/O
-	heard   map[string]bool // the break notices in the row, by id; true if the lock of the notice needs no further check
-	heardAt decide.Instant  // when the last break notice arrived; zero before the first
-	inDoubt map[protocol.Key]*keyInDoubt
+	mu        sync.Mutex      // guards the fields below; never held across I/O
+	heard     map[string]bool // the break notices in the row, by id; true if the lock of the notice needs no further check
+	heardAt   decide.Instant  // when the last break notice arrived; zero before the first
+	unchecked []*Lock         // locks to check after the next renewal, because a check that no notice names had no answer
+	inDoubt   map[protocol.Key]*keyInDoubt
 }
 
 // Names returns the session's id, and the owner that its locks have in their records.
@@ -127,7 +128,7 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.attempt.Sent.Mono {
-		s.check(map[string]*Lock{"": h}) // hear handles notices that arrive later
+		s.check(map[string]*Lock{h.grant: h}) // hear handles notices that arrive later
 	}
 	s.mu.Unlock()
 	if s.lease.IsOver() {

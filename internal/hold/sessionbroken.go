@@ -37,13 +37,17 @@ func (s *session) hear() {
 	told := s.lease.Record().BrokenGrants
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(told) == 0 {
+	if len(told)+len(s.unchecked) == 0 {
 		s.heard = nil
 		return
 	}
 	held := s.Locks()
 	heard := make(map[string]bool, len(told))
 	found := map[string]*Lock{}
+	for _, h := range s.unchecked {
+		found[h.grant] = h
+	}
+	s.unchecked = nil
 	for word, grant := range told {
 		if checked, before := s.heard[word]; before {
 			heard[word] = checked
@@ -60,7 +64,8 @@ func (s *session) hear() {
 }
 
 // check renews the record of each lock in locks. A rejected renewal shows that the lock was
-// broken, and ends it. The keys of the map are ids of break notices.
+// broken, and ends it. The keys of the map are ids of break notices, or ids of grants that are
+// checked without a notice.
 func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return
@@ -72,22 +77,25 @@ func (s *session) check(locks map[string]*Lock) {
 			s.c.Detach(func() {
 				defer func() { <-places }()
 				_, err := h.lease.Renew(h.ctx, lease.Changes{})
-				s.checked(word, err == nil || h.lease.IsOver())
+				s.checked(word, h, err == nil || h.lease.IsOver())
 			})
 		}
 	})
 }
 
-// checked is called after the check of the lock that a notice names; id is the id of the notice. If
-// the check had no answer, the lock is checked again after the next renewal of the session.
-func (s *session) checked(id string, answered bool) {
+// checked is called after a check of the lock h; id is the id of the notice that names the lock, or
+// of the grant. If the check had no answer, the lock is checked again after the next renewal of the
+// session. The row may no longer show a notice by then, so s.unchecked contains the locks without one.
+func (s *session) checked(id string, h *Lock, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch _, told := s.heard[id]; {
-	case !answered:
-		delete(s.heard, id)
-	case told:
+	case told && answered:
 		s.heard[id] = true
+	case told:
+		delete(s.heard, id)
+	case !answered:
+		s.unchecked = append(s.unchecked, h)
 	}
 }
 

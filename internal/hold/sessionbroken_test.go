@@ -134,6 +134,35 @@ func TestLockIsLostIfBrokenBeforeGrantReplyArrives(t *testing.T) {
 	})
 }
 
+func TestBreakBeforeGrantReplyIsNoticedAfterTwoRefusedChecks(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.SharedConfig()
+		cfg.Lease = 4 * time.Second // the client renews this session every second
+		c, wire := w.Client(cfg)
+		w.Acquire(c, "other")
+		late, looks := lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)), 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && !r.RenewsSession() {
+				if looks++; looks < 3 {
+					return lab.Refusal(400, "AccessDeniedException"), nil
+				}
+			}
+			return late(r)
+		})
+		granted := w.Queue(c, "job")
+		lab.Elapse(100 * time.Millisecond)
+		op, _ := w.Client(lab.Config())
+		record := lab.Must(op.Get(t.Context(), "job"))(t)
+		lab.OK(t, op.Break(t.Context(), record, leasehold.BreakOptions{Reason: "stuck"}))
+		lab.Elapse(2500 * time.Millisecond) // let the client read the notice, and remove it
+		lab.Want(t, "break notices", told(w), 0)
+		lock := <-granted
+		lab.Elapse(4 * time.Second) // let the session be renewed three times
+		lostByBreak(t, lock, "stuck")
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestHolderNoticesBreakAfterTwoRefusedChecks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())

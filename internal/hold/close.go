@@ -32,15 +32,13 @@ func (c *Holds) Close(ctx context.Context) error {
 	defer cancel()
 	held := c.byTrust() // called before failedToFree: if the release of a lock fails between the two calls, the lock is in held
 	locks := slices.Concat(c.failedToFree(), held)
-	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals), errs: make(chan error, len(locks)+1)}
-	cl.freeAll(locks)
-	var errs []error
-	for err := range cl.errs {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
+	errs := c.newCloser(limit, len(locks)+1).freeAll(locks)
 	c.WaitIdle(limit)
+	// The release of another call may have failed since Close has begun: no timer repeats it now.
+	if late := c.failedToFreeBesides(locks); len(late) > 0 && limit.Err() == nil {
+		errs = append(errs, c.newCloser(limit, len(late)).freeEach(late)...)
+		locks = append(locks, late...)
+	}
 	if len(errs) > 0 {
 		c.result = &closeError{table: c.Table, held: len(locks), errs: errs}
 	}
@@ -54,7 +52,43 @@ type closer struct {
 	slots ctxmutex.Mutex // semaphore that limits the number of requests in flight to the client's Renewals
 	wg    sync.WaitGroup
 	busy  atomic.Bool // a function passed to Do did not return in time, and still runs
-	errs  chan error  // receives one error, or nil, for each lock, and one for the session; closed by freeAll
+	errs  chan error  // receives one error, or nil, for each lock, and one for the session; closed by the method failures
+}
+
+// newCloser returns a closer that frees locks until limit is done, with at most the given number of
+// results.
+func (c *Holds) newCloser(limit context.Context, results int) *closer {
+	return &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals), errs: make(chan error, results)}
+}
+
+// failures returns the errors that cl.errs has received.
+func (cl *closer) failures() (errs []error) {
+	close(cl.errs)
+	for err := range cl.errs {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// failedToFreeBesides returns the locks of failedToFree that are not among the given ones.
+func (c *Holds) failedToFreeBesides(locks []*Lock) []*Lock {
+	given := map[*Lock]bool{}
+	for _, h := range locks {
+		given[h] = true
+	}
+	return slices.DeleteFunc(c.failedToFree(), func(h *Lock) bool { return given[h] })
+}
+
+// freeEach frees each lock by a write of its own, once no function passed to Do runs under that
+// lock. It returns the errors.
+func (cl *closer) freeEach(locks []*Lock) []error {
+	for _, h := range locks {
+		cl.freeOne(h)
+	}
+	cl.wg.Wait()
+	return cl.failures()
 }
 
 // byTrust returns the held locks, the lock with the least remaining trust first. It omits
@@ -72,8 +106,9 @@ func (c *Holds) byTrust() []*Lock {
 // freeAll frees each lock once no function passed to Do runs under that lock. If the functions
 // under all locks of a session return within half of ReleaseGrace, one write ends the session and
 // frees these locks together. Otherwise each of these locks is freed by a write of its own. So a
-// function that does not return prevents only the release of its own lock.
-func (cl *closer) freeAll(locks []*Lock) {
+// function that does not return prevents only the release of its own lock. freeAll returns the
+// errors of the locks and of the session.
+func (cl *closer) freeAll(locks []*Lock) []error {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
@@ -96,7 +131,7 @@ func (cl *closer) freeAll(locks []*Lock) {
 	}
 	cl.wg.Wait()
 	cl.errs <- cl.c.closeSession(cl.limit, cl.busy.Load())
-	close(cl.errs)
+	return cl.failures()
 }
 
 // freeOne starts a goroutine that frees a lock. If no function passed to Do runs under the lock,

@@ -104,6 +104,27 @@ func TestReleaseSucceedsAfter150UnansweredReleases(t *testing.T) {
 	})
 }
 
+func TestCloseRepeatsReleaseThatFailsDuringClose(t *testing.T) {
+	lab.Each(t, map[string]func(w *lab.World, lock *leasehold.Lock) error{
+		"Release": func(w *lab.World, lock *leasehold.Lock) error { return lock.Release(w.Ended()) },
+		"Do": func(w *lab.World, lock *leasehold.Lock) error {
+			return lock.Do(w.Ended(), func(context.Context, *leasehold.Lock) error { return nil })
+		},
+	}, func(t *testing.T, w *lab.World, release func(*lab.World, *leasehold.Lock) error) {
+		c, wire, lock := w.Holding(lab.Config())
+		wire.SetFault(lab.Throttled)
+		released := lab.Go(func() error { return release(w, lock) })
+		lab.Elapse(time.Second)
+		closed := lab.Go(func() error { return c.Close(t.Context()) })
+		lab.Elapse(2 * time.Second)
+		<-released // the release has given up: ReleaseGrace has passed
+		lab.Want(t, "results of Close before the throttling has ended", len(closed), 0)
+		wire.SetFault(nil)
+		lab.WantErr(t, "close", <-closed, nil)
+		w.WantReleased("job")
+	})
+}
+
 func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"denied": lab.Refused("AccessDeniedException"), "unavailable": lab.Out,

@@ -136,6 +136,27 @@ func TestTwoHandlesOfGrantCanCommitAndReleaseConcurrently(t *testing.T) {
 	})
 }
 
+// While one handle commits and releases, the other handle is released. So the first is the last
+// handle of its grant, and its failed release can be waited for as any other.
+func TestReleaseAfterCommitAndReleaseWaitsUntilKeyIsFree(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		s := newSharedGrant(t, w, cfg, false)
+		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			lab.WantErr(t, "release of the other handle", s.outer.Release(t.Context()), nil)
+			s.wire.SetFault(lab.On(lab.Call.Releases, lab.Throttled))
+			return r.Send()
+		}))
+		lab.WantFailed(t, "commit and release", s.inner.CommitAndRelease(w.Within(5*time.Second), lab.Writes(lab.NoteIf("a", "1"))))
+		released := lab.Go(func() error { return s.inner.Release(t.Context()) })
+		lab.Elapse(time.Second)
+		lab.Want(t, "results of the second release during the throttling", len(released), 0)
+		s.wire.SetFault(nil)
+		lab.WantErr(t, "second release", <-released, nil)
+		w.WantReleased("job")
+		_ = s.c.Close(t.Context())
+	})
+}
+
 func TestHandleIsUnusableAfterFailedCommitAndRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)

@@ -27,7 +27,7 @@ type Handle struct {
 
 	h      *Lock
 	ctx    *lockContext
-	closed bool // this handle was released while other handles shared the grant; guarded by h.mu
+	closed bool // this handle was released while other handles shared the grant, and was not the last to be dropped; guarded by h.mu
 }
 
 // Lock returns the grant.
@@ -105,12 +105,15 @@ func (l *Handle) leave() (left, before bool) {
 }
 
 // drop removes a handle that the method leave has ended. It reports whether this was the grant's
-// last handle.
+// last handle. The grant then ends with this handle, so a later release of the handle waits until
+// the key is free.
 func (l *Handle) drop() (last bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Handle) bool { return o == l })
-	return len(l.h.handles) == 0
+	last = len(l.h.handles) == 0
+	l.closed = !last
+	return last
 }
 
 // leavesMark reports whether the grant has another open handle that was acquired with Once or

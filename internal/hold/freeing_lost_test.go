@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -35,6 +36,23 @@ func TestReleaseOfExpiredLockFreesKeyIfEarlierReleaseWasRefused(t *testing.T) {
 		wire.SetFault(nil)
 		lab.WantErr(t, "second release", lock.Release(t.Context()), leasehold.ErrLost)
 		w.WantReleased("job")
+	})
+}
+
+func TestReleaseWithLostReplySucceedsIfClientIsClosedMeanwhile(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, wire, lock := w.Holding(cfg)
+		other, _ := w.Client(lab.Config())
+		var closed <-chan error
+		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			w.Acquire(other, "job")
+			closed = lab.Go(func() error { return c.Close(t.Context()) })
+			synctest.Wait()
+			return nil, lab.ErrReset
+		}))
+		lab.WantErr(t, "release", lock.Release(t.Context()), nil)
+		lab.WantErr(t, "close", <-closed, nil)
 	})
 }
 

@@ -41,7 +41,7 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	// Then the grant has ended because that write was applied, or because the lease has expired
 	// since. In both cases this client had already given the lock up, so the lock was not lost.
 	silent := f.tried.Silent()
-	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
+	applied := silent && f.sentInLease && !f.isSessionLost()
 	if f.r.terms.Done {
 		return f.hasMark(item)
 	}
@@ -59,6 +59,13 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	// acquired the key since. In this case, another grant in the record means that the key was
 	// freed, not that the lock was lost.
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
+}
+
+// isSessionLost reports whether the lock is under a session that was lost. If this client itself has
+// ended the session, as Close does, the session was not lost.
+func (f *freeing) isSessionLost() bool {
+	_, lost := core.LossOf(f.h.lease.Root().Ended())
+	return f.h.session != nil && lost
 }
 
 // hasMark reports whether the record in item has the done mark of this lock's work.

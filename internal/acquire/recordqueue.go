@@ -39,13 +39,19 @@ type inQueue struct {
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
 // recall makes the waiter's first read unnecessary if this client has just handed the key to
-// another client: it uses the record as that hand-over left it. Otherwise recall does nothing.
+// another client: it uses the record as that hand-over left it. Otherwise recall does nothing. It
+// also does nothing if that record would end the wait: others may have changed the record since,
+// for example by removing its done mark. The waiter then sends a grant, and the reply shows the
+// current record.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
 	}
 	item, sent, ok := w.c.Left.Take(w.want.Key, w.c.Now())
 	if !ok {
+		return nil
+	}
+	if r, err := w.c.Decode(w.want.Key, item); err != nil || w.want.Once.IsDone(r.Done) {
 		return nil
 	}
 	w.asked = sent

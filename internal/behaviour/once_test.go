@@ -244,6 +244,30 @@ func TestWorkCanBeRepeatedAfterForgetDoneDeletesDoneMark(t *testing.T) {
 	})
 }
 
+// A client that has just handed the key over knows the record from the reply. The done mark in that
+// record may have been forgotten since.
+func TestForgottenWorkIsRepeatedByClientThatHandedKeyOver(t *testing.T) {
+	lab.Each(t, map[string]func(*lined) *leasehold.Client{
+		"forgotten by the same client": func(l *lined) *leasehold.Client { return l.holder },
+		"forgotten by the next client": func(l *lined) *leasehold.Client { return l.heads[0] },
+	}, func(t *testing.T, w *lab.World, by func(*lined) *leasehold.Client) {
+		c, _ := w.Client(lab.Config())
+		works(w, c, leasehold.Once("mon"))
+		l := inOrder(t, w, 1, lab.Config())
+		next := l.handOver(0)
+		lab.OK(t, by(l).ForgetDone(t.Context(), get(w, by(l), "job")))
+		done := begin(func() error {
+			var n runs
+			err := l.holder.Do(t.Context(), "job", n.do, leasehold.Once("mon"))
+			lab.Want(t, "runs", n, 1)
+			return err
+		})
+		lab.Elapse(time.Second)
+		w.Release(next)
+		lab.OK(t, <-done)
+	})
+}
+
 func TestReentrantCallsInsideFailedWorkStoreNoDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs

@@ -2,7 +2,6 @@ package acquire
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
@@ -15,11 +14,10 @@ func (w *call) all() {
 	if w.finish() || err != nil {
 		w.err = err
 		w.c.keeper.GiveBack(w.takeHeld())
-		var undone sync.WaitGroup
 		for _, of := range w.parts {
-			of.leave(&undone)
+			of.leave()
 		}
-		undone.Wait()
+		w.undone.Wait()
 		return
 	}
 	for i, of := range w.parts {

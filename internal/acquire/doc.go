@@ -78,7 +78,7 @@
 //	                  grant, which replaces it. But if a reply shows that it was applied, and at least
 //	                  half of its trusted time is left, the call has acquired the key
 //	damaged           a damaged record never counts as free. If the call waits for several keys,
-//	                  it drops this key and reports the damage
+//	                  it drops this key, reports the damage, and undoes its own writes to the record
 //	the caller left   a granted key is released. If a grant had no answer, one write frees the key,
 //	                  and the attempt is in doubt: if the record later shows the attempt, this
 //	                  client takes the key over at once

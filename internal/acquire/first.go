@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -56,19 +55,19 @@ func (w *call) leaveOthers(granted *waiter) {
 			w.c.Local.Pass(given.of.Want.Key, nil)
 		}
 	}
-	var undone sync.WaitGroup
 	for _, of := range w.parts {
-		if of == granted {
+		switch {
+		case of == granted:
 			of.leaveTried()
-		} else {
-			of.leave(&undone)
+		case of.dropped == nil: // otherwise the method drop has called leave
+			of.leave()
 		}
 	}
 	// If the caller wanted a lock without renewal, wait until the writes to the other keys are
 	// undone: the process, such as an AWS Lambda function, may be frozen as soon as the call
 	// returns.
 	if w.parts[0].want.Manual {
-		w.c.AwaitGrace(w.c.detached(undone.Wait))
+		w.c.AwaitGrace(w.c.detached(w.undone.Wait))
 	}
 }
 
@@ -177,7 +176,7 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 	left := decide.Queues(durations.Less(w.c.Now().Mono, w.began.Mono))
 	var apart []*waiter
-	for _, of := range w.waiters {
+	for _, of := range ready {
 		of.queue.holdsBack = true
 	}
 	for _, of := range ready {

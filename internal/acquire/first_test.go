@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -374,6 +376,41 @@ func TestAcquireFailsOnDamagedRecordButAcquireAnySkipsIt(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		granted := acquireAny(t, c, "a", "b")
 		lab.WantAs[*leasehold.RecordError](t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(time.Second), "a")))
+		w.Release(b)
+		w.Release(<-granted)
+	})
+}
+
+// Under a shared lease, a grant that nobody uses would block the key for as long as the call waits
+// for its other key.
+func TestAcquireAnyFreesKeyAtOnceIfGrantShowsDamagedRecord(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		other, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(other, "a"))
+		w.Update("a", map[string]types.AttributeValue{"data": lab.Str("text")})
+		b := w.Acquire(other, "b")
+		c, _ := w.Client(cfg)
+		granted := acquireAny(t, c, "a", "b")
+		lab.Elapse(time.Second)
+		w.WantReleased("a")
+		w.Release(b)
+		w.Release(<-granted)
+	})
+}
+
+func TestAcquireAnyLeavesQueueAtOnceIfRecordIsDamaged(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		a, b := w.Acquire(other, "a"), w.Acquire(other, "b")
+		c, _ := w.Client(lab.Config())
+		granted := acquireAny(t, c, "a", "b")
+		lab.Elapse(time.Second)
+		w.Update("a", map[string]types.AttributeValue{"data": lab.Str("text")})
+		lab.Elapse(time.Second)
+		w.Update("a", map[string]types.AttributeValue{"data": nil}) // an operator repairs the record
+		lab.OK(t, a.Renew(t.Context()))                             // the reply shows the queue to the holder
+		w.Release(a)
+		w.WantReleased("a")
 		w.Release(b)
 		w.Release(<-granted)
 	})

@@ -3,7 +3,6 @@ package acquire
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -181,16 +180,17 @@ func (w *waiter) leaveTried() []GrantAttempt {
 // leave ends the wait for the key. If the call is first in the local queue, leave lets the
 // next call proceed. It frees the key if an attempt without an answer has acquired it, and
 // removes the waiter's entry from the record's queue. leave sends these requests in the
-// background, on a goroutine that the WaitGroup undone counts.
-func (w *waiter) leave(undone *sync.WaitGroup) {
+// background, on a goroutine that w.undone counts. That goroutine uses the fields of the waiter, so
+// leave must be called last, and once.
+func (w *waiter) leave() {
 	tried := w.leaveTried()
 	if w.ready {
 		w.ready = false
 		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
 	}
-	undone.Add(1)
+	w.undone.Add(1)
 	w.c.Detach(func() {
-		defer undone.Done()
+		defer w.undone.Done()
 		w.freeInDoubt(tried)
 		w.leaveQueue()
 	})

@@ -296,14 +296,15 @@ func (w *waiter) failed(s step, err error) error {
 }
 
 // drop ends the wait for this key, because its record is missing or damaged. It returns nil
-// if the call still waits for another key. Otherwise it returns the errors of all keys.
+// if the call still waits for another key. Otherwise it returns the errors of all keys. It undoes
+// the writes for this key at once, as the call may wait for another key for a long time.
 func (w *waiter) drop(err error) error {
-	w.dropped, w.ready = err, false
+	w.dropped = err
 	if !w.missing {
 		w.damaged.Store(&err)
 		w.c.Report(w.ctx, core.Event{Kind: core.WaitError, Key: w.want.Key, Err: err})
 	}
-	w.c.Local.Pass(w.want.Key, nil)
+	w.leave()
 	var errs []error
 	for _, of := range w.waiters {
 		if of.dropped == nil {

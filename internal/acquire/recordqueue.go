@@ -246,14 +246,18 @@ func (w *waiter) leaveQueue() {
 			break
 		}
 		r := w.c.Requests.Write(w.values, w.c.Native.Leave(w.want.Key, *at), attempts.Limit)
-		if (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && w.c.Now().Mono < until {
+		for (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && w.c.Now().Mono < until {
 			w.c.Requests.Pause(w.values, &w.pauses)
-			continue
+			r = w.c.Requests.Write(w.values, w.c.Native.Leave(w.want.Key, *at), attempts.Limit)
 		}
-		if r.Cause != decide.ConditionFailed || r.Item == nil {
+		if r.Cause != decide.ConditionFailed {
 			return
 		}
-		shown, err := w.c.Decode(w.want.Key, r.Item)
+		item := r.Item
+		if item == nil { // the record is gone, or the DynamoDB-compatible engine does not return it with a failed condition
+			item, _ = w.c.Requests.Read(w.values, w.want.Key) // if there is no answer, Decode below returns an error
+		}
+		shown, err := w.c.Decode(w.want.Key, item)
 		if err != nil {
 			return
 		}

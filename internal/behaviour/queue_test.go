@@ -275,6 +275,25 @@ func TestCancelledWaiterLeavesQueueDespiteFaults(t *testing.T) {
 	})
 }
 
+// The pauses between the attempts are random. Short ones must not use up the attempts.
+func TestCancelledWaiterLeavesQueueAfterLongThrottling(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, lab.Config())
+		c, wire := w.Client(lab.Config(), lab.Chance(func() float64 { return 0.25 }))
+		ctx, leave := context.WithCancel(t.Context())
+		ended := begin(func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) })
+		lab.Elapse(time.Second)
+		wire.SetFault(lab.Throttled)
+		leave()
+		lab.WantErr(t, "Acquire", <-ended, context.Canceled)
+		lab.Elapse(handOverLease - 2*time.Second)
+		wire.SetFault(nil)
+		lab.Elapse(2 * time.Second)
+		l.wantWaiting(1)
+		w.Release(l.handOver(0))
+	})
+}
+
 func TestWaiterIsRemovedFromQueueIfCancelledWhileJoining(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
@@ -308,8 +327,12 @@ func TestCloseReturnsWithin12SecondsIfWaiterIsThrottled(t *testing.T) {
 }
 
 func TestCancelledQueueHeadReleasesHandedOverKey(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]lab.Fault{
+		"DynamoDB":                            nil,
+		"engine that does not show old items": lab.ShowNothing,
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		l := inOrder(t, w, 1, lab.Config())
+		l.wires[0].SetFault(fault)
 		lab.Elapse(10 * time.Second)
 		renew(w, l.lock)
 		w.Release(l.lock)

@@ -1,10 +1,6 @@
 package acquire
 
-import (
-	"slices"
-
-	"github.com/leasehold-go/leasehold/internal/attempts"
-)
+import "slices"
 
 // all acquires the keys of a call of All, one after the other, in sorted order. Every call uses
 // this order, so calls never wait for each other in a circle. While the call waits for a key, the
@@ -77,8 +73,7 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 		if err != nil {
 			return nil, err
 		}
-		of.ready = true
-		attempts.Wait(w.ctx, given.delay)
+		of.begin(given)
 	}
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has stopped waiting

@@ -36,10 +36,8 @@ func (c *Acquirer) one(ctx context.Context, want *Want) (Result, error) {
 		return Result{Held: []Holding{h}, Local: true}, nil
 	}
 	call := c.newCall(ctx, []*Want{want}, began)
-	call.parts[0].ready = true
 	return call.run(ctx, func() {
-		// Pause so that other processes can acquire the key first.
-		attempts.Wait(call.ctx, given.delay)
+		call.parts[0].begin(given)
 		call.first()
 	})
 }
@@ -306,7 +304,7 @@ func (c *Acquirer) leavePlace(p *Place, waits bool) {
 			c.keeper.GiveBack([]Holding{given.granted})
 			return
 		}
-		c.Local.Pass(p.Want.Key, nil)
+		c.Local.PassAfter(p.Want.Key, nil, given.delay)
 	})
 	if waits {
 		c.AwaitGrace(passed)

@@ -173,6 +173,35 @@ func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 	})
 }
 
+func TestPauseForOtherProcessesIsNotCutShortByCancelledCall(t *testing.T) {
+	lab.Each(t, map[string]func(context.Context, *leasehold.Client) error{
+		"Acquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "a")) },
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
+		},
+	}, func(t *testing.T, w *lab.World, acquire func(context.Context, *leasehold.Client) error) {
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
+		cfg.PollMax = time.Second
+		c, _ := w.Client(cfg)
+		a := <-acquireAny(t, c, "a")
+		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
+		for range 16 {
+			next := acquireAny(t, c, "a")
+			w.Release(a)
+			a = <-next
+		}
+		cancelled := lab.Go(func() error { return acquire(w.Within(500*time.Millisecond), c) })
+		synctest.Wait()
+		last := acquireAny(t, c, "a")
+		released := time.Now()
+		w.Release(a)
+		lab.WantErr(t, "call", <-cancelled, context.DeadlineExceeded)
+		a = <-last
+		lab.WantTook(t, "time from release to grant", released, time.Second, 2*time.Second)
+		w.Release(a)
+	})
+}
+
 func TestAcquireAnyReleasesGrantIfReplyArrivesAfterTimeout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())

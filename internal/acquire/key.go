@@ -63,6 +63,17 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
+// begin records that the call is now first in the local queue of its only key, or of the next of
+// its keys, and pauses so that other processes can acquire the key first. If the caller stops
+// waiting during the pause, the next call in that queue pauses for the rest of it: see leave.
+func (w *waiter) begin(given turn) {
+	w.ready = true
+	until := durations.Sum(w.c.Now().Mono, given.delay)
+	if !attempts.Wait(w.ctx, given.delay) {
+		w.from = until
+	}
+}
+
 // move returns the next step of the waiter and the pause before it, as decided by decide.Next. It
 // never returns a takeover of a lock that this client itself holds. u is a random number, uniform
 // in [0,1). The caller pauses with a Go timer, and must call move again after the pause: by the

@@ -128,6 +128,60 @@ func TestRunCanLeaveChildrenOfCMDAliveOnAnyBackend(t *testing.T) {
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
+// leasehold stops CMD, but with --background keep not the process that CMD has detached. So it must
+// not wait for that process.
+func TestStoppedRunDoesNotWaitForKeptProcessOnAnyBackend(t *testing.T) {
+	t.Parallel()
+	const works = `trap 'sleep 0.1; exit 7' TERM; setsid sh -c 'echo $$ >left; exec sleep 300' & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token; wait`
+	begin := func(t *testing.T, command string) (dir string, env []string, shell *process, left, token int) {
+		dir, env = tableEnv(t)
+		shell = startSaying(t, dir, append(env, "WORKS="+works), "sh", "-c",
+			`leasehold `+command+` --background keep --events events k -- sh -c "$WORKS" & wait`)
+		left, token = leftBehind(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
+		return dir, env, shell, left, token
+	}
+	ends := func(t *testing.T, dir string, left int, code string) {
+		t.Helper()
+		eventually(t, "leasehold has ended", func() bool {
+			b, err := os.ReadFile(filepath.Join(dir, "events"))
+			return err == nil && strings.Contains(string(b), `"event":"ended"`) && strings.Contains(string(b), code)
+		})
+		says(t, dir, fmt.Sprintf("leasehold: CMD has ended: releasing k, though 1 process that it started still runs: sleep (pid %d)\n", left))
+		if isDead(left) {
+			t.Error("the process that CMD left running was stopped")
+		}
+	}
+	t.Run("lock is lost", func(t *testing.T) {
+		t.Parallel()
+		dir, env, _, left, token := begin(t, "run -l 6s")
+		start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
+		ends(t, dir, left, `"exitCode":123`)
+	})
+	t.Run("parent has ended", func(t *testing.T) {
+		t.Parallel()
+		dir, env, shell, left, _ := begin(t, "run --die-with-parent")
+		shell.signal(syscall.SIGKILL)
+		_ = shell.wait()
+		ends(t, dir, left, `"exitCode":7`)
+		start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
+	})
+	t.Run("signal arrives when CMD has ended", func(t *testing.T) {
+		t.Parallel()
+		for range 5 { // because leasehold may notice the end of CMD first
+			dir, env := tableEnv(t)
+			p := startSaying(t, dir, env, "leasehold", "run", "--background", "keep", "--events", "events", "k", "--", "sh", "-c", "echo $$ >pid; "+works)
+			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
+			fileNumber(t, filepath.Join(dir, "token"))
+			p.signal(syscall.SIGSTOP)
+			lab.OK(t, syscall.Kill(cmd, syscall.SIGKILL))
+			p.signal(syscall.SIGTERM)
+			p.signal(syscall.SIGCONT)
+			ends(t, dir, left, `"exitCode":137`)
+			p.ends(137)
+		}
+	})
+}
+
 func TestLossOfLockKillsDetachedChildOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -88,7 +88,8 @@ func (b *background) began(c *Child, byUser bool) {
 // asked to step down, with s.Stop. It ignores signals such as SIGWINCH, which would not end
 // leasehold's wait for a key either (see endsWait). It forwards other signals to the processes that
 // outlive CMD. These processes may ignore the signal: a shell, for example, makes background
-// processes ignore Ctrl-C. So stopBackground also switches to BackgroundStop.
+// processes ignore Ctrl-C. So stopBackground also switches to BackgroundStop, except from
+// BackgroundKeep, which lets these processes continue.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return
@@ -96,7 +97,10 @@ func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	b, number := s.background, sig.(syscall.Signal)
 	s.Cut = true // set for each such signal, because leasehold now stops processes that it would otherwise wait for
 	s.descent.Signal(c.group(), number)
-	b.mode, b.since = BackgroundStop, time.Now()
+	if b.mode != BackgroundKeep {
+		b.mode = BackgroundStop
+	}
+	b.since = time.Now()
 	b.lookIn(lookAfterEnd)
 }
 
@@ -121,7 +125,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 		next = lookOften
 	}
 	switch {
-	case s.stopping: // the watchdog is already stopping these processes
+	case s.stopping && (b.mode != BackgroundKeep || slices.ContainsFunc(left, c.leads)): // the watchdog is already stopping these processes
 	case b.mode == BackgroundKeep:
 		s.sayOutlived(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.lock, stillRuns(left), names(left)))
 		return true

@@ -64,7 +64,7 @@ func (d Descent) All(int) ([]Process, error) {
 	}
 	var found []Process
 	for _, pid := range direct {
-		if p, ok := readProcess(pid); ok && pid != d.Watchdog && p.group != own {
+		if p, ok := readProcess(pid); ok && pid != d.Watchdog && p.Group != own {
 			p.Direct = true
 			found = append(found, p)
 		}
@@ -129,7 +129,7 @@ func readProcess(pid int) (Process, bool) {
 	threads, failed := strconv.Atoi(fields[17])
 	began, never := strconv.ParseInt(fields[19], 10, 64)
 	return Process{
-		PID: pid, Name: rest[:i], group: group, began: began, Dead: ended && threads <= 1, headless: ended && threads > 1,
+		PID: pid, Name: rest[:i], Group: group, began: began, Dead: ended && threads <= 1, headless: ended && threads > 1,
 	}, err == nil && failed == nil && never == nil
 }
 

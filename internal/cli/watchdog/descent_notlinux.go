@@ -22,7 +22,7 @@ func (d Descent) All(group int) ([]Process, error) {
 	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {
 		return nil, nil //nolint:nilerr // the group has no processes
 	}
-	return []Process{{PID: group, group: group, Whole: true}}, nil
+	return []Process{{PID: group, Group: group, Whole: true}}, nil
 }
 
 func withEnvironment(string) []Process { return nil }

@@ -219,12 +219,12 @@ type Descent struct {
 type Process struct {
 	PID      int    // process id; the group's id if Whole is true
 	Name     string // name of the program; empty if unknown
+	Group    int    // id of the process group
 	Direct   bool   // true for a child of the supervisor: CMD, or an orphan
 	Dead     bool   // true for a zombie
 	Whole    bool   // true if this represents all processes of CMD's group, because they cannot be listed
-	group    int
-	began    int64 // when the process began, as returned by the function Began
-	headless bool  // true if the first thread has ended but other threads run
+	began    int64  // when the process began, as returned by the function Began
+	headless bool   // true if the first thread has ended but other threads run
 }
 
 // The method Descent.kill searches for processes again after each killPause, because they may
@@ -253,9 +253,9 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 	all, _ := d.All(group)
 	groups := []int{group}
 	for _, p := range all {
-		if p.Direct && !p.Dead && !slices.Contains(groups, p.group) {
-			groups = append(groups, p.group)
-			_ = KillGroup(p.group, sig)
+		if p.Direct && !p.Dead && !slices.Contains(groups, p.Group) {
+			groups = append(groups, p.Group)
+			_ = KillGroup(p.Group, sig)
 		}
 	}
 }

@@ -196,6 +196,21 @@ func TestElectReturnsExitCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
+// CMD ends when leasehold stops it, but leaves a process running. leasehold must stop that process
+// too, as it does after SIGTERM. Otherwise the leader would not resign while the process runs.
+func TestStepDownStopsBackgroundProcessOfCMDOnAnyBackend(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	leader := start(t, dir, env, "elect", "-l", "6s", "-g", "0.2s", "k", "--", "sh", "-c",
+		`(trap "" TERM; exec sleep 300) >left.out 2>&1 & echo $! >left; wait`)
+	left := fileNumber(t, filepath.Join(dir, "left"))
+	t.Cleanup(func() { _ = syscall.Kill(left, syscall.SIGKILL) })
+	start(t, dir, env, "elect", "k", "--step-down").ends(0)
+	dead(t, left, "the process that CMD left running still runs")
+	leader.said("k: asked to step down: stopping CMD, and waiting for it\n")
+	leader.endsBy(syscall.SIGTERM)
+}
+
 func TestStepDownSuggestsBreakCommandIfIgnoredOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -74,11 +74,11 @@ func (b *background) lookIn(d time.Duration) {
 }
 
 // began is called when CMD has ended. It begins the wait for the processes that outlive
-// CMD. byUser is true if leasehold was asked to exit while CMD ran. BackgroundWait then
-// becomes BackgroundStop: leasehold stops those processes instead of waiting for them.
-func (b *background) began(c *Child, byUser bool) {
+// CMD. asked is true if leasehold was asked to exit, or to step down, while CMD ran. BackgroundWait
+// then becomes BackgroundStop: leasehold stops those processes instead of waiting for them.
+func (b *background) began(c *Child, asked bool) {
 	b.since = time.Now()
-	if byUser && b.mode == BackgroundWait {
+	if asked && b.mode == BackgroundWait {
 		b.mode = BackgroundStop
 	}
 	c.terminal.takeBack()

@@ -144,7 +144,7 @@ func (s *supervision) supervise(c *Child) {
 		select {
 		case <-exited:
 			exited = nil
-			s.background.began(c, s.Signal != 0)
+			s.background.began(c, s.Signal != 0 || s.Resigned)
 			if s.outlived(c) {
 				return
 			}

@@ -268,6 +268,20 @@ func TestForgottenWorkIsRepeatedByClientThatHandedKeyOver(t *testing.T) {
 	})
 }
 
+func TestForgetDoneDeletesDoneMarkWrittenByHandWithAnyPeriod(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+		w.Release(w.Acquire(c, "job"))
+		for _, period := range []string{"1795982400000", "1795982400000.5", "-1.5", "1e30", "-1e30"} {
+			w.Update("job", map[string]types.AttributeValue{
+				"lastDone": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"period": lab.Num(period)}},
+			})
+			marked := get(w, c, "job")
+			lab.OK(t, c.ForgetDone(t.Context(), marked))
+			lab.Want(t, "mark of the period "+period, get(w, c, "job").Done, nil)
+		}
+	})
+}
+
 func TestReentrantCallsInsideFailedWorkStoreNoDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs

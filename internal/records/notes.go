@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -91,13 +93,31 @@ func doneOf(item protocol.Item) *protocol.Done {
 func (p native) Unmark(k protocol.Key, d protocol.Done) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.Remove(attrLastDone)
-	name, value := workOf(d.Once, d.Period)
-	condition := w.Path(attrLastDone, name) + " = " + w.Value(value)
+	var condition string
+	if d.Once != "" {
+		condition = w.Path(attrLastDone, attrOnce) + " = " + w.Text(d.Once)
+	} else {
+		condition = isPeriod(w, d.Period.UnixMilli())
+	}
 	if d.Token != 0 {
 		condition += " AND " + w.Path(attrLastDone, attrToken) + " = " + w.Value(number(d.Token))
 	}
 	w.Where(condition)
 	return w
+}
+
+// isPeriod returns the condition that the record has a done mark whose period doneOf decodes to the
+// given milliseconds since the epoch. A mark that was written by hand may have any number.
+func isPeriod(w *protocol.Write, ms int64) string {
+	period := w.Path(attrLastDone, attrPeriod)
+	var conditions []string
+	if ms > math.MinInt64 {
+		conditions = append(conditions, period+" >= "+w.Value(number(ms)))
+	}
+	if ms < math.MaxInt64 {
+		conditions = append(conditions, period+" < "+w.Value(number(ms+1)))
+	}
+	return strings.Join(conditions, " AND ")
 }
 
 // attrLastBreak is a map attribute that describes the last break of the lock by an

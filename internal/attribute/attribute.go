@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -64,6 +65,61 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberM{Value: Clone(v.Value)}
 	}
 	return v
+}
+
+// Equal reports whether a and b are the same value to DynamoDB, which changes how numbers are
+// written, and keeps no order of a set. The content of an empty list or map may be nil or empty.
+func Equal(a, b types.AttributeValue) bool {
+	return reflect.DeepEqual(standard(cloneValue(a)), standard(cloneValue(b)))
+}
+
+// standard returns v in a form that is the same for all values that are equal to v. It may change v.
+func standard(v types.AttributeValue) types.AttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberN:
+		v.Value = standardNumber(v.Value)
+	case *types.AttributeValueMemberSS:
+		slices.Sort(v.Value)
+	case *types.AttributeValueMemberNS:
+		for i, n := range v.Value {
+			v.Value[i] = standardNumber(n)
+		}
+		slices.Sort(v.Value)
+	case *types.AttributeValueMemberBS:
+		slices.SortFunc(v.Value, bytes.Compare)
+	case *types.AttributeValueMemberL:
+		for i, e := range v.Value {
+			v.Value[i] = standard(e)
+		}
+		v.Value = append([]types.AttributeValue{}, v.Value...)
+	case *types.AttributeValueMemberM:
+		all := make(map[string]types.AttributeValue, len(v.Value))
+		for name, e := range v.Value {
+			all[name] = standard(e)
+		}
+		v.Value = all
+	}
+	return v
+}
+
+// standardNumber returns the number s as an integer without zeros at its end, and a power of ten.
+func standardNumber(s string) string {
+	digits, power, found := strings.Cut(strings.ToLower(s), "e")
+	n, err := strconv.Atoi(power)
+	if found && err != nil {
+		return s
+	}
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign = "-"
+	}
+	whole, fraction, _ := strings.Cut(strings.TrimLeft(digits, "+-"), ".")
+	all := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(all, "0")
+	if short == "" {
+		return "0"
+	}
+	return fmt.Sprintf("%s%se%d", sign, short, n-len(fraction)+len(all)-len(short))
 }
 
 // EmptyIn returns the path of a nil value inside v, such as ".name[2]", or " itself" if v is

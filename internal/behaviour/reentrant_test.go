@@ -61,6 +61,30 @@ func TestReentrantAcquireFailsIfOptionWouldChangeGrant(t *testing.T) {
 	})
 }
 
+func TestReentrantAcquireAcceptsAttributesThatGrantHasStored(t *testing.T) {
+	list := func(of ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: of} }
+	lab.Each(t, map[string]types.AttributeValue{
+		"number":               lab.Num("1.50"),
+		"number with exponent": lab.Num("-1e3"),
+		"zero":                 lab.Num("0.0"),
+		"set":                  &types.AttributeValueMemberSS{Value: []string{"b", "a"}},
+		"set of numbers":       &types.AttributeValueMemberNS{Value: []string{"10", "2.0"}},
+		"set of bytes":         &types.AttributeValueMemberBS{Value: [][]byte{{2}, {1}}},
+		"empty list":           list(),
+		"empty map":            &types.AttributeValueMemberM{},
+		"list of all":          list(lab.Num("1.0"), list(), &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"n": lab.Num("+2")}}),
+	}, func(t *testing.T, w *lab.World, v types.AttributeValue) {
+		same := leasehold.WithAttributes(map[string]types.AttributeValue{"a": v})
+		c, _, lock := w.Holding(lab.Config(), same)
+		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant(), same)
+		lab.OK(t, err)
+		lab.OK(t, inner.Release(t.Context(), same))
+		_, err = c.Acquire(lock.Context(), "job", leasehold.Reentrant(), leasehold.WithAttributes(map[string]types.AttributeValue{"a": list(v)}))
+		lab.WantFailed(t, "another value", err)
+		w.Release(lock)
+	})
+}
+
 func TestEveryHandleOfGrantHasOwnExpiryWarning(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		var mu sync.Mutex

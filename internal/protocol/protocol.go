@@ -9,11 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/attribute"
 )
 
 // Item is a DynamoDB item, in the form that the AWS SDK for Go uses.
@@ -278,7 +279,7 @@ func (c Changes) In(r Record) bool {
 		return false
 	}
 	for name, v := range c.Attributes {
-		if v == nil && r.Attributes[name] != nil || v != nil && !reflect.DeepEqual(v, r.Attributes[name]) {
+		if v == nil && r.Attributes[name] != nil || v != nil && (r.Attributes[name] == nil || !attribute.Equal(v, r.Attributes[name])) {
 			return false
 		}
 	}

@@ -300,11 +300,11 @@ func (q *localQueue) next() *Place {
 
 // Successor removes the first waiter from the queue of a key and returns it, so that the holder can
 // hand the key to this waiter. grant is the holder's grant. The holder's goroutine keeps the turn
-// until it calls HandOver. Successor returns nil if there is no waiter, if the first waiter accepts
-// no hand-over, or if the maximum number of hand-overs in a row is reached. The holder must then
-// release the key. If the parameter "queued" is true, waiters of other processes join a queue in
-// the record, and a release serves that queue before it calls Successor. So Successor then counts
-// the hand-overs from zero again.
+// until it calls HandOver or, if it has called PutBack, passes the turn. Successor returns nil if
+// there is no waiter, if the first waiter accepts no hand-over, or if the maximum number of
+// hand-overs in a row is reached. The holder must then release the key. If the parameter "queued" is
+// true, waiters of other processes join a queue in the record, and a release serves that queue before
+// it calls Successor. So Successor then counts the hand-overs from zero again.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,6 +321,17 @@ func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *P
 	}
 	q.handOvers++
 	return q.next()
+}
+
+// PutBack puts a waiter that Successor has returned back to the head of its queue, because the key
+// could not be handed to it. It does nothing if the waiter has called leave in the meantime.
+func (l *LocalQueues) PutBack(p *Place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !p.left {
+		q := l.byKey[p.Want.Key]
+		q.waiting = slices.Insert(q.waiting, 0, p)
+	}
 }
 
 // HandOver gives the turn and the key to a waiter that Successor has returned. granted is the

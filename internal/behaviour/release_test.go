@@ -156,6 +156,23 @@ func TestReleaseHandsOverKeyToWaitingGoroutineInOneRequest(t *testing.T) {
 	})
 }
 
+func TestReleaseFreesKeyIfHandOverToGoroutineIsRefused(t *testing.T) {
+	emptySet := leasehold.WithAttributes(map[string]types.AttributeValue{"set": &types.AttributeValueMemberSS{}}) // DynamoDB refuses to store it
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _, lock := w.Holding(cfg)
+		refused := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", emptySet)) })
+		synctest.Wait()
+		next := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
+		synctest.Wait()
+		began := time.Now()
+		lab.OK(t, lock.Release(t.Context()))
+		lab.WantText(t, "goroutine with an empty set", <-refused, "ValidationException")
+		lab.OK(t, <-next)
+		lab.WantTook(t, "grant to the next goroutine", began, 0, 0)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestHolderStopsTrustingLockBeforeReleaseIsSent(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

@@ -99,6 +99,10 @@ func (f *freeing) handOver() (ended bool) {
 			return false
 		}
 		g, err := f.grantTo(next.Want)
+		if err != nil && f.r.refused { // perhaps because of data or attributes that the goroutine is to store: a release may still succeed
+			h.c.keys.Local.PutBack(next)
+			return false
+		}
 		if err != nil || g.Version == "" {
 			repeated := f.repeat(err)
 			if !h.c.keys.Local.HandOver(next, nil) {

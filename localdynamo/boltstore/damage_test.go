@@ -228,3 +228,21 @@ func checkUnchanged(t *testing.T, path string, before []byte) {
 		t.Errorf("%s was changed", path)
 	}
 }
+
+// DynamoDB counts two bytes for each of these numbers, and the file contains all their zeros.
+func TestFileWithLargestAllowedItemIsNotReportedAsDamaged(t *testing.T) {
+	path, client := newFile(t)
+	var set []string
+	for n := range 90 {
+		set = append(set, fmt.Sprintf("%de-130", 10+n))
+	}
+	list := make([]types.AttributeValue, 2260) // 409,060 bytes of 409,600
+	for i := range list {
+		list[i] = &types.AttributeValueMemberNS{Value: set}
+	}
+	item := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "large"}, "l": &types.AttributeValueMemberL{Value: list}}
+	lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
+	if n, err := found(t, path); n != 1 || err != nil {
+		t.Errorf("%d items, %v", n, err)
+	}
+}

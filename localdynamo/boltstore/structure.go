@@ -36,7 +36,9 @@ const (
 const (
 	maxFile  = 1 << 40 // maximum number of bytes in the file
 	maxDepth = 32      // maximum number of pages from the root to an item
-	maxValue = 16 << 20
+	// An item of 400 KB takes up to 28 MB in the file: DynamoDB counts two bytes for 11e-130, and the
+	// file contains it with all its zeros.
+	maxValue = 32 << 20
 	// Largest transaction number that is accepted. The next number must not overflow.
 	maxTx = 1 << 62
 )

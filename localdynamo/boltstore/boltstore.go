@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -148,8 +149,18 @@ func (s *store) View(fn func(localdynamo.Tx) error) error {
 // Update calls fn, and commits the changes of fn unless fn returns an error.
 func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
-		return db.Update(func(tx *bbolt.Tx) error { return s.withBucket(tx, calling) })
+		return grown(s.path, db.Update(func(tx *bbolt.Tx) error { return s.withBucket(tx, calling) }))
 	})
+}
+
+// grown returns the error of a commit to the file at path. If the file would exceed the size that is
+// allowed, bbolt's error contains only the text of the error number. Then grown returns an error that
+// wraps the number, so that the caller can recognise it.
+func grown(path string, err error) error {
+	if err != nil && strings.HasPrefix(err.Error(), "file resize error: ") && strings.HasSuffix(err.Error(), ": "+syscall.EFBIG.Error()) {
+		return &fs.PathError{Op: "truncate", Path: path, Err: syscall.EFBIG}
+	}
+	return err
 }
 
 // withBucket calls fn with the bucket that contains the tables. The function Make has created this

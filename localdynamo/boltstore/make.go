@@ -44,10 +44,10 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
+	err = grown(f.Name(), db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket(bucket)
 		return err
-	})
+	}))
 	if err := errors.Join(err, db.Close()); err != nil {
 		return false, err
 	}

@@ -91,17 +91,29 @@ func TestRequestOverSixteenMegabytesIsRejected(t *testing.T) {
 
 const turnOn = `{"TableName":"locks","TimeToLiveSpecification":{"AttributeName":"expiresAt","Enabled":true}}`
 
-func hasItems(t *testing.T, client *dynamodb.Client, n int64) {
+// newStore returns a store in a file, so that a test can look at the items in it.
+func newStore(t *testing.T) localdynamo.Store {
 	t.Helper()
-	described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
-	if err != nil || *described.Table.ItemCount != n {
-		t.Errorf("after the sweep the table has %d items, want %d, %v", *described.Table.ItemCount, n, err)
-	}
+	return lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
+}
+
+// hasItems checks how many items the store contains, with those that only count as deleted.
+func hasItems(t *testing.T, store localdynamo.Store, n int) {
+	t.Helper()
+	found := 0
+	lab.OK(t, store.View(func(tx localdynamo.Tx) error {
+		for range tx.Range([]byte("i"), []byte("j")) {
+			found++
+		}
+		return nil
+	}))
+	lab.Want(t, "items in the store", found, n)
 }
 
 func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := localdynamo.New()
+		store := newStore(t)
+		e := localdynamo.New(localdynamo.WithStore(store))
 		client := newTable(t, e)
 		putExpiring := func(id string, expires types.AttributeValue) {
 			put(t, client, id, map[string]types.AttributeValue{"expiresAt": expires})
@@ -130,13 +142,14 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 			t.Errorf("a scan sees %d items, %v", out.Count, err)
 		}
 		want(t, e, "DescribeTimeToLive", `{"TableName":"locks"}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"expiresAt"}}`)
-		hasItems(t, client, 5)
+		hasItems(t, store, 5)
 	})
 }
 
 func TestTTLDeletionKeepsItemThatReplacedExpiredItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := localdynamo.New()
+		store := newStore(t)
+		e := localdynamo.New(localdynamo.WithStore(store))
 		client := newTable(t, e)
 		call(t, e, "UpdateTimeToLive", turnOn)
 		const crowd = 90 // more expired items than the engine deletes during three writes
@@ -152,6 +165,25 @@ func TestTTLDeletionKeepsItemThatReplacedExpiredItem(t *testing.T) {
 		if get(t, client, last) == nil {
 			t.Error("the sweep deleted the new item")
 		}
-		hasItems(t, client, 2)
+		hasItems(t, store, 2)
+	})
+}
+
+func TestItemDeletedByTTLStaysDeletedAfterTTLIsTurnedOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := localdynamo.New()
+		client := newTable(t, e)
+		call(t, e, "UpdateTimeToLive", turnOn)
+		put(t, client, "expired", map[string]types.AttributeValue{"expiresAt": number(int(time.Now().Unix()))})
+		time.Sleep(2 * time.Hour)
+		if get(t, client, "expired") != nil {
+			t.Fatal("the item was not deleted")
+		}
+		described := lab.Must(client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))(t)
+		lab.Want(t, "ItemCount", *described.Table.ItemCount, 0)
+		call(t, e, "UpdateTimeToLive", strings.Replace(turnOn, "true", "false", 1))
+		if get(t, client, "expired") != nil {
+			t.Error("the item has come back")
+		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 )
 
 // The operations on tables use encoding/json, because they are rare and need no speed.
@@ -108,7 +109,7 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 	}
 	var items, size int
 	err = e.view(ctx, func(tx Tx) (err error) {
-		items, size, err = t.count(tx)
+		items, size, err = t.count(tx, time.Now())
 		return err
 	})
 	if err != nil {
@@ -117,13 +118,17 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 	return encode(map[string]any{"Table": t.describe(items, size)}), nil
 }
 
-// count returns the number of items in the table, and the total size of the items in bytes.
-func (t *table) count(tx Tx) (items, size int, err error) {
+// count returns the number of items in the table, and the total size of the items in bytes. It
+// ignores the items that count as deleted by TTL at the time now.
+func (t *table) count(tx Tx, now time.Time) (items, size int, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	for _, stored := range tx.Range(whole, after(whole)) {
 		it, err := readItem(stored)
 		if err != nil {
 			return 0, 0, err
+		}
+		if t.swept(it, now) {
+			continue
 		}
 		items++
 		size += it.size()

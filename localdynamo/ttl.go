@@ -117,21 +117,30 @@ func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 }
 
 // setTTL turns TTL on for the given attribute, or off if attribute is empty. Then it rebuilds
-// the expiry entries of the table.
-func (t *table) setTTL(tx Tx, attribute string) error {
+// the expiry entries of the table. It deletes the items that count as deleted by TTL at the time
+// now, because they would otherwise exist again.
+func (t *table) setTTL(tx Tx, attribute string, now time.Time) error {
 	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
 		return err
 	}
+	before := *t
 	t.TTL = attribute
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
-	var waiting [][]byte
+	var waiting, gone [][]byte
 	for key, stored := range tx.Range(whole, after(whole)) {
 		it, err := readItem(stored)
 		if err != nil {
 			return err
 		}
-		if second, ok := t.expiry(it); ok {
+		if before.swept(it, now) {
+			gone = append(gone, bytes.Clone(key))
+		} else if second, ok := t.expiry(it); ok {
 			waiting = append(waiting, t.expiryKey(key, second))
+		}
+	}
+	for _, key := range gone {
+		if err := tx.Delete(key); err != nil {
+			return err
 		}
 	}
 	for _, key := range waiting {
@@ -170,9 +179,9 @@ func (e *Engine) updateTimeToLive(ctx context.Context, body string) ([]byte, err
 		case t.TTL != "" && t.TTL != to.AttributeName:
 			return invalidf("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.TTL)
 		case to.Enabled:
-			return t.setTTL(tx, to.AttributeName)
+			return t.setTTL(tx, to.AttributeName, time.Now())
 		}
-		return t.setTTL(tx, "")
+		return t.setTTL(tx, "", time.Now())
 	})
 	if err != nil {
 		return nil, err

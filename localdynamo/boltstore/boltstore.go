@@ -291,7 +291,7 @@ func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err e
 	switch {
 	case err == nil:
 		return db, nil
-	case errors.As(err, new(damageError)):
+	case errors.As(err, new(damageError)), strings.HasPrefix(err.Error(), "file size too small"): // bbolt's error for a file of less than two pages
 		return nil, s.damaged(err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)

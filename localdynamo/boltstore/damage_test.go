@@ -168,7 +168,7 @@ func TestPanicInTransactionChangesNothing(t *testing.T) {
 
 func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	whole := filled(t)
-	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3]} {
+	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3], "one page": whole[:os.Getpagesize()]} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := newFile(t)
 			store := lab.Must(boltstore.Open(path))(t)

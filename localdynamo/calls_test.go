@@ -98,6 +98,7 @@ func TestRejectedUpdateLeavesItemUnchanged(t *testing.T) {
 		{"SET l.y = :v", number, wrongPath},
 		{"SET l[5].y = :v", number, wrongPath},
 		{"REMOVE m.z.z", ``, wrongPath},
+		{"SET l[5] = :l, l[3][7] = :v", number + `,":l":{"L":[]}`, wrongPath},
 		{"ADD s :v", number, wrongOperand},
 		{"DELETE n :v", number, "Invalid UpdateExpression: Incorrect operand type for operator or function; operator: DELETE, operand type: NUMBER, typeSet: ALLOWED_FOR_DELETE_OPERAND"},
 		{"SET c = :v", `":v":{}`, "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, must contain exactly one of the supported datatypes for key :v"},

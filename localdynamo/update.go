@@ -1,6 +1,7 @@
 package localdynamo
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
@@ -136,9 +137,9 @@ func (u *update) apply(before item) (item, error) {
 	}
 	// If an action sets a list element beyond the end of the list, DynamoDB appends the element.
 	// It appends the elements of several actions in the order of their indexes. So the changes
-	// are sorted by index.
+	// are sorted by index. Longer paths come first, because no path leads into an appended element.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
-		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
+		return cmp.Or(len(b.path)-len(a.path), a.path[len(a.path)-1].Index-b.path[len(b.path)-1].Index)
 	})
 	after := value{kind: kindM, item: before}
 	for _, change := range changes {

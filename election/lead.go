@@ -16,9 +16,10 @@ import (
 //
 // When a term is lost, fn's context ends. Once fn has returned, with or without an error,
 // Lead campaigns again. Lead returns if fn returns while this process still leads: Lead then
-// resigns and returns fn's error. Lead also returns when ctx ends, with an error that
-// matches the cause of ctx and ctx.Err(). That error also includes fn's error unless fn
-// returned the cause.
+// resigns and returns fn's error. With leasehold.Once or leasehold.Every, if fn returned nil,
+// it returns an error if the done mark may not have been stored, as leasehold.Lock.Do does.
+// Lead also returns when ctx ends, with an error that matches the cause of ctx and ctx.Err().
+// That error also includes fn's error unless fn returned the cause.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
 // ErrAsked, but the term continues, so that fn can end its work while this process still
@@ -86,7 +87,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}
-	return false, called
+	return false, err
 }
 
 // besides returns the error of Lead after its context has ended or the client was closed. It joins

@@ -176,6 +176,28 @@ func TestLeadMethodReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
 	})
 }
 
+// Without the done mark, the next call repeats the work. So Lead must not report that the work is
+// done.
+func TestLeadMethodFailsIfDoneMarkIsNotStored(t *testing.T) {
+	lab.Each(t, map[string]error{
+		"release is applied":     nil,
+		"release has no answers": leasehold.ErrUnknownOutcome,
+	}, func(t *testing.T, w *lab.World, want error) {
+		e, c, wire := elects(w, lab.Config())
+		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
+			if want != nil {
+				wire.SetFault(lab.On(lab.Call.Releases, lab.Drop))
+			}
+			return nil
+		}, leasehold.Once("v7"))
+		lab.WantErr(t, "lead", err, want)
+		wire.SetFault(nil)
+		r := lab.Must(c.Get(t.Context(), seat))(t)
+		lab.Want(t, "the record has the done mark", r.Done != nil, want == nil)
+		lab.OK(t, c.Close(t.Context()))
+	})
+}
+
 func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

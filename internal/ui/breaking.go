@@ -97,9 +97,13 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 	if changed {
 		return s.broke(asked, r, &leasehold.ChangedError{Now: r})
 	}
-	s.scan.mu.Lock()
-	s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)
-	s.scan.mu.Unlock()
+	// If the record can show the break, only the record counts: a break without an answer may never be
+	// applied, and the grant may end in another way later.
+	if !s.cfg.Layout.Capabilities().KeepOnRelease || r.Token == 0 {
+		s.scan.mu.Lock()
+		s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)
+		s.scan.mu.Unlock()
+	}
 	err = s.cfg.Source.Break(ctx, r, asked.Reason, asked.Dead)
 	if err != nil && !errors.Is(err, leasehold.ErrUnknownOutcome) && !errors.Is(err, leasehold.ErrHolderUntold) {
 		s.scan.mu.Lock()

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -85,6 +86,40 @@ func TestUIBreakDialogShowsSameHolderAsLockDetails(t *testing.T) {
 			t.Errorf("the dialog shows %+v, the lock details %+v", shown, card)
 		}
 		w.Release(lock)
+	})
+}
+
+// silentBreaks is a Source whose breaks have no answer.
+type silentBreaks struct {
+	Source
+	applied bool
+}
+
+func (s silentBreaks) Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error {
+	if s.applied {
+		_ = s.Source.Break(ctx, r, reason, unrenewed)
+	}
+	return leasehold.ErrUnknownOutcome
+}
+
+func TestUIShowsBreakWithoutAnswerOnlyIfItWasApplied(t *testing.T) {
+	lab.Each(t, map[string]bool{"applied": true, "not applied": false}, func(t *testing.T, w *lab.World, applied bool) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak, c.Source = true, silentBreaks{c.Source, applied} })
+		lock := acquire(w, "job")
+		lab.Elapse(2 * time.Second)
+		b.show("job", "")
+		var out outcome
+		if code := b.post("/break", breakRequest{b.look("job", ""), "job", "stuck"}, &out); code != http.StatusGatewayTimeout || out.Outcome != "unknown" {
+			t.Errorf("break: %d %+v", code, out)
+		}
+		lab.Elapse(time.Minute)
+		want := "grant; break: stuck"
+		if !applied {
+			w.Release(lock)
+			want = "grant; release"
+		}
+		lab.Elapse(2 * time.Second)
+		b.tells(want)
 	})
 }
 

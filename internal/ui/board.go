@@ -67,8 +67,8 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 		e = &entry{id: b.lastID, history: History{Since: b.forgotten}}
 		b.entries[found.Key] = e
 	} else {
-		if look.Answered.Before(e.lock.Look.Asked) {
-			return // a later read has already been recorded
+		if look.Asked.Before(e.lock.Look.Asked) {
+			return // a read that was sent later has already been recorded
 		}
 		before = &e.lock
 	}
@@ -97,7 +97,7 @@ func (l Lock) session() string {
 // seeNone records that a read has found no item with the given key.
 func (b *board) seeNone(key protocol.Key, look liveness.Reading) {
 	e := b.entries[key]
-	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
+	if e == nil || e.lock.Gone || look.Asked.Before(e.lock.Look.Asked) {
 		return
 	}
 	b.forget(e)

@@ -123,6 +123,33 @@ func TestUIShowsBreakWithoutAnswerOnlyIfItWasApplied(t *testing.T) {
 	})
 }
 
+func TestUIShowsBreakOnceDespiteLateReplyToEarlierScan(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
+		lock := acquire(w, "job")
+		lab.Elapse(2 * time.Second)
+		b.show("job", "")
+		shown := b.look("job", "")
+		scanned, answered := make(chan struct{}), make(chan struct{})
+		b.wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "Scan" }, func(r *lab.Request) (*http.Response, error) {
+			reply, err := r.Send()
+			close(scanned)
+			<-answered
+			return reply, err
+		}))
+		<-scanned
+		lab.Elapse(time.Millisecond)
+		var out outcome
+		if code := b.post("/break", breakRequest{shown, "job", "stuck"}, &out); code != http.StatusOK {
+			t.Errorf("break: %d %+v", code, out)
+		}
+		close(answered) // this reply was read before the break, and still shows the grant
+		lab.Elapse(5 * time.Second)
+		b.tells("grant; break: stuck")
+		<-lock.Context().Done()
+	})
+}
+
 func TestUIBreakIsForbiddenUnlessAllowBreakIsSet(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		var out outcome

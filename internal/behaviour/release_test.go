@@ -173,6 +173,17 @@ func TestReleaseFreesKeyIfHandOverToGoroutineIsRefused(t *testing.T) {
 	})
 }
 
+func TestReleaseWithRefusedAttributesDoesNotLeaveKeyHeldForEver(t *testing.T) {
+	emptySet := leasehold.WithAttributes(map[string]types.AttributeValue{"set": &types.AttributeValueMemberSS{}}) // DynamoDB refuses to store it
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _, lock := w.Holding(cfg)
+		lab.WantText(t, "release", lock.Release(t.Context(), emptySet), "ValidationException")
+		other, _ := w.Client(lab.Config())
+		w.Release(lab.Must(other.Acquire(w.Within(time.Minute), "job"))(t))
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestHolderStopsTrustingLockBeforeReleaseIsSent(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

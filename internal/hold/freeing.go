@@ -213,6 +213,9 @@ func (f *freeing) repeat(err error) bool {
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
 	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}
+	if f.r.refused { // perhaps because of the data or attributes: without them, the release can still free the key
+		next.terms.Changes = protocol.Changes{}
+	}
 	f.retry = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
 		if (h.session == nil || root.Ended() == nil) && c.Enter() {
 			defer c.Leave()

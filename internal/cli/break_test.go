@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +42,29 @@ func TestBreakWarnsIfHolderCannotBeNotified(t *testing.T) {
 			}
 			refuses(t, f.env, 1, "", "get", "job", "--held")
 		})
+	}
+}
+
+// DynamoDB removes the record, but its reply is lost. Before forget repeats the request, another
+// client writes a record of the key.
+func TestForgetDoesNotDenyRemovalWithLostReply(t *testing.T) {
+	t.Parallel()
+	var f *faulty
+	var removed atomic.Bool
+	f = newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if op != "DeleteItem" || removed.Swap(true) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		f.empty()
+		putItem(t, f.db, map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "job"}})
+		unavailable(op, w, r, next)
+	})
+	succeeds(t, f.env, "run", "job", "--", "true")
+	stderr := refuses(t, f.env, 2, "outcome unknown", "forget", "job", "--yes")
+	if strings.Contains(stderr, "nothing was removed") {
+		t.Error(stderr)
 	}
 }
 

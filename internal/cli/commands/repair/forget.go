@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -107,18 +108,20 @@ func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item prot
 // removeExactly deletes item from the table, but only if no attribute has changed since
 // item was read.
 func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item protocol.Item) error {
-	sent := 0
+	unsure := false // true if an attempt had no answer, so it may have deleted the item
 	err := attempts.Patiently(ctx, func(ctx context.Context) error {
-		sent++
 		_, err := t.Requests().DeleteItem(ctx, records.DeleteExactly(t.Proto, item).DeleteItem(t.Table), attempts.Once)
+		unsure = unsure || decide.Classify(err).Effect == decide.Unknown
 		return err
 	})
 	var refused *types.ConditionalCheckFailedException
 	switch {
-	case errors.As(err, &refused) && len(refused.Item) == 0 && sent > 1:
+	case errors.As(err, &refused) && len(refused.Item) == 0 && unsure:
 		return nil // an earlier attempt, whose reply was lost, deleted the item
 	case errors.As(err, &refused) && len(refused.Item) == 0:
 		return t.NotFound(key)
+	case errors.As(err, &refused) && unsure: // an earlier attempt may have deleted the item before another client wrote a new one
+		return fmt.Errorf("%w: %w meanwhile: %s: check with leasehold get %s", leasehold.ErrUnknownOutcome, leasehold.ErrChanged, key.String(), wording.ShellKey(key))
 	case errors.As(err, &refused):
 		return changed(key)
 	}

@@ -187,3 +187,12 @@ func TestItemDeletedByTTLStaysDeletedAfterTTLIsTurnedOff(t *testing.T) {
 		}
 	})
 }
+
+func TestErrorOfDamagedTableDescriptionIsPermanent(t *testing.T) {
+	store := newStore(t)
+	e := localdynamo.New(localdynamo.WithStore(store))
+	newTable(t, e)
+	lab.OK(t, store.Update(func(tx localdynamo.Tx) error { return tx.Put([]byte("tlocks"), []byte(`{"Name":`)) }))
+	want(t, e, "GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}}}`,
+		`{"__type":"com.amazon.coral.service#StoreUnusableException","message":"the description of a table cannot be read: the file is damaged or was written by a newer version"}`)
+}

@@ -2,7 +2,10 @@ package localdynamo
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
 // table is the description of a table. The Store contains the description as JSON.
@@ -27,9 +30,14 @@ type keyAttribute struct {
 	Type string // type of the key attribute: "S", "N" or "B"
 }
 
+var errDamagedTable = filefault.Lasting(errors.New("the description of a table cannot be read: the file is damaged or was written by a newer version"))
+
 func parseTable(stored string) (*table, error) {
 	t := &table{}
-	return t, json.Unmarshal([]byte(stored), t)
+	if json.Unmarshal([]byte(stored), t) != nil {
+		return nil, errDamagedTable
+	}
+	return t, nil
 }
 
 func (t *table) save(tx Tx) error {

@@ -32,15 +32,20 @@ func (c *Holds) Close(ctx context.Context) error {
 	defer cancel()
 	held := c.byTrust() // called before failedToFree: if the release of a lock fails between the two calls, the lock is in held
 	locks := slices.Concat(c.failedToFree(), held)
-	errs := c.newCloser(limit, len(locks)+1).freeAll(locks)
+	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals)}
+	cl.freeAll(locks)
 	c.WaitIdle(limit)
 	// The release of another call may have failed since Close has begun: no timer repeats it now.
-	if late := c.failedToFreeBesides(locks); len(late) > 0 && limit.Err() == nil {
-		errs = append(errs, c.newCloser(limit, len(late)).freeEach(late)...)
+	if limit.Err() == nil {
+		late := c.failedToFreeBesides(locks)
+		for _, h := range late {
+			cl.freeOne(h)
+		}
+		cl.wg.Wait()
 		locks = append(locks, late...)
 	}
-	if len(errs) > 0 {
-		c.result = &closeError{table: c.Table, held: len(locks), errs: errs}
+	if len(cl.errs) > 0 {
+		c.result = &closeError{table: c.Table, held: len(locks), errs: cl.errs}
 	}
 	return c.result
 }
@@ -52,24 +57,18 @@ type closer struct {
 	slots ctxmutex.Mutex // semaphore that limits the number of requests in flight to the client's Renewals
 	wg    sync.WaitGroup
 	busy  atomic.Bool // a function passed to Do did not return in time, and still runs
-	errs  chan error  // receives one error, or nil, for each lock, and one for the session; closed by the method failures
+
+	mu   sync.Mutex
+	errs []error // guarded by mu, until wg is done
 }
 
-// newCloser returns a closer that frees locks until limit is done, with at most the given number of
-// results.
-func (c *Holds) newCloser(limit context.Context, results int) *closer {
-	return &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals), errs: make(chan error, results)}
-}
-
-// failures returns the errors that cl.errs has received.
-func (cl *closer) failures() (errs []error) {
-	close(cl.errs)
-	for err := range cl.errs {
-		if err != nil {
-			errs = append(errs, err)
-		}
+// report adds the error of a lock or of the session, unless it is nil.
+func (cl *closer) report(err error) {
+	if err != nil {
+		cl.mu.Lock()
+		defer cl.mu.Unlock()
+		cl.errs = append(cl.errs, err)
 	}
-	return errs
 }
 
 // failedToFreeBesides returns the locks of failedToFree that are not among the given ones.
@@ -79,16 +78,6 @@ func (c *Holds) failedToFreeBesides(locks []*Lock) []*Lock {
 		given[h] = true
 	}
 	return slices.DeleteFunc(c.failedToFree(), func(h *Lock) bool { return given[h] })
-}
-
-// freeEach frees each lock by a write of its own, once no function passed to Do runs under that
-// lock. It returns the errors.
-func (cl *closer) freeEach(locks []*Lock) []error {
-	for _, h := range locks {
-		cl.freeOne(h)
-	}
-	cl.wg.Wait()
-	return cl.failures()
 }
 
 // byTrust returns the held locks, the lock with the least remaining trust first. It omits
@@ -106,9 +95,8 @@ func (c *Holds) byTrust() []*Lock {
 // freeAll frees each lock once no function passed to Do runs under that lock. If the functions
 // under all locks of a session return within half of ReleaseGrace, one write ends the session and
 // frees these locks together. Otherwise each of these locks is freed by a write of its own. So a
-// function that does not return prevents only the release of its own lock. freeAll returns the
-// errors of the locks and of the session.
-func (cl *closer) freeAll(locks []*Lock) []error {
+// function that does not return prevents only the release of its own lock.
+func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
@@ -130,8 +118,7 @@ func (cl *closer) freeAll(locks []*Lock) []error {
 		}
 	}
 	cl.wg.Wait()
-	cl.errs <- cl.c.closeSession(cl.limit, cl.busy.Load())
-	return cl.failures()
+	cl.report(cl.c.closeSession(cl.limit, cl.busy.Load()))
 }
 
 // freeOne starts a goroutine that frees a lock. If no function passed to Do runs under the lock,
@@ -140,18 +127,18 @@ func (cl *closer) freeAll(locks []*Lock) []error {
 func (cl *closer) freeOne(h *Lock) {
 	if h.working.AreOver() {
 		ok := cl.slots.Lock(cl.limit)
-		cl.wg.Go(func() { cl.errs <- cl.free(h, ok) })
+		cl.wg.Go(func() { cl.report(cl.free(h, ok)) })
 		return
 	}
 	cl.wg.Go(func() {
 		if !h.working.Wait(cl.limit) {
 			h.end(core.ErrClosed)
 			cl.busy.Store(true)
-			cl.errs <- fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
-				h.key, attempts.Cause(cl.limit))
+			cl.report(fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
+				h.key, attempts.Cause(cl.limit)))
 			return
 		}
-		cl.errs <- cl.free(h, cl.slots.Lock(cl.limit))
+		cl.report(cl.free(h, cl.slots.Lock(cl.limit)))
 	})
 }
 

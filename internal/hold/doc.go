@@ -61,7 +61,7 @@
 // A lock without a session is renewed by writes of its own record. A lock under a session has a
 // long lease in its record, for libraries that do not know sessions. The lock's own [lease.Lease]
 // has the session's lease as parent, and is trusted only while the parent is trusted. The methods
-// Root, Orphaned and Outlived of Lease implement this. The other differences are in one file each:
+// Root and Outlived of Lease implement this. The other differences are in one file each:
 //
 //   - guard.go and session.go: a commit also checks the session's row, so commits take turns
 //   - sessionbroken.go: a break leaves a notice in the row

@@ -203,7 +203,7 @@ func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.Trusted
 // Look reads the clocks, and ends the trust if the lease or its parent has expired. Ended
 // and the expiry timer call Look.
 func (l *Lease) Look() {
-	if l.Orphaned() && !l.IsOver() {
+	if l.orphaned() && !l.IsOver() {
 		l.holder.Lost(Loss{Reason: WithParent, Err: l.terms.Parent.Cause()})
 		return
 	}
@@ -288,14 +288,14 @@ func (l *Lease) Over() <-chan struct{} { return l.over }
 // IsOver reports whether the trust was ended. It does not read the clocks.
 func (l *Lease) IsOver() bool { return l.Cause() != nil }
 
-// Orphaned reports whether the lease has a parent that is no longer trusted.
-func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
+// orphaned reports whether the lease has a parent that is no longer trusted.
+func (l *Lease) orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
 // Outlived is called after this client has ended the lease itself, for example by a release. It
 // reports whether the lease would have been lost by now in any case, because it has expired or its
 // parent has ended. The first result describes this loss.
 func (l *Lease) Outlived() (Loss, bool) {
-	if l.Orphaned() {
+	if l.orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
 	}
 	l.mu.Lock()

@@ -113,21 +113,34 @@ func TestHolderNoticesThatManyLocksAreBrokenAtOnce(t *testing.T) {
 	})
 }
 
+// brokenInFlight returns a lock under a session, whose grant is broken before its reply arrives. By
+// then, the client has read and removed the notice of the break. It renews the session every second.
+func brokenInFlight(w *lab.World, b leasehold.BreakOptions, checks lab.Fault) (*leasehold.Client, *leasehold.Lock) {
+	w.T.Helper()
+	cfg := lab.SharedConfig()
+	cfg.Lease = 4 * time.Second
+	c, wire := w.Client(cfg)
+	w.Acquire(c, "other")
+	late := lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond))
+	wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+		if r.Renews() && !r.RenewsSession() {
+			return checks(r)
+		}
+		return late(r)
+	})
+	granted := w.Queue(c, "job")
+	lab.Elapse(100 * time.Millisecond)
+	op, _ := w.Client(lab.Config())
+	record := lab.Must(op.Get(w.T.Context(), "job"))(w.T)
+	lab.OK(w.T, op.Break(w.T.Context(), record, b))
+	lab.Elapse(2500 * time.Millisecond)
+	lab.Want(w.T, "break notices", told(w), 0)
+	return c, <-granted
+}
+
 func TestLockIsLostIfBrokenBeforeGrantReplyArrives(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.SharedConfig()
-		cfg.Lease = 4 * time.Second // the client renews this session every second
-		c, wire := w.Client(cfg)
-		w.Acquire(c, "other")
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		granted := w.Queue(c, "job")
-		lab.Elapse(100 * time.Millisecond)
-		op, _ := w.Client(lab.Config())
-		record := lab.Must(op.Get(t.Context(), "job"))(t)
-		lab.OK(t, op.Break(t.Context(), record, leasehold.BreakOptions{}))
-		lab.Elapse(2500 * time.Millisecond)
-		lab.Want(t, "break notices", told(w), 0)
-		lock := <-granted
+		c, lock := brokenInFlight(w, leasehold.BreakOptions{}, (*lab.Request).Send)
 		lab.Elapse(time.Second)
 		lab.WantErr(t, "lock whose grant was broken", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
@@ -136,27 +149,13 @@ func TestLockIsLostIfBrokenBeforeGrantReplyArrives(t *testing.T) {
 
 func TestBreakBeforeGrantReplyIsNoticedAfterTwoRefusedChecks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.SharedConfig()
-		cfg.Lease = 4 * time.Second // the client renews this session every second
-		c, wire := w.Client(cfg)
-		w.Acquire(c, "other")
-		late, looks := lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)), 0
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Renews() && !r.RenewsSession() {
-				if looks++; looks < 3 {
-					return lab.Refusal(400, "AccessDeniedException"), nil
-				}
+		looks := 0
+		c, lock := brokenInFlight(w, leasehold.BreakOptions{Reason: "stuck"}, func(r *lab.Request) (*http.Response, error) {
+			if looks++; looks < 3 {
+				return lab.Refusal(400, "AccessDeniedException"), nil
 			}
-			return late(r)
+			return r.Send()
 		})
-		granted := w.Queue(c, "job")
-		lab.Elapse(100 * time.Millisecond)
-		op, _ := w.Client(lab.Config())
-		record := lab.Must(op.Get(t.Context(), "job"))(t)
-		lab.OK(t, op.Break(t.Context(), record, leasehold.BreakOptions{Reason: "stuck"}))
-		lab.Elapse(2500 * time.Millisecond) // let the client read the notice, and remove it
-		lab.Want(t, "break notices", told(w), 0)
-		lock := <-granted
 		lab.Elapse(4 * time.Second) // let the session be renewed three times
 		lostByBreak(t, lock, "stuck")
 		_ = c.Close(t.Context())

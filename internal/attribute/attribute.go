@@ -68,7 +68,8 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 }
 
 // Equal reports whether a and b are the same value to DynamoDB, which changes how numbers are
-// written, and keeps no order of a set. The content of an empty list or map may be nil or empty.
+// written, and keeps no order of a set. The content of an empty list or map may be nil or empty. A
+// nil value, which stands for no attribute, equals only another.
 func Equal(a, b types.AttributeValue) bool {
 	return reflect.DeepEqual(standard(cloneValue(a)), standard(cloneValue(b)))
 }

@@ -279,7 +279,7 @@ func (c Changes) In(r Record) bool {
 		return false
 	}
 	for name, v := range c.Attributes {
-		if v == nil && r.Attributes[name] != nil || v != nil && (r.Attributes[name] == nil || !attribute.Equal(v, r.Attributes[name])) {
+		if !attribute.Equal(v, r.Attributes[name]) {
 			return false
 		}
 	}

@@ -50,7 +50,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			continue
 		}
 		// By now it may be the call's turn in the local queue of this key. The call no longer needs
-		// this turn, so Pass gives it to the next call in that queue.
+		// this turn, so PassAfter gives it to the next call in that queue.
 		if given, had := w.c.Local.leave(of.local); had {
 			w.c.Local.PassAfter(given.of.Want.Key, nil, given.delay)
 		}

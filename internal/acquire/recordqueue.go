@@ -245,10 +245,11 @@ func (w *waiter) leaveQueue() {
 		if at == nil {
 			break
 		}
-		r := w.c.Requests.Write(w.values, w.c.Native.Leave(w.want.Key, *at), attempts.Limit)
+		leave := w.c.Native.Leave(w.want.Key, *at)
+		r := w.c.Requests.Write(w.values, leave, attempts.Limit)
 		for (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && w.c.Now().Mono < until {
 			w.c.Requests.Pause(w.values, &w.pauses)
-			r = w.c.Requests.Write(w.values, w.c.Native.Leave(w.want.Key, *at), attempts.Limit)
+			r = w.c.Requests.Write(w.values, leave, attempts.Limit)
 		}
 		if r.Cause != decide.ConditionFailed {
 			return

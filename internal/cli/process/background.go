@@ -125,7 +125,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 		next = lookOften
 	}
 	switch {
-	case s.stopping && (b.mode != BackgroundKeep || slices.ContainsFunc(left, c.leads)): // the watchdog is already stopping these processes
+	case s.stopping && (b.mode != BackgroundKeep || slices.ContainsFunc(left, c.inGroup)): // the watchdog is already stopping these processes
 	case b.mode == BackgroundKeep:
 		s.sayOutlived(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.lock, stillRuns(left), names(left)))
 		return true

@@ -58,8 +58,8 @@ func (c *Child) watch() {
 // group returns the id of CMD's process group, which is also CMD's process id.
 func (c *Child) group() int { return c.cmd.Process.Pid }
 
-// leads reports whether p is in CMD's process group.
-func (c *Child) leads(p watchdog.Process) bool { return p.Group == c.group() }
+// inGroup reports whether p is in CMD's process group.
+func (c *Child) inGroup(p watchdog.Process) bool { return p.Group == c.group() }
 
 // Signal sends sig to CMD's process group. It does nothing if no process of the group is
 // left.

@@ -57,6 +57,8 @@
 //     document the unit.
 //   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that path, as
 //     DynamoDB does. DynamoDB Local returns the whole attribute.
+//   - An UpdateItem that only removes attributes creates a missing item, as in DynamoDB Local.
+//     DynamoDB does not create it (https://github.com/scylladb/scylladb/issues/5862).
 //
 // Error texts that AWS does not document are those of DynamoDB Local 2.6.1.
 //

@@ -59,8 +59,8 @@ func (w *call) acquireAll() error {
 // acquireNext acquires the key of left[0], the first of the keys that the call does not hold yet.
 // It first waits for its turn in the local queue of that key. A turn may come with a delay, so that
 // other processes can acquire the key first. As a rule, acquireNext then sends a grant without
-// having read the record. If DynamoDB rejects this grant because the key is held, acquireNext reads
-// the records of all keys in left, and then waits for the key of left[0].
+// having read the record. If it has not acquired the key by then, for whatever reason, acquireNext
+// reads the records of all keys in left before it waits for the key of left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.mu.Lock()
@@ -89,11 +89,9 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 		if err := of.failed(granting, err); err != nil {
 			return nil, err
 		}
-		if of.seen != nil {
-			if err := w.readAhead(left); err != nil {
-				return nil, err
-			}
-		}
+	}
+	if err := w.readAhead(left); err != nil {
+		return nil, err
 	}
 	_, h, err := w.acquire()
 	return h, err

@@ -268,3 +268,25 @@ func TestAcquireAllSendsNothingWhileItLetsOtherProcessesGoFirst(t *testing.T) {
 		lab.WantErr(t, "AcquireAll", <-ended, context.DeadlineExceeded)
 	})
 }
+
+// The client that hands key a over knows its record, so it waits for a without a first grant.
+func TestAcquireAllObservesAllHoldersAfterHandOver(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), 0, "b")
+		c, _ := w.Client(lab.Config())
+		a := w.Acquire(c, "a")
+		waiter, wire := w.Client(lab.Config())
+		gone := lab.Go(func() error { return lab.ErrorOf(waiter.Acquire(t.Context(), "a")) })
+		lab.Elapse(time.Second)
+		wire.SetFault(lab.Cut) // the waiter dies
+		lab.OK(t, a.Renew(t.Context()))
+		w.Release(a)
+		began := time.Now()
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		lab.WantTook(t, "AcquireAll took", began, 20*time.Second, 22*time.Second)
+		w.Release(g)
+		wire.SetFault(nil)
+		_ = waiter.Close(t.Context())
+		<-gone
+	})
+}

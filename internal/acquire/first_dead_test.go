@@ -139,13 +139,18 @@ func TestOnlyOneOfThreeNonBlockingCallsTakesOverKey(t *testing.T) {
 }
 
 func TestNonBlockingAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]lab.Fault{
+		"no fault":                 nil,
+		"first grant is throttled": lab.Once(lab.Call.Grants, lab.Throttled),
+		"reply to a grant is lost": lab.Once(lab.Call.Grants, lab.LoseReply),
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "c")
 		keys := leasehold.Keys("a", "b", "c")
 		all := func() error {
-			c, _ := w.Client(lab.Config())
+			c, wire := w.Client(lab.Config())
+			wire.SetFault(fault)
 			g, err := c.AcquireAll(t.Context(), keys, leasehold.NoWait())
 			if err == nil {
 				w.Release(g)
@@ -156,7 +161,7 @@ func TestNonBlockingAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
 			t.Errorf("one holder is live: %v after %v", err, d)
 		}
 		w.Release(lock)
-		if d, err := took(all); err != nil || d > 21*time.Second {
+		if d, err := took(all); err != nil || d > 22*time.Second {
 			t.Errorf("all holders are dead: %v after %v", err, d)
 		}
 	})

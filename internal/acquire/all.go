@@ -1,6 +1,10 @@
 package acquire
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
 
 // all acquires the keys of a call of All, one after the other, in sorted order. Every call uses
 // this order, so calls never wait for each other in a circle. While the call waits for a key, the
@@ -101,7 +105,8 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 // earlier readAhead of the call has succeeded. If several holders appear dead, the call observes
 // all of them in parallel from this read on, so it waits for one lease in total. With NoWait,
 // readAhead returns ErrHeld at once if one of the holders is live: the call need not first observe
-// the others.
+// the others. A holder from which the call may take the key over now is not live, such as an
+// abandoned attempt of this client.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -115,13 +120,14 @@ func (w *call) readAhead(left []*waiter) error {
 		if err := of.shown(items[of.want.Key]); err != nil {
 			return err
 		}
-		if !of.want.NoWait || of.seen == nil {
+		if !of.want.NoWait {
 			continue
 		}
 		if err := of.failed(refreshing, of.refresh()); err != nil {
 			return err
 		}
-		if !of.willRepeat() && !of.isWatched() {
+		move, pause := of.move(0)
+		if ready := move != decide.Look && pause == 0; !ready && !of.willRepeat() && !of.isWatched() {
 			return w.c.Errors.Held(of.want.Key, *of.seen, nil)
 		}
 	}

@@ -2,6 +2,7 @@ package acquire_test
 
 import (
 	"errors"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -164,6 +165,24 @@ func TestNonBlockingAcquireAllFailsIfAnyHolderIsLive(t *testing.T) {
 		if d, err := took(all); err != nil || d > 22*time.Second {
 			t.Errorf("all holders are dead: %v after %v", err, d)
 		}
+	})
+}
+
+// The client has abandoned a grant of b, which was applied. So no caller holds b.
+func TestNonBlockingAcquireAllTakesOverOwnAbandonedGrant(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), night, "a")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() {
+				return lab.Unheard(r)
+			}
+			return lab.Cut(r)
+		})
+		lab.WantFailed(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(time.Second), "b")))
+		lab.Elapse(10 * time.Second)
+		wire.SetFault(nil)
+		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b"), leasehold.NoWait()))
 	})
 }
 

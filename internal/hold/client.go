@@ -34,7 +34,7 @@ type Holds struct {
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]struct{}
 	grants  int                // number of grants that this client has held so far
-	unfreed map[*Lock]struct{} // locks without a session whose failed release a timer repeats
+	unfreed map[*Lock]struct{} // locks whose failed release a timer repeats
 }
 
 // New returns a Holds without locks. The parameter shared is true if locks will be held under a
@@ -94,7 +94,7 @@ func (c *Holds) drop(h *Lock) {
 }
 
 // repeats records in c.unfreed whether the release of h has failed and must be repeated, by a timer
-// or by Close. The lock h has no session.
+// or by Close.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,8 +104,7 @@ func (c *Holds) repeats(h *Lock, repeats bool) {
 	}
 }
 
-// failedToFree returns the locks in c.unfreed. None of them has a session. Each has a failed
-// release that a timer repeats.
+// failedToFree returns the locks in c.unfreed. Each has a failed release that a timer repeats.
 func (c *Holds) failedToFree() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -196,9 +196,7 @@ func (f *freeing) repeat(err error) bool {
 		f.retry.Stop()
 	}
 	repeats := !freed(err) && f.isOfUse()
-	if h.session == nil {
-		c.repeats(h, repeats)
-	}
+	c.repeats(h, repeats)
 	if freed(err) {
 		return false
 	}
@@ -217,7 +215,10 @@ func (f *freeing) repeat(err error) bool {
 		next.terms.Changes = protocol.Changes{}
 	}
 	f.retry = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
-		if (h.session == nil || root.Ended() == nil) && c.Enter() {
+		switch {
+		case h.session != nil && root.Ended() != nil:
+			c.repeats(h, false) // the end of the session has freed the key
+		case c.Enter():
 			defer c.Leave()
 			_ = c.release(EndedContext(), []*release{next}) // the error is reported as an event
 		}

@@ -125,6 +125,23 @@ func TestCloseRepeatsReleaseThatFailsDuringClose(t *testing.T) {
 	})
 }
 
+func TestCloseRepeatsFailedReleaseEvenIfOtherWorkDoesNotEnd(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, wire, lock := w.Holding(cfg)
+		end, other := make(chan struct{}), w.Acquire(c, "other")
+		worked := lab.Go(func() error {
+			return other.Do(t.Context(), func(context.Context, *leasehold.Lock) error { <-end; return nil })
+		})
+		wire.SetFault(lab.On(lab.Call.Releases, lab.Throttled))
+		lab.WantFailed(t, "release", lock.Release(w.Ended()))
+		wire.SetFault(nil)
+		lab.WantFailed(t, "close", c.Close(w.Within(5*time.Second)))
+		w.WantReleased("job")
+		close(end)
+		<-worked
+	})
+}
+
 func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"denied": lab.Refused("AccessDeniedException"), "unavailable": lab.Out,

@@ -344,3 +344,27 @@ func TestAcquireAnyRetriesFailedRequestOncePerSecondOnAverage(t *testing.T) {
 		_ = sharer.Close(t.Context())
 	})
 }
+
+// A takeover of a gets no answer. Another client then takes a over, and keeps it. So the unanswered
+// takeover can no longer be applied, and must not keep AcquireAny from the other key.
+func TestAcquireAnyAcquiresOtherKeyAfterUnansweredTakeover(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), 0, "a")
+		holder, _ := w.Client(lab.Config())
+		b := w.Acquire(holder, "b")
+		c, wire := w.Client(lab.Config())
+		granted := acquireAny(t, c, "a", "b")
+		lab.Elapse(time.Second)
+		wire.SetFault(lab.On(lab.Call.Grants, lab.Cut))
+		other, _ := w.Client(lab.Config())
+		a := w.Acquire(other, "a")
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
+		w.Release(b)
+		lab.Elapse(5 * time.Minute)
+		w.Release(a)
+		lock := <-granted
+		lab.Want(t, "granted", lock.Key().Partition, "b")
+		w.Release(lock)
+	})
+}

@@ -34,7 +34,7 @@ type waiter struct {
 	dropped error         // reason why the call has stopped waiting for this key; nil if it waits
 
 	tried   attempts.Sequence[GrantAttempt]
-	unclear bool          // the last grant had no answer, so its outcome is unknown
+	unclear bool          // the last grant had no answer, and the record has not shown yet whether it was applied
 	failing step          // kind of the last failed request; the value nothing if a request of that kind, or a grant, has had an answer since
 	retryAt time.Duration // monotonic time from which a failed request may be repeated
 	pauses  attempts.Pauses
@@ -161,6 +161,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
 	isNew := liveness.IsNewGrant(w.seen, *held)
+	if !w.view.Ours && (w.seen == nil || w.seen.Version != held.Version) {
+		w.unclear = false // another client has written the record since, so a grant of this waiter is rejected while that client holds the key
+	}
 	w.seen = held
 	if w.holdersSession() == nil {
 		w.noteAppearsDead(*held)

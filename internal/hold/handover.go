@@ -147,6 +147,9 @@ func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := h.Decode(r.Item)
+		if err != nil { // part of the record is damaged, so nobody holds the key by this grant: a later release must free it
+			f.tried.Add(r.Attempt)
+		}
 		return acquire.Grant{GrantAttempt: r.Attempt.GrantAttempt, Record: record}, err
 	case attempts.Unanswered:
 		f.mayHaveStored = f.mayHaveStored || !want.Changes.None()

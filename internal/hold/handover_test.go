@@ -390,3 +390,17 @@ func TestWaiterBehindResumedLockAcquiresKeyUnderSharedLease(t *testing.T) {
 		_ = c.Close(t.Context())
 	})
 }
+
+// The record is damaged while a goroutine waits. The hand-over to the goroutine is applied, but
+// nobody can hold the key by it.
+func TestHandOverOfDamagedRecordIsUndone(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _, lock := w.Holding(cfg)
+		waited := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
+		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
+		lab.WantFailed(t, "release", lock.Release(t.Context()))
+		lab.WantAs[*leasehold.RecordError](t, "acquire", <-waited)
+		lab.Elapse(time.Minute)
+		w.WantReleased("job")
+	})
+}

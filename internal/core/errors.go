@@ -99,8 +99,9 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 }
 
 // SeenGone reports whether the client learned of the loss by reading a record that no longer showed
-// the grant. It returns false for any other loss, for example if the lease expired.
-func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
+// the grant. It returns false for any other loss, for example if the lease expired. It also returns
+// false if By is nil and the reason is Replaced: a renewal was applied, but its record is damaged.
+func (l Loss) SeenGone() bool { return l.Reason == Broken || l.Reason == Replaced && l.By != nil }
 
 // Errorf returns the error of a call that the client refuses before it sends a request. op
 // is the name of the call, and key is its key.

@@ -203,3 +203,15 @@ func TestSecondReleaseDoesNotReleaseNextGrantOfKey(t *testing.T) {
 		w.Release(next)
 	})
 }
+
+// A renewal is applied to a record with damaged data, so the lock is lost. But the record shows its
+// grant, and no other client can free it while a shared lease is renewed.
+func TestReleaseFreesKeyThatWasLostBecauseRecordIsDamaged(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		_, _, lock := w.Holding(cfg)
+		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
+		lab.WantErr(t, "renew", lock.Renew(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrLost)
+		w.WantReleased("job")
+	})
+}

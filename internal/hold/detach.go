@@ -152,6 +152,7 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, trie
 	case attempts.Applied:
 		shown, err := of.Decode(res.Item)
 		if err != nil {
+			tried.Add(res.Attempt) // another Resume may succeed once the damage to the record is repaired
 			return nil, err
 		}
 		h := want.Hold(ctx, acquire.Grant{GrantAttempt: res.Attempt.GrantAttempt, Record: shown, Resumed: true}).(*Lock)

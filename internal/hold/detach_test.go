@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -270,4 +271,15 @@ func TestErrorOfRejectedResumeStatesWhyLockWasLost(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestResumeSucceedsAfterDamageToRecordIsRepaired(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _, lock := w.Holding(lab.Config())
+		g := w.Detach(lock)
+		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
+		lab.WantAs[*leasehold.RecordError](t, "resume", lab.ErrorOf(c.Resume(t.Context(), g)))
+		w.Update("job", map[string]types.AttributeValue{"data": &types.AttributeValueMemberB{Value: []byte("data")}})
+		w.Release(w.Resume(c, g))
+	})
 }

@@ -50,6 +50,9 @@ func (w *call) acquireAll() error {
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			w.c.keeper.GiveBack(w.takeHeld())
 			held = nil
+			for _, of := range w.parts {
+				of.passTurn() // otherwise other goroutines would wait behind this call for keys that are free
+			}
 		}
 	}
 	for i, of := range w.parts {

@@ -290,3 +290,31 @@ func TestAcquireAllObservesAllHoldersAfterHandOver(t *testing.T) {
 		<-gone
 	})
 }
+
+// AcquireAll has lost a, so it gives b and c back and waits for a again.
+func TestGoroutineAcquiresKeyThatAcquireAllHasGivenBack(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		held := w.Acquire(other, "c")
+		c, _ := w.Client(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := lab.Go(func() error { return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"))) })
+		lab.Elapse(time.Second)
+		lab.OK(t, other.Break(t.Context(), lab.Must(other.Get(t.Context(), "a"))(t), leasehold.BreakOptions{}))
+		a := w.Acquire(other, "a")
+		lab.Elapse(time.Minute)
+		w.Release(held)
+		lab.Elapse(time.Second)
+		for _, key := range []string{"b", "c"} {
+			lock, err := c.Acquire(w.Within(time.Minute), key)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			w.Release(lock)
+		}
+		w.Release(a)
+		cancel()
+		<-ended
+	})
+}

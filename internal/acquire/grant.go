@@ -177,6 +177,14 @@ func (w *waiter) leaveTried() []GrantAttempt {
 	return tried
 }
 
+// passTurn lets the next call in the local queue of the key proceed, if this call is first there.
+func (w *waiter) passTurn() {
+	if w.ready {
+		w.ready = false
+		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
+	}
+}
+
 // leave ends the wait for the key. If the call is first in the local queue, leave lets the
 // next call proceed. It frees the key if an attempt without an answer has acquired it, and
 // removes the waiter's entry from the record's queue. leave sends these requests in the
@@ -184,10 +192,7 @@ func (w *waiter) leaveTried() []GrantAttempt {
 // leave must be called last, and once.
 func (w *waiter) leave() {
 	tried := w.leaveTried()
-	if w.ready {
-		w.ready = false
-		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
-	}
+	w.passTurn()
 	w.undone.Add(1)
 	w.c.Detach(func() {
 		defer w.undone.Done()

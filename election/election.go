@@ -45,9 +45,11 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // ErrNoLeader is returned if there is no leader now.
@@ -89,10 +91,11 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // errors of Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live,
 // but replaces a dead leader. If another client has asked this process to step down (OnStepDown),
 // the next Campaign lets other candidates go first: it acquires the key only after a pause of
-// 2 x Config.PollMax, or of 2 s if that is longer.
+// 2 x Config.PollMax, or of 2 s if that is longer. So does a Campaign of the same client that has
+// waited for the end of that term.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	if e.asked.Swap(false) {
-		e.letOthers(ctx)
+	if e.asked.Swap(false) { // without this wait, the client that resigned would be the first to acquire the key again
+		attempts.Wait(ctx, decide.LetOthers(e.env.PollMax))
 	}
 	switch {
 	case value != "":

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -94,6 +93,7 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 // not read the request to step down, because it reads requests only in the replies to renewals. So
 // awaitEnd returns the record with the new grant, and the caller asks again. If the leader renewed
 // before the new grant appeared, it has resigned and was elected again, and awaitEnd returns nil.
+// With the same PollMax, awaitEnd also sees that a leader who has read the request leaves the key free.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	// renewed is true if the leader has renewed its grant. A renewal changes Version and WrittenAt.
 	// Version may also differ from Grant without a renewal, because a hand-over changes Version.
@@ -133,14 +133,4 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 		fn()
 	})
 	return nil
-}
-
-// letOthers waits for as long as other candidates need to read the record. Without this wait,
-// the client that resigned would be the first to acquire the key again.
-func (e *Election) letOthers(ctx context.Context) {
-	longest := e.env.PollMax
-	if e.env.Native != nil {
-		longest = max(longest, decide.LongestQueuePause)
-	}
-	attempts.Wait(ctx, durations.Times(longest, 2))
 }

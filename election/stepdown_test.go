@@ -293,14 +293,17 @@ func TestStepDownCallDoesNotEndNextTermOfSameLeader(t *testing.T) {
 }
 
 func TestStepDownDoesNotStopNextLeaderOfSameClient(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]time.Duration{
+		"leader has not renewed its term yet": 0,
+		"leader has renewed its term":         time.Minute,
+	}, func(t *testing.T, w *lab.World, age time.Duration) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
 		one, stopOne := leads(t, e, "", 0)
-		lab.Elapse(time.Minute)
+		lab.Elapse(age)
 		other, stopOther := leads(t, newElection(w, c), "", 0)
-		lab.Elapse(time.Minute)
-		lab.OK(t, operator.StepDown(t.Context()))
+		lab.Elapse(age)
+		lab.WantErr(t, "step down", operator.StepDown(w.Within(time.Minute)), nil)
 		lab.Elapse(time.Minute)
 		lab.Want(t, "functions that ended", len(one)+len(other), 1)
 		_, _ = stopOne(), stopOther()
@@ -350,14 +353,16 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 // This candidate joins the queue after the leader's last renewal. The leader does not know of it,
 // so the leader's release does not hand the key to the candidate. The candidate acquires the key at
 // its next read, at most a quarter of a second later. The former leader must not campaign before
-// that read, even if its own PollMax is shorter.
+// that read, even if its own PollMax is shorter. Neither may a second candidate of its client.
 func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
+	candidates := map[string]bool{"one candidate of the leader's client": false, "two candidates of the leader's client": true}
 	// Each round releases the term at a different time between two reads of the waiter.
 	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			e, other, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
+		lab.Each(t, candidates, func(t *testing.T, w *lab.World, two bool) {
+			e, c, _ := elects(w, cfg)
+			other, operator := elect(w, cfg), elect(w, cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			heard := make(chan struct{}, 9)
 			led := begin(func() error {
@@ -368,6 +373,10 @@ func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 					return ctx.Err()
 				})
 			})
+			if two {
+				_, stopSecond := leads(t, newElection(w, c), "a", 0)
+				defer func() { _, _ = stopSecond(), c.Close(t.Context()) }()
+			}
 			lab.Elapse(time.Minute)
 			asked := begin(func() error { return operator.StepDown(t.Context()) })
 			<-heard

@@ -52,6 +52,13 @@ func RoundTrip(known, took time.Duration) time.Duration {
 // LongestQueuePause is the longest pause of a waiter in the queue of a record.
 const LongestQueuePause = time.Second
 
+// LetOthers returns how long a client that was asked to step down lets the waiters of other clients
+// go first. In that time each of them reads the record. pollMax is the longest mean pause between
+// two of their reads.
+func LetOthers(pollMax time.Duration) time.Duration {
+	return durations.Times(max(pollMax, LongestQueuePause), 2)
+}
+
 // Bounds of the result of HandOverLease.
 const (
 	shortestHandOver = 3 * time.Second

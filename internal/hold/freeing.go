@@ -88,12 +88,13 @@ func (r *release) freeing() *freeing {
 
 // free hands the key over or releases it. It hands the key to the first waiter in the record's
 // queue or, if there is none, to the next waiting goroutine of this client. A release that deletes
-// the record or stores the done mark hands the key to no waiter. If the lock was no longer trusted,
-// free sends one conditional release, because the record may still show the grant.
+// the record or stores the done mark hands the key to no waiter, and a holder that was asked to step
+// down hands it to no goroutine of its client. If the lock was no longer trusted, free sends one
+// conditional release, because the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
-	if f.sentInLease && !r.terms.Delete && !f.reportsDone && (f.handToHead() || r.terms.Changes.None() && f.handOver()) {
+	if f.sentInLease && !r.terms.Delete && !f.reportsDone && (f.handToHead() || r.terms.Changes.None() && !r.h.isAsked() && f.handOver()) {
 		return
 	}
 	f.end(f.errorOf(f.run(attempts.Operation[releaseAttempt]{
@@ -172,15 +173,18 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 // number of earlier attempts.
 func (h *Lock) longestPause() time.Duration { return max(time.Second, h.lease.Root().Duration()/15) }
 
-// end ends the current release with err. The next goroutine in the local queue may then
-// acquire the key.
+// end ends the current release with err. The next goroutine in the local queue may then acquire the
+// key. If the holder was asked to step down, it first lets the waiters of other clients acquire it.
 func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	f.report(err, f.repeat(err))
-	if f.hasQueue() {
-		f.h.c.keys.Local.PassQueued(f.h.key, f.h)
-	} else {
-		f.h.passTurn()
+	switch h, local := f.h, f.h.c.keys.Local; {
+	case h.isAsked():
+		local.PassAfter(h.key, h, decide.LetOthers(h.c.PollMax))
+	case f.hasQueue():
+		local.PassQueued(h.key, h)
+	default:
+		h.passTurn()
 	}
 	f.r.end(err)
 }

@@ -59,7 +59,7 @@ func (h *Lock) Extended() {}
 // Renewed emits the event of a renewal. If the record asks the holder to step down, Renewed
 // first calls the functions that OnAsked has registered.
 func (h *Lock) Renewed(r lease.Report) {
-	if h.lease.Record().Asked == h.grant {
+	if h.isAsked() {
 		h.mu.Lock()
 		asked := h.onAsked
 		h.onAsked = nil
@@ -70,6 +70,10 @@ func (h *Lock) Renewed(r lease.Report) {
 	}
 	h.row.Renewed(r)
 }
+
+// isAsked reports whether the reply to a renewal has shown that another client has asked the holder
+// to step down.
+func (h *Lock) isAsked() bool { return h.lease.Record().Asked == h.grant }
 
 // OnAsked registers fn. When the reply to a renewal shows that another client has asked the holder
 // to step down, every registered function is called, each only once. No function may block. Later

@@ -70,9 +70,10 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 			defer e.place.Unlock()
 			if bound.Err() == nil {
 				called = fn(bound, term)
+				return called
 			}
 		}
-		return called
+		return context.Cause(bound) // after nil, Do would store the done mark of Once or Every
 	})
 	look() // term.Do has not called its function if ctx or the term had already ended
 	switch {

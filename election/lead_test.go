@@ -198,6 +198,27 @@ func TestLeadMethodFailsIfDoneMarkIsNotStored(t *testing.T) {
 	})
 }
 
+func TestLeadMethodStoresNoDoneMarkIfFunctionWasNotCalled(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, event leasehold.Event) {
+			if event.Kind == leasehold.EventGranted {
+				cancel()
+			}
+		}
+		e, c, _ := elects(w, cfg)
+		err := e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
+			t.Error("the function was called")
+			return nil
+		}, leasehold.Once("v7"))
+		lab.WantErr(t, "lead", err, context.Canceled)
+		if done := lab.Must(c.Get(t.Context(), seat))(t).Done; done != nil {
+			t.Errorf("the record has the done mark: %v", done)
+		}
+	})
+}
+
 func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/bridge"
 )
 
 // Lead campaigns, and calls fn for each term that it wins. opts, such as
@@ -24,7 +25,8 @@ import (
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
 // ErrAsked, but the term continues, so that fn can end its work while this process still
 // leads. fn should use term.Context for that work. Once fn has returned, Lead releases the
-// term, pauses so that another candidate can be elected, and campaigns again.
+// term, pauses so that another candidate can be elected, and campaigns again. With
+// leasehold.Once or leasehold.Every, if fn returned nil, Lead returns nil: the work is done.
 //
 // fn's context is ctx bound to the term: it ends when ctx or the term ends. When ctx ends
 // or the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the
@@ -63,6 +65,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	look := sync.OnceFunc(func() { asked, ended = context.Cause(ctx), term.Err() })
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
+	grant := bridge.Grant(e.locks, term)
 	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, because this Election's client was granted the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
@@ -86,7 +89,8 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
 		return true, nil // the term was lost earlier, but only the reply to its release showed the loss
 	case errors.Is(context.Cause(until), ErrAsked):
-		return true, nil
+		done := err == nil && grant.First().Once // a campaign for work that is done fails with leasehold.ErrDone
+		return !done, nil
 	}
 	return false, err
 }

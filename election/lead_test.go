@@ -219,6 +219,20 @@ func TestLeadMethodStoresNoDoneMarkIfFunctionWasNotCalled(t *testing.T) {
 	})
 }
 
+func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
+		led := begin(func() error {
+			return e.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
+				<-ctx.Done()
+				return nil
+			}, leasehold.Once("v7"))
+		})
+		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
+		lab.WantErr(t, "lead", <-led, nil)
+	})
+}
+
 func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

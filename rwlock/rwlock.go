@@ -33,7 +33,10 @@
 // # Limits
 //
 //   - A read lock cannot become a write lock: AcquireWrite inside the context of a read lock
-//     returns leasehold.ErrDeadlock. Release the read lock, call AcquireWrite, and read again.
+//     returns leasehold.ErrDeadlock. Release the read lock, call AcquireWrite, and read again. Do
+//     not pass leasehold.Reentrant there: two readers that both do so wait for each other.
+//   - Inside the context of a read lock, pass leasehold.Reentrant to AcquireRead. Without it,
+//     AcquireRead acquires a second key, and may wait for a writer that waits for the first.
 //   - Each key has its own tokens, so a target outside DynamoDB can compare only tokens of the same
 //     key. To fence writers, let it compare the token of the first lock in AcquireWrite's Group.
 package rwlock

@@ -101,6 +101,20 @@ func TestAcquireWriteUnderReadLockReturnsErrDeadlock(t *testing.T) {
 	})
 }
 
+func TestReaderMayReadAgainWhileWriterWaits(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l, other := newLock(t, w), newLock(t, w)
+		first := read(t, l)
+		written := lab.Go(func() error {
+			return other.DoWrite(t.Context(), func(context.Context, *leasehold.Group) error { return nil })
+		})
+		lab.Elapse(time.Minute)
+		again, err := l.AcquireRead(first.Context(), leasehold.Reentrant())
+		lab.WantErr(t, "read again", err, nil)
+		lab.OK(t, errors.Join(again.Release(t.Context()), first.Release(t.Context()), <-written))
+	})
+}
+
 func TestDoReadHoldsReadLockWhileItsFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)

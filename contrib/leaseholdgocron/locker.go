@@ -32,7 +32,7 @@ import (
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
-	period time.Duration // period in which each job runs once; zero means that a job runs whenever its lock is free
+	period *time.Duration // period in which each job runs once; nil means that a job runs whenever its lock is free
 }
 
 var _ gocron.Locker = (*Locker)(nil)
@@ -60,9 +60,10 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // scheduler's jobs as the period. Start the jobs at the beginning of a period, as
 // gocron.CronJob does. A run counts as done once it has ended, even with an error, because
 // gocron does not pass the error to the lock. In layouts other than Native, the method Lock
-// of the returned Locker returns a *leasehold.UnsupportedError.
+// of the returned Locker returns a *leasehold.UnsupportedError. If the period is below 1 s,
+// Lock returns an error, too.
 func (l *Locker) Every(period time.Duration) *Locker {
-	return &Locker{l.locks, l.prefix, period}
+	return &Locker{l.locks, l.prefix, &period}
 }
 
 // Lock acquires a job's lock for one run. It does not wait for a live holder, but returns a
@@ -79,8 +80,8 @@ func (l *Locker) Every(period time.Duration) *Locker {
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	opts := []leasehold.AcquireOption{leasehold.NoWait()}
 	var ends []leasehold.ReleaseOption
-	if l.period != 0 {
-		opts, ends = append(opts, leasehold.Every(l.period)), append(ends, leasehold.MarkDone())
+	if l.period != nil {
+		opts, ends = append(opts, leasehold.Every(*l.period)), append(ends, leasehold.MarkDone())
 	}
 	lock, err := l.locks.Acquire(ctx, l.prefix+job, opts...)
 	if err != nil {

@@ -172,6 +172,10 @@ func TestJobRunsOncePerPeriodDespiteClockSkew(t *testing.T) {
 		}
 	})
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		_, err := newLocker(t, env.Client(leasehold.Config{})).Every(0).Lock(t.Context(), "report")
+		lab.WantFailed(t, "a period of zero", err)
+	})
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locker := newLocker(t, env.Client(leasehold.Config{Layout: layout.DynamoDLM{}})).Every(time.Minute)
 		lab.WantErr(t, "a layout without done marks", lab.ErrorOf(locker.Lock(t.Context(), "report")), errors.ErrUnsupported)
 	})

@@ -89,11 +89,12 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 }
 
 // awaitEnd waits until the leader has ended the grant of r, and then returns nil. Before its first
-// renewal, a leader may also replace its grant by a new grant: see the package comment. It has then
-// not read the request to step down, because it reads requests only in the replies to renewals. So
-// awaitEnd returns the record with the new grant, and the caller asks again. If the leader renewed
-// before the new grant appeared, it has resigned and was elected again, and awaitEnd returns nil.
-// With the same PollMax, awaitEnd also sees that a leader who has read the request leaves the key free.
+// renewal, a leader may also replace its grant by a new grant, even several times before awaitEnd
+// reads the record again: see the package comment. It has then not read the request to step down,
+// because it reads requests only in the replies to renewals. So awaitEnd returns the record with
+// the new grant, and the caller asks again. If the leader renewed before the new grant appeared, it
+// has resigned and was elected again, and awaitEnd returns nil. With the same PollMax, awaitEnd
+// also sees that a leader who has read the request leaves the key free.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	// renewed is true if the leader has renewed its grant. A renewal changes Version and WrittenAt.
 	// Version may also differ from Grant without a renewal, because a hand-over changes Version.
@@ -103,7 +104,7 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 		switch {
 		case err != nil:
 			return nil, err
-		case !renewed && seen.Holder != nil && seen.Holder.Grant != r.Grant && seen.Holder.Owner == r.Owner && seen.Holder.Token == r.Token+1:
+		case !renewed && seen.Holder != nil && seen.Holder.Owner == r.Owner && seen.Holder.Token > r.Token:
 			return seen.Holder, nil
 		case seen.Holder == nil || seen.Holder.Grant != r.Grant:
 			return nil, nil

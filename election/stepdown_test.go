@@ -312,12 +312,19 @@ func TestStepDownDoesNotStopNextLeaderOfSameClient(t *testing.T) {
 }
 
 func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]int{"one reply": 1, "two replies": 2}, func(t *testing.T, w *lab.World, replies int) {
 		e, _, wire := elects(w, lab.Config())
-		operator, _, _ := elects(w, lab.Config())
+		operator, _, asking := elects(w, lab.Config())
+		asking.SetFault(onUpdates(lab.Slow(time.Second))) // the leader replaces its grants before StepDown reads the record again
 		landed := make(chan struct{})
-		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			defer close(landed)
+		lost := 0
+		wire.SetFault(lab.On(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			if lost++; lost > replies {
+				return r.Send()
+			}
+			if lost == 1 {
+				defer close(landed)
+			}
 			return lab.LoseReply(r)
 		}))
 		causes, stop := leads(t, e, "", 0)

@@ -90,13 +90,13 @@ type Stats struct {
 	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
 	MinRemaining time.Duration // shortest time for which a held lock is still trusted; 0 if none is held
-	Region       string        // Region that requests go to; empty unless the DB is from package regions
+	Region       string        // Region that requests go to; empty unless the DB is from package regions, and after Close
 }
 
 // Stats returns a snapshot, for gauges. It sends nothing.
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
-	if regions, ok := c.env.Requests.DB.(attempts.Regions); ok {
+	if regions, ok := c.env.Requests.DB.(attempts.Regions); ok && c.env.Closed.Err() == nil {
 		s.Region = regions.State(c.cfg.Table).Region
 	}
 	now := c.env.Now()

@@ -95,7 +95,9 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // waited for the end of that term.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) { // without this wait, the client that resigned would be the first to acquire the key again
-		attempts.Wait(ctx, decide.LetOthers(e.env.PollMax))
+		pause, end := e.env.UntilClosing(ctx)
+		attempts.Wait(pause, decide.LetOthers(e.env.PollMax))
+		end()
 	}
 	switch {
 	case value != "":

@@ -233,6 +233,19 @@ func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
 	})
 }
 
+func TestLeadMethodReturnsAtOnceIfClientIsClosedDuringPause(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, _ := elects(w, lab.Config())
+		operator := elect(w, lab.Config())
+		led := begin(func() error { return e.Lead(t.Context(), "", works(0, make(chan error, 1))) })
+		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil) // Lead now pauses, so that another candidate can be elected
+		lab.OK(t, c.Close(t.Context()))
+		began := time.Now()
+		lab.WantErr(t, "lead", <-led, leasehold.ErrClosed)
+		lab.WantTook(t, "returned after", began, 0, 0)
+	})
+}
+
 func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

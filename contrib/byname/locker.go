@@ -72,7 +72,7 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		// If the earlier section has lost its lock, wait until its caller calls Unlock. If it still
 		// has the lock, Acquire below waits in the client's local queue, and Unlock hands the lock
 		// over to this call.
-		if before := l.section(name); before != nil && before.lock.Err() != nil {
+		if before := l.section(name); before != nil && before.lock.Err() != nil && !before.isClosed() {
 			if err := before.wait(ctx); err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 // it for the length of its lease. If the holder does not renew in that time, TryLock takes
 // the lock over, as with leasehold.NoWait.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
-	if l.section(name) != nil {
+	if s := l.section(name); s != nil && !s.isClosed() {
 		return false, nil
 	}
 	lock, err := l.locks.TryAcquire(ctx, l.prefix+name)
@@ -114,6 +114,10 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	}
 	return true, nil
 }
+
+// isClosed reports whether the section lost its lock when the client was closed. Acquire then returns
+// ErrClosed at once, so nobody waits for the section's Unlock.
+func (s *section) isClosed() bool { return errors.Is(s.lock.Err(), leasehold.ErrClosed) }
 
 // wait waits until Unlock ends the section, or ctx ends.
 func (s *section) wait(ctx context.Context) error {

@@ -162,6 +162,16 @@ func TestLockReturnsErrorIfContextEnds(t *testing.T) {
 	})
 }
 
+func TestLockAndTryLockReturnErrClosedAfterClose(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, c, _ := namesOf(w, lab.Config())
+		lab.OK(t, names.Lock(t.Context(), issue))
+		lab.OK(t, c.Close(t.Context()))
+		lab.WantErr(t, "Lock", names.Lock(w.Within(time.Minute), issue), leasehold.ErrClosed)
+		lab.WantErr(t, "TryLock", lab.ErrorOf(names.TryLock(t.Context(), issue)), leasehold.ErrClosed)
+	})
+}
+
 func TestUnlockReleasesLockDespiteEndedContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())

@@ -40,7 +40,8 @@ func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 // Run campaigns and leads, term after term, until ctx ends. It then resigns and returns
 // context.Cause(ctx). If election.Election.Lead fails, Run returns that error. Shut the
 // scheduler down before ctx ends. If ctx ends first, jobs that still run continue after
-// another process has become the leader.
+// another process has become the leader. They also continue if another client asks this
+// process to step down (election.Election.StepDown): Run resigns at once, and campaigns again.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Lead(ctx, e.value, func(ctx context.Context, term *leasehold.Lock) error {
 		e.term.Store(term)

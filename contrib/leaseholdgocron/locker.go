@@ -58,8 +58,9 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // Every returns a Locker with which a job runs once in each period, if the clocks of the
 // processes differ by less than the period: see leasehold.Every. Use the interval of the
 // scheduler's jobs as the period. Start the jobs at the beginning of a period, as
-// gocron.CronJob does. A run counts as done once it has ended, even with an error, because
-// gocron does not pass the error to the lock. In layouts other than Native, the method Lock
+// gocron.CronJob does. A run counts as done once it has ended, even with an error or a panic, or
+// if gocron.BeforeJobRunsSkipIfBeforeFuncErrors has skipped it, because gocron does not tell the
+// lock. In layouts other than Native, the method Lock
 // of the returned Locker returns a *leasehold.UnsupportedError. If the period is below 1 s,
 // Lock returns an error, too.
 func (l *Locker) Every(period time.Duration) *Locker {
@@ -70,7 +71,8 @@ func (l *Locker) Every(period time.Duration) *Locker {
 // *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. If the
 // holder appears dead, Lock observes it for the length of its lease, and takes over the
 // lock if the holder does not renew (see leasehold.NoWait). The client renews the lock
-// until the run ends.
+// until the run ends. Shut the scheduler down before you close the client: Close releases the
+// lock of a job that still runs, and with Every the run then does not count as done.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
 // difference between the clocks of two processes, it may end before the second process

@@ -65,6 +65,11 @@ func (s *Settings) Place(granted string) (Place, error) {
 		return p, failure.Misusef("%s is for DynamoDB, but --file or LEASEHOLD_FILE names a local store: use --table, or leave out %s", flag, flag)
 	}
 	if p.File == "" && p.Table == "" {
+		for _, name := range AWSVariables {
+			if _, err := s.Variable(name); err != nil {
+				return p, err
+			}
+		}
 		switch sign := s.signOfAWS(); {
 		case (sign != "" || required) && granted != "":
 			p.Table = granted

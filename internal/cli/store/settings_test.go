@@ -57,6 +57,7 @@ func TestStoreIsChosenByFlagOrEnvironmentOrDefault(t *testing.T) {
 		}, outer: [2]string{DefaultTable, "/f"}, err: "LEASEHOLD_TABLE and LEASEHOLD_FILE are both set"},
 		{name: "an empty table", env: map[string]string{"LEASEHOLD_TABLE": ""}, err: "LEASEHOLD_TABLE is set but empty"},
 		{name: "an empty file beside a table", env: map[string]string{"LEASEHOLD_TABLE": "t", "LEASEHOLD_FILE": ""}, err: "LEASEHOLD_FILE is set but empty"},
+		{name: "an empty AWS setting for leasehold only", env: map[string]string{"LEASEHOLD_REGION": ""}, err: "LEASEHOLD_REGION is set but empty"},
 		{name: "a flag overrides an empty variable", flags: Settings{Table: "t"}, env: map[string]string{"LEASEHOLD_TABLE": ""}, table: "t"},
 		{name: "a table is required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, err: "no table: LEASEHOLD_REQUIRE_TABLE is set"},
 		{name: "a table is required, but a file is set", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_FILE": "/f"}, err: "LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE"},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -92,6 +93,9 @@ func (s *Settings) Place(granted string) (Place, error) {
 	abs, err := filepath.Abs(p.File)
 	if err != nil {
 		return p, failure.Misusef("--file %s: %v", p.File, err)
+	}
+	if !utf8.ValidString(abs) { // grants, events and metrics contain the path, as text
+		return p, failure.Misusef("--file %s: the path is not UTF-8", visible.Name(abs))
 	}
 	p.File = abs
 	return p, nil

@@ -9,6 +9,7 @@ package arguments
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -121,15 +122,21 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !isFile {
 		return leasehold.WithData([]byte(d.Value)), nil
 	}
-	var b []byte
-	var err error
-	if path == "-" {
-		b, err = io.ReadAll(stdin)
-	} else {
-		b, err = plainfile.ReadNamed(path)
+	if path != "-" {
+		f, err := plainfile.OpenNamed(path, os.O_RDONLY)
+		if err != nil {
+			return nil, failure.Misusef("--data: cannot read %s: %v", path, failure.WithoutPath(err))
+		}
+		defer f.Close()
+		stdin = f
 	}
-	if err != nil {
+	const most = 400 << 10 // bytes; a record, which also contains the data, is never larger
+	b, err := io.ReadAll(io.LimitReader(stdin, most+1))
+	switch {
+	case err != nil:
 		return nil, failure.Misusef("--data: cannot read %s: %v", path, failure.WithoutPath(err))
+	case len(b) > most: // a device such as /dev/zero never ends
+		return nil, failure.Misusef("--data: %s has more than %d bytes, which no record can contain: keep large data elsewhere and a reference here", path, most)
 	}
 	return leasehold.WithData(b), nil
 }

@@ -1,9 +1,12 @@
 package arguments_test
 
 import (
+	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -26,5 +29,16 @@ func TestDurationsAreParsedAndPrintedInShortForm(t *testing.T) {
 	}
 	for want, in := range map[string]time.Duration{"0s": -time.Second, "59s": 59 * time.Second, "3m12s": 192 * time.Second, "5h3m": 5*time.Hour + 3*time.Minute, "6d5h": 149 * time.Hour} {
 		lab.Want(t, in.String(), wording.Age(in), want)
+	}
+}
+
+func TestDataThatNoRecordCanContainIsNotReadToItsEnd(t *testing.T) {
+	endless := strings.NewReader(strings.Repeat("x", 1<<20))
+	flag := arguments.Data{Text: arguments.Text{Value: "@-", Given: true}}
+	if _, err := flag.Option(endless); err == nil {
+		t.Error("no error")
+	}
+	if rest, err := io.ReadAll(endless); err != nil || len(rest) < 1<<19 {
+		t.Errorf("%d bytes were not read, %v", len(rest), err)
 	}
 }

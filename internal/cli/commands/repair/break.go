@@ -96,7 +96,7 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	case err != nil:
 		return err
 	case r.Released:
-		return failure.Exit(failure.CodeNo, failure.Misusef("%s is not held: nothing to break", key.String()))
+		return failure.Like(leasehold.ErrChanged, key.String()+" is not held: nothing to break")
 	case f.token != "" && f.token != grantOf(r):
 		return &leasehold.ChangedError{Now: r}
 	}

@@ -155,11 +155,13 @@ func TestVerifyDetectsLeaseMeasuredFromReplyInsteadOfRequest(t *testing.T) {
 	})
 }
 
-// The test pauses a worker after the worker has read a counter and before it writes the counter.
+// The test pauses a worker after the worker has read a counter and before it writes the counter. The
+// worker writes only after the pause.
 func TestVerifyDetectsOverwriteByResumedWorkerWithoutFencing(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
-	at := place{File: t.TempDir() + "/locks.db"}
+	// The tables are on a server. The suspended worker might keep the file of a local store locked.
+	at := place{Endpoint: engines.Run(t, engines.Dynoxide).Endpoint}
 	c := newCrew(t, "bare", at)
 	c.worker(task{Place: at, Keys: keysOf(1), Lease: lease, Flaw: Unfenced})
 	c.must(c.first(), func(e Event) bool { return says(e, hasRead) }, hasRead)

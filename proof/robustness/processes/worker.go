@@ -77,6 +77,7 @@ func BeWorker() {
 // worker is the state of a worker process, which contends for keys.
 type worker struct {
 	task
+	resumed context.Context // done once the worker has been suspended and continued, or has received SIGTERM
 	journal *journal
 	tables  *tables
 	locks   *leasehold.Client
@@ -106,7 +107,9 @@ func work(t task) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{task: t, journal: j, tables: tables, locks: locks, rand: rand.New(rand.NewPCG(t.Seed, 1))}
+	resumed, ignore := signal.NotifyContext(ctx, syscall.SIGCONT)
+	defer ignore()
+	w := &worker{task: t, resumed: resumed, journal: j, tables: tables, locks: locks, rand: rand.New(rand.NewPCG(t.Seed, 1))}
 	for ctx.Err() == nil {
 		w.noteRegion()
 		w.round(ctx)
@@ -311,9 +314,10 @@ func (h *held) count() {
 		}
 		if h.Flaw == Unfenced {
 			// The flaw Unfenced causes a violation only if the worker is suspended after it has read
-			// the counter and before it writes. So the worker waits here for the test to suspend it.
+			// the counter and before it writes. So the worker waits here until the test has suspended
+			// and continued it.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
-			pass(ctx, h.Lease)
+			<-h.resumed.Done()
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())
 		}
 		return h.lock.Commit(ctx, h.tables.countWrites(h.key, id, n+1, h.lock.Token()))

@@ -133,13 +133,18 @@ func (c *crew) command(r commandRun) {
 		cmd := again(commandVariable, errand{
 			Who: who, Journal: c.path, Place: r.at, Lease: r.lease, Seed: c.chance().Uint64(), Hold: r.hold,
 		})
-		cmd.Path, cmd.Args = r.binary, []string{"leasehold", "run", r.key, "--file", r.at.File, "--lease", r.lease.String()}
-		cmd.Args = append(cmd.Args, "--")
+		cmd.Path, cmd.Args = r.binary, []string{"leasehold", "run", r.key, "--lease", r.lease.String(), "--"}
 		if r.shell != "" {
 			cmd.Args = append(cmd.Args, "sh", "-c", r.shell)
 		}
 		cmd.Args = append(cmd.Args, mustExecutable())
 		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME="+home)
+		if r.at.File != "" {
+			cmd.Env = append(cmd.Env, "LEASEHOLD_FILE="+r.at.File)
+		} else {
+			cmd.Env = append(cmd.Env, "LEASEHOLD_TABLE="+lockTable, "AWS_ENDPOINT_URL_DYNAMODB="+r.at.Endpoint, "AWS_REGION=local",
+				"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local")
+		}
 		c.journal.write(Event{Who: who, Kind: Asked, Key: r.key, Lease: r.lease})
 		return cmd
 	})

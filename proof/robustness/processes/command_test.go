@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
 // childOf returns the child process of pid whose command line contains word.
@@ -61,53 +63,44 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 		name  string
 		shell string
 		fault fault
-		at    time.Duration // time limit for the next grant; 0 if the next grant requires that the lease expires
+		lease time.Duration
 	}{
-		{"leasehold killed", "", kill, 0},
-		{"leasehold killed, CMD is a grandchild", aChild, kill, 0},
-		{"leasehold killed, CMD has its own session", ownSession, kill, 0},
+		{"leasehold killed", "", kill, lease},
+		{"leasehold killed, CMD is a grandchild", aChild, kill, lease},
+		{"leasehold killed, CMD has its own session", ownSession, kill, lease},
 		{"leasehold and watchdog killed", "", func(t *testing.T, leasehold, _ int) {
 			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"), leasehold)
-		}, 0},
-		{"leasehold and CMD killed", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, 0},
-		{"leasehold stopped", "", stop, 0},
-		{"leasehold stopped, CMD has its own session", ownSession, stop, 0},
-		{"leasehold and CMD stopped", "", func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGSTOP, leasehold, cmd) }, 0},
-		{"watchdog killed, then leasehold killed", "", watchdogFirst(syscall.SIGKILL, kill), 0},
-		{"watchdog killed, then leasehold killed, CMD is a grandchild", aChild, watchdogFirst(syscall.SIGKILL, kill), 0},
-		{"watchdog stopped, then leasehold killed, CMD is a grandchild", aChild, watchdogFirst(syscall.SIGSTOP, kill), 0},
-		{"watchdog killed, then leasehold stopped", "", watchdogFirst(syscall.SIGKILL, stop), 0},
-		{"CMD killed", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 2 * lease / 3},
+		}, lease},
+		{"leasehold and CMD killed", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, lease},
+		{"leasehold stopped", "", stop, lease},
+		{"leasehold stopped, CMD has its own session", ownSession, stop, lease},
+		{"leasehold and CMD stopped", "", func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGSTOP, leasehold, cmd) }, lease},
+		{"watchdog killed, then leasehold killed", "", watchdogFirst(syscall.SIGKILL, kill), lease},
+		{"watchdog killed, then leasehold killed, CMD is a grandchild", aChild, watchdogFirst(syscall.SIGKILL, kill), lease},
+		{"watchdog stopped, then leasehold killed, CMD is a grandchild", aChild, watchdogFirst(syscall.SIGSTOP, kill), lease},
+		{"watchdog killed, then leasehold stopped", "", watchdogFirst(syscall.SIGKILL, stop), lease},
+		{"CMD killed", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 6 * bound}, // too long for the test: leasehold must release the key
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			at := place{File: t.TempDir() + "/locks.db"}
+			// The tables are on a server. A stopped process might keep the file of a local store locked.
+			at := place{Endpoint: engines.Run(t, engines.Dynoxide).Endpoint}
 			c := newCrew(t, "cmd", at)
 			for range 2 {
-				c.command(commandRun{binary: binary, at: at, key: "k", lease: lease, shell: tc.shell, hold: 6 * bound})
+				c.command(commandRun{binary: binary, at: at, key: "k", lease: tc.lease, shell: tc.shell, hold: 6 * bound})
 			}
-			first, ok := c.watcher.await(bound, granted)
-			if !ok {
+			if _, ok := c.watcher.await(bound, granted); !ok {
 				t.Fatal("no process was granted the key")
 			}
-			cmd := lab.Must(strconv.Atoi(first.Text))(t)
-			i := 0
-			if c.second() == first.Who {
-				i = 1
-			}
-			c.mu.Lock()
-			leasehold := c.slots[i].process
-			c.mu.Unlock()
 			wait(lease) // give leasehold time to renew
+			first, leasehold := c.holder()
+			cmd := lab.Must(strconv.Atoi(first.Text))(t)
 			since := now()
 			tc.fault(t, leasehold.PID(), cmd)
 			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // tells Verify that the first run is paused from now on
-			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
+			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who && e.At > since })
 			if !ok {
 				t.Fatal("no other process was granted the key")
-			}
-			if took := next.At - since; tc.at != 0 && took > tc.at {
-				t.Errorf("the next CMD began after %v, want it at once", took)
 			}
 			_ = leasehold.Continue() // leasehold may continue, but its CMD must do nothing
 			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
@@ -116,6 +109,26 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 			}
 		})
 	}
+}
+
+// holder returns the last event of kind Granted, and the process that was granted the key. A
+// process that was granted it earlier may have lost it, on a busy machine.
+func (c *crew) holder() (last Event, by *process.Process) {
+	c.t.Helper()
+	for _, e := range c.events() {
+		if granted(e) {
+			last = e
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.slots {
+		if s.who == last.Who && s.process != nil {
+			return last, s.process
+		}
+	}
+	c.t.Fatalf("%s was granted the key, and has ended", last.Who)
+	return Event{}, nil
 }
 
 func says(e Event, words string) bool { return strings.Contains(e.Text, words) }

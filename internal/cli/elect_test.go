@@ -101,7 +101,7 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 	})
 	running := map[int]*process{}
 	begin := func() {
-		p := processOf(t, dir, env, leasehold, "elect", "-l", "2s", "k", "--", "sh", "-c", leads)
+		p := processOf(t, dir, env, leasehold, "elect", "-l", "3s", "k", "--", "sh", "-c", leads)
 		p.cmd.Stderr = stderr
 		p.start()
 		running[p.cmd.Process.Pid] = p
@@ -109,23 +109,23 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 	for range candidates {
 		begin()
 	}
-	began, last := time.Now(), 0
+	began, last, seen := time.Now(), 0, 0
 	for death := range deaths {
 		var terms []string
 		eventually(t, fmt.Sprintf("term %d", death+1), func() bool {
 			b, err := os.ReadFile(filepath.Join(dir, "terms"))
 			terms = strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
-			return err == nil && bytes.HasSuffix(b, []byte("\n")) && len(terms) > death
+			return err == nil && bytes.HasSuffix(b, []byte("\n")) && len(terms) > seen
 		})
-		if len(terms) != death+1 {
-			t.Fatalf("a term began although no leader was killed: %v", terms)
-		}
 		var token, pid int
-		lab.Must(fmt.Sscanf(terms[death], "begin %d %d", &token, &pid))(t)
-		if token <= last {
-			t.Errorf("term %d after term %d", token, last)
+		for _, term := range terms[seen:] {
+			lab.Must(fmt.Sscanf(term, "begin %d %d", &token, &pid))(t)
+			if token <= last {
+				t.Errorf("term %d after term %d", token, last)
+			}
+			last = token
 		}
-		last = token
+		seen = len(terms)
 		leader := running[pid]
 		if leader == nil {
 			t.Fatalf("process %d leads, but is not one of %v", pid, running)
@@ -135,6 +135,10 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 		begin() // starts a new process in place of the killed process, as an init system would
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))
+	// If the machine stands still for most of a lease, a leader loses its lock, and says so.
+	eventually(t, "a death or a loss before each term but the first", func() bool {
+		return seen <= deaths+strings.Count(string(lab.Must(os.ReadFile(stderr.Name()))(t)), "campaigning again")
+	})
 	if b, err := os.ReadFile(filepath.Join(dir, "overlaps")); err == nil {
 		t.Errorf("two CMDs ran at once: %s", b)
 	}
@@ -146,10 +150,10 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
+	first := start(t, dir, owned(env, "one"), "elect", "-l", "8s", "-g", "100ms", "k", "--", "sh", "-c",
 		`trap 'sleep 1; echo finished >>work; exit 7' TERM; echo $LEASEHOLD_TOKEN >>one; while :; do sleep 0.01; done`)
 	token := fileNumber(t, filepath.Join(dir, "one"))
-	second := start(t, dir, owned(env, "two"), "elect", "-l", "3s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >two; echo begun >>work; `+works)
+	second := start(t, dir, owned(env, "two"), "elect", "-l", "8s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >two; echo begun >>work; `+works)
 	eventually(t, "a candidate", func() bool { return strings.Contains(second.stderr.String(), "waiting for k") })
 
 	asking := start(t, dir, env, "elect", "k", "--step-down")
@@ -218,7 +222,7 @@ func TestStepDownSuggestsBreakCommandIfIgnoredOnAnyBackend(t *testing.T) {
 		says        string
 	}{
 		"run": {[]string{"run"}, nil,
-			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it has not resigned: to take its term at once, leasehold break k --token TOKEN\n`},
+			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \d+s ago: it has not resigned: to take its term at once, leasehold break k --token TOKEN\n`},
 		"elect": {[]string{"elect"}, nil, `: it has not resigned: to take its term at once, leasehold break k --token TOKEN`},
 		"JSON event": {[]string{"run"}, []string{"--json"},
 			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it has not resigned: to take its term at once, leasehold break k --token TOKEN"\}\n`},
@@ -226,7 +230,7 @@ func TestStepDownSuggestsBreakCommandIfIgnoredOnAnyBackend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
-			holder := start(t, dir, owned(env, "one"), append(tc.holds, "-l", "1s", "-g", "100ms", "k", "--", "sh", "-c",
+			holder := start(t, dir, owned(env, "one"), append(tc.holds, "-l", "6s", "-g", "100ms", "k", "--", "sh", "-c",
 				`trap : TERM; echo $LEASEHOLD_TOKEN >one; while [ ! -e over ]; do sleep 0.05; done`)...)
 			token := fileNumber(t, filepath.Join(dir, "one"))
 			says := regexp.MustCompile(strings.ReplaceAll(tc.says, "TOKEN", strconv.FormatInt(int64(token), 10)))

@@ -41,7 +41,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 }
 
 // margin is the time by which a command may exceed its time limit on a busy test machine.
-const margin = 4 * time.Second
+const margin = 8 * time.Second
 
 func TestCommandTimesOutIfStoreFileStaysLocked(t *testing.T) {
 	t.Parallel()

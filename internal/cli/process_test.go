@@ -327,11 +327,11 @@ func TestLeaseholdDoesNotChangeWhatCMDInheritsOnAnyBackend(t *testing.T) {
 
 // The test suspends leasehold (SIGSTOP). It uses a server instead of a local store: a
 // suspended process may keep the file of a local store locked, so that no other process
-// could acquire the key.
+// could acquire the key. The lease is so long that the watchdog has a second to kill CMD.
 func TestCMDOfPausedRunIsKilledBeforeNextHolderStartsCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
-	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
+	p := start(t, dir, env, "run", "-l", "10s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	p.signal(syscall.SIGSTOP)
 	next := start(t, dir, env, "run", "k", "--", "sh", "-c",
@@ -379,7 +379,7 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
-	p := start(t, dir, server.env, "run", "--json", "-l", "4s", "-g", "1s", "k", "--",
+	p := start(t, dir, server.env, "run", "--json", "-l", "12s", "-g", "5s", "k", "--",
 		"sh", "-c", `exec 2>&-; trap 'date +%s%N >told; exit 5' TERM; date +%s%N >began; while :; do sleep 0.01; done`)
 	fileNumber(t, filepath.Join(dir, "began"))
 	hung := time.Now()
@@ -394,15 +394,15 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 	}
 	// leasehold started to acquire the lock at the time "sought". The server answered requests
 	// until the time "hung". leasehold sent the last answered request between these two times. It
-	// trusts the lock for 3.6 s after this request: nine tenths of the lease (-l). It must send CMD
-	// the stop signal 1 s (-g) before this trust ends, that is, 2.6 s after the request.
+	// trusts the lock for 10.8 s after this request: nine tenths of the lease (-l). It must send CMD
+	// the stop signal 5 s (-g) before this trust ends, that is, 5.8 s after the request.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
 		t.Fatalf("granted: %v", seen["granted"])
 	}
 	sought := granted.Add(-time.Duration(took+1) * time.Millisecond)
-	if told.Before(sought.Add(2600*time.Millisecond)) || told.After(hung.Add(3600*time.Millisecond)) {
+	if told.Before(sought.Add(5800*time.Millisecond)) || told.After(hung.Add(10800*time.Millisecond)) {
 		t.Errorf("CMD got the signal %v after the lock was requested and %v after the server hung", told.Sub(sought), told.Sub(hung))
 	}
 }
@@ -411,7 +411,7 @@ func TestCMDThatIgnoresStopSignalIsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
-	p := start(t, dir, server.env, "run", "-l", "6s", "-s", "USR1", "k", "--",
+	p := start(t, dir, server.env, "run", "-l", "12s", "-g", "5s", "-s", "USR1", "k", "--",
 		"sh", "-c", `trap 'echo told' USR1; echo $$ >pid; while :; do sleep 0.01; done`)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	hangs.Store(true)
@@ -491,7 +491,7 @@ func TestLossOfLockStopsCMDEvenIfTenWatchdogsDied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)
-	p, cmd, child := atWork(t, dir, server.env, "run", "-l", "3s", "k")
+	p, cmd, child := atWork(t, dir, server.env, "run", "-l", "9s", "k")
 	deaths := 0
 	eventually(t, "the death of the last watchdog", func() bool {
 		said := p.stderr.String()

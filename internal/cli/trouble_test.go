@@ -272,12 +272,12 @@ func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
-	// The lease is long enough for a reply that a busy machine delays by half a second. With a
-	// shorter lease, leasehold would stop waiting before the reply, and could not report the
-	// throttling.
+	// The lease and the grace are long enough for a busy machine: a reply may take two seconds, and
+	// CMD may take five to end. With a shorter lease, leasehold would stop waiting before the reply,
+	// and could not report the throttling. With a shorter grace, CMD might end after the trust.
 	for _, args := range [][]string{
-		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},
-		{"--json", "run", "-l", "9s", "-g", "1s", "j", "--", "sleep", "60"},
+		{"run", "-l", "12s", "-g", "5s", "k", "--", "sleep", "60"},
+		{"--json", "run", "-l", "12s", "-g", "5s", "j", "--", "sleep", "60"},
 	} {
 		updates.Store(0)
 		_, stderr, code := saidBy(t, program, f.env, args...)

@@ -42,9 +42,11 @@ func (f *faulty) doctor(code int, args ...string) map[string]line {
 	return lines
 }
 
+// doctor runs leasehold doctor for a lease of ten minutes. For a lease of 20 s it would warn if the
+// machine stood still for more than a second.
 func doctor(t *testing.T, env []string, code int, args ...string) map[string]line {
 	t.Helper()
-	stdout, stderr, got := said(t, env, append([]string{"doctor", "--json"}, args...)...)
+	stdout, stderr, got := said(t, append(slices.Clip(env), "LEASEHOLD_LEASE=10m"), append([]string{"doctor", "--json"}, args...)...)
 	lines := map[string]line{}
 	for dec := json.NewDecoder(strings.NewReader(stdout)); dec.More(); {
 		var l line
@@ -91,7 +93,7 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 			for _, check := range strings.Fields("store table rights lock clock credentials") {
 				expectLine(t, lines, check, "ok")
 			}
-			expectLine(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 20s is renewed every ")
+			expectLine(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 10m is renewed every ")
 			expectLine(t, lines, "store", "ok", "table locks in http://127.0.0.1:", "named by LEASEHOLD_TABLE")
 			expectLine(t, lines, "rights", "ok", "all that holding locks needs")
 			lab.Want(t, "lines", len(lines), 7)

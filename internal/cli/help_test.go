@@ -187,7 +187,6 @@ func TestUsageErrorIsExplainedWithoutSendingRequest(t *testing.T) {
 		for _, word := range typedWord.FindAllString(strings.TrimPrefix(line, "leasehold "), -1) {
 			args = append(args, strings.Trim(word, "'"))
 		}
-		began := time.Now()
 		_, errs, code := typed(t, map[string]string{"HOME": dir}, args...)
 		if !strings.Contains(errs, want) || code != 2 && code != 125 {
 			t.Errorf("%q: exit code %d: %s", line, code, errs)
@@ -201,8 +200,8 @@ func TestUsageErrorIsExplainedWithoutSendingRequest(t *testing.T) {
 		if strings.HasPrefix(args[0], "--file") && strings.Contains(errs, "DynamoDB") {
 			t.Errorf("%q: the message mentions DynamoDB: %s", line, errs)
 		}
-		if strings.Contains(errs, "still trying") || time.Since(began) > 2*time.Second {
-			t.Errorf("%q: a request was sent: %v: %s", line, time.Since(began), errs)
+		if strings.Contains(errs, "still trying") {
+			t.Errorf("%q: a request was sent: %s", line, errs)
 		}
 		for _, said := range strings.Split(strings.TrimSpace(errs), "\n") {
 			if !strings.HasPrefix(said, "leasehold: ") {

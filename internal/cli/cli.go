@@ -64,6 +64,7 @@ func Main(env invocation.Env) int {
 		defer signal.Stop(broken)
 	}
 	in.Say.Clear()
+	defer in.Say.Flush()
 	code := exitCode(in, cmd, err)
 	if failed := in.Metrics.Write(in.Now(), code, err); failed != nil {
 		in.Say.Note("%v", failed)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -404,6 +405,27 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 	sought := granted.Add(-time.Duration(took+1) * time.Millisecond)
 	if told.Before(sought.Add(5800*time.Millisecond)) || told.After(hung.Add(10800*time.Millisecond)) {
 		t.Errorf("CMD got the signal %v after the lock was requested and %v after the server hung", told.Sub(sought), told.Sub(hung))
+	}
+}
+
+// With -v, each renewal writes a line to stderr. The reader of stderr, such as a pager, does not read
+// while CMD runs.
+func TestLockIsRenewedWhileStandardErrorBlocksOnAnyBackend(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	reader, writer, err := os.Pipe()
+	lab.OK(t, err)
+	defer reader.Close()
+	p := processOf(t, dir, env, "leasehold", "run", "-v", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c",
+		"head -c 200000 /dev/zero >&2 & sleep 4; kill $!; echo 1 >done; exit 3")
+	p.cmd.Stderr = writer
+	p.start()
+	lab.OK(t, writer.Close())
+	fileNumber(t, filepath.Join(dir, "done"))
+	said := lab.Must(io.ReadAll(reader))(t)
+	p.ends(3)
+	if n := bytes.Count(said, []byte("UpdateItem k: ok")); n < 5 {
+		t.Errorf("%d requests in stderr; the grant, the release and at least 3 renewals were answered", n)
 	}
 }
 

@@ -9,4 +9,5 @@
 //	listing.go     a list of records; how long an observation of their holders takes, and how many
 //	               requests and read units it costs
 //	event.go       the events of --json and --events
+//	queue.go       texts for a reader that may be slow: messages, and the events of --events
 package say

@@ -1,7 +1,6 @@
 package say
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -121,10 +120,6 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 }
 
 const (
-	// eventsKept is the number of events that are buffered for a slow reader. Further
-	// events are dropped, because neither the lock nor CMD may wait for the reader.
-	eventsKept = 1024
-
 	// eventsPatience limits how long leasehold waits for the reader of the events. It waits
 	// when it opens the stream, and again before it exits.
 	eventsPatience = time.Second
@@ -133,24 +128,6 @@ const (
 	// starts "reader fifo &" and leasehold at the same time, leasehold may be first.
 	readerPatience = 3 * time.Second
 )
-
-// eventStream writes the events for --events, one JSON object a line. It writes in a
-// goroutine, so send never waits for the reader and returns no error.
-type eventStream struct {
-	name    string // file name or descriptor number as the user gave it
-	lines   chan []byte
-	first   chan error    // receives the result of the first write, nil or an error
-	done    chan struct{} // closed after the last write
-	broken  func(error)   // called once if a write after the first fails
-	dropped atomic.Int64  // number of events dropped because the buffer was full
-}
-
-func newEventStream(name string, broken func(error)) *eventStream {
-	return &eventStream{
-		name: name, broken: broken,
-		lines: make(chan []byte, eventsKept), first: make(chan error, 1), done: make(chan struct{}),
-	}
-}
 
 // OpenEvents opens the stream that the value of --events describes: the number of an inherited
 // file descriptor, or the name of a file. Events are appended to the file. OpenEvents writes the
@@ -167,30 +144,29 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	s := newEventStream(to, func(err error) {
-		m.Note("no more events are written to %s: %v; CMD is not affected", visible.Name(to), failure.WithoutPath(err))
-	})
-	go s.write(f)
+	var opened atomic.Bool
+	events := &Output{queue: &queue{to: f, broken: func(_ int, err error) {
+		if opened.Load() { // otherwise OpenEvents returns err
+			m.Note("no more events are written to %s: %v; CMD is not affected", visible.Name(to), failure.WithoutPath(err))
+		}
+	}}}
 	started := NewEvent(Started, now)
 	started.PID = os.Getpid()
-	s.send(started)
-	select {
-	case err = <-s.first:
-	case <-time.After(eventsPatience): // the reader may just be slow: continue without the result
-	}
-	if err != nil {
-		s.end()
+	_ = events.Show(jsonLine(started))
+	if _, err := events.queue.await(eventsPatience); err != nil { // nil if the reader is slow
 		return failure.Misusef("--events %s: %v", visible.Name(to), failure.WithoutPath(err))
 	}
-	m.setStream(s)
+	opened.Store(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events, m.eventsTo = events, to
 	return nil
 }
 
-// EndEvents writes the last event and closes the stream. If the reader was too slow to
-// receive all events, EndEvents prints a message.
+// EndEvents writes the last event. If the reader was too slow to receive all events, EndEvents
+// prints a message.
 func (m *Messages) EndEvents(now time.Time, code int, err error) {
-	s := m.setStream(nil)
-	if s == nil {
+	if m.events == nil {
 		return
 	}
 	ended := NewEvent(Ended, now)
@@ -199,18 +175,8 @@ func (m *Messages) EndEvents(now time.Time, code int, err error) {
 		failure := m.failure(err)
 		ended.Error, ended.Kind, ended.Holder = failure.Message, failure.Error, failure.Record
 	}
-	s.send(ended)
-	if n := s.end(); n > 0 {
-		m.Note("%s not written to %s: its reader is too slow", wording.Count(int(n), "event was", "events were"), visible.Name(s.name))
-	}
-}
-
-// setStream sets the stream that receives all later events. It returns the previous stream.
-func (m *Messages) setStream(s *eventStream) (before *eventStream) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, m.stream = m.stream, s
-	return before
+	m.Event(ended)
+	m.flush(m.events, eventsPatience, visible.Name(m.eventsTo))
 }
 
 // openEventFile opens the file at path to append to it. If it is a FIFO, openEventFile
@@ -254,45 +220,4 @@ func openToAppend(path string) (*os.File, error) {
 		f, err = plainfile.OpenNamed(path, flag)
 	}
 	return f, err
-}
-
-// write writes each line to f. After a failed write it drops all later lines. It returns
-// when the channel lines is closed.
-func (s *eventStream) write(f *os.File) {
-	defer close(s.done)
-	defer f.Close()
-	_, failed := f.Write(<-s.lines)
-	s.first <- failed
-	for line := range s.lines {
-		if failed != nil {
-			continue
-		}
-		if _, failed = f.Write(line); failed != nil {
-			s.broken(failed)
-		}
-	}
-}
-
-// send passes e to the goroutine that writes it. It drops e if the buffer is full.
-func (s *eventStream) send(e Event) {
-	b, err := json.Marshal(e)
-	if err != nil {
-		b, _ = json.Marshal(map[string]string{"error": err.Error()})
-	}
-	select {
-	case s.lines <- []byte(visible.Text(string(b)) + "\n"):
-	default:
-		s.dropped.Add(1)
-	}
-}
-
-// end closes the stream, and waits up to eventsPatience until everything is written. It
-// returns how many events were not written. send must not be called after end.
-func (s *eventStream) end() (unwritten int64) {
-	close(s.lines)
-	select {
-	case <-s.done:
-	case <-time.After(eventsPatience):
-	}
-	return s.dropped.Load() + int64(len(s.lines))
 }

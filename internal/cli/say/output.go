@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
@@ -27,6 +29,8 @@ type Output struct {
 	Terminal bool
 	Coloured bool
 	Failed   error // error of the last failed Write; nil if none has failed
+
+	queue *queue // writes the text if it is not nil; otherwise Show writes it to To
 }
 
 // To returns an Output that writes to stream. It uses colours only if colours is true and
@@ -73,6 +77,9 @@ func (o *Output) Show(parts ...any) error {
 				after = noColour
 			}
 		}
+	}
+	if o.queue != nil {
+		return o.queue.add(b.String())
 	}
 	_, err := io.WriteString(o.To, b.String())
 	return err
@@ -148,15 +155,37 @@ type Messages struct {
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string       // name of the lock table, for records in JSON
-	where       string       // the table or file with the locks, for error messages
-	storeFlags  string       // flags that choose the store, for commands that messages suggest
-	line        bool         // true if the cursor is at the end of a line that Rewrite wrote
-	stream      *eventStream // receives events with --events; nil without --events
+	table       string  // name of the lock table, for records in JSON
+	where       string  // the table or file with the locks, for error messages
+	storeFlags  string  // flags that choose the store, for commands that messages suggest
+	line        bool    // true if the cursor is at the end of a line that Rewrite wrote
+	events      *Output // receives the events, one JSON object a line; nil without --events
+	eventsTo    string  // value of --events
 }
 
-// NewMessages returns a Messages that writes to the given Output.
-func NewMessages(to *Output) *Messages { return &Messages{w: to, width: to.Columns()} }
+// NewMessages returns a Messages that writes to the given Output. From then on, nothing that is
+// written to the Output waits long for a reader that does not read, such as a pager, or a terminal
+// after Ctrl-S. Renewals print messages, and the lock would be lost.
+func NewMessages(to *Output) *Messages {
+	to.queue = &queue{to: to.To, patience: messagePatience}
+	return &Messages{w: to, width: to.Columns()}
+}
+
+// messagePatience is how long a message waits for the reader. It is short compared to the shortest
+// lease. But it is long enough that a message is usually written before CMD starts to write.
+const messagePatience = 200 * time.Millisecond
+
+// Flush waits for the reader until all messages are written. leasehold calls it before it exits,
+// when signals are no longer caught: a signal ends this wait.
+func (m *Messages) Flush() { m.flush(m.w, math.MaxInt64, "standard error") }
+
+// flush waits until all lines that were shown on o are written, but no longer than limit. If some
+// are not written, flush prints a message. The parameter "to" is the name of o in this message.
+func (m *Messages) flush(o *Output, limit time.Duration, to string) {
+	if n, _ := o.queue.await(limit); n > 0 {
+		m.Note("%s not written to %s: its reader is too slow", wording.Count(n, "line was", "lines were"), to)
+	}
+}
 
 // Configure sets the values of the flags --quiet and --json.
 func (m *Messages) Configure(quiet, json bool) {
@@ -203,7 +232,7 @@ func (m *Messages) message(text string, despiteQuiet, inJSON bool) {
 	switch {
 	case m.quiet && !despiteQuiet, m.json && !inJSON:
 	case m.json:
-		m.object(map[string]string{"note": text})
+		m.print(jsonLine(map[string]string{"note": text}))
 	default:
 		m.sentence(text)
 	}
@@ -252,10 +281,10 @@ func (m *Messages) Event(e Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.stream != nil:
-		m.stream.send(e)
+	case m.events != nil:
+		_ = m.events.Show(jsonLine(e))
 	case m.json && !m.quiet:
-		m.object(e)
+		m.print(jsonLine(e))
 	}
 }
 
@@ -273,12 +302,13 @@ func (m *Messages) print(text string) {
 	_ = m.w.Show(before, text)
 }
 
-func (m *Messages) object(v any) {
+// jsonLine returns v as a line of JSON.
+func jsonLine(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"error": "unknown", "message": err.Error()})
 	}
-	m.print(string(b) + "\n")
+	return string(b) + "\n"
 }
 
 // Error is an error as --json prints it to standard error.
@@ -294,7 +324,7 @@ func (m *Messages) Fail(errs ...error) {
 		e := m.failure(err)
 		m.mu.Lock()
 		if m.json {
-			m.object(e)
+			m.print(jsonLine(e))
 		} else {
 			m.sentence(e.Message)
 		}

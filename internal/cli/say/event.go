@@ -2,6 +2,7 @@ package say
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -145,7 +146,10 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 		return err
 	}
 	var opened atomic.Bool
-	events := &Output{queue: &queue{to: f, broken: func(_ int, err error) {
+	events := &Output{queue: &queue{to: f, broken: func(n int, err error) {
+		if end, unknown := f.Seek(0, io.SeekCurrent); unknown == nil && n > 0 { // a full disk has cut off an event, and a later run appends its first event to this line
+			_ = f.Truncate(end - int64(n))
+		}
 		if opened.Load() { // otherwise OpenEvents returns err
 			m.Note("no more events are written to %s: %v; CMD is not affected", visible.Name(to), failure.WithoutPath(err))
 		}

@@ -93,12 +93,11 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 		if r.Say.Rewrites() {
 			r.Say.Rewrite(c.does)
 		}
-		more := true
-		for _, f := range c.ask(ctx) {
+		found := c.ask(ctx)
+		for _, f := range found {
 			r.Found(ctx, f)
-			more = more && !f.Last && !f.Failed
 		}
-		if !more {
+		if slices.ContainsFunc(found, func(f Finding) bool { return f.Last || f.Failed }) {
 			return
 		}
 	}
@@ -187,10 +186,8 @@ var (
 // Disk checks the file system that contains the local store's file at path. kindOf returns
 // the kind of a file system; it is the function FileSystem, except in tests.
 func Disk(path string, kindOf func(path string) (string, error)) Finding {
-	for { // finds the nearest existing directory, because neither the file nor its directory need exist yet
-		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
-			break
-		}
+	_, err := os.Stat(path)
+	for ; err != nil && path != filepath.Dir(path); _, err = os.Stat(path) { // finds the nearest existing directory, because neither the file nor its directory need exist yet
 		path = filepath.Dir(path)
 	}
 	kind, err := kindOf(path)

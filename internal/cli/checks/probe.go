@@ -151,11 +151,8 @@ func roundTripText(d time.Duration) string {
 }
 
 // percentile returns the p-quantile of values by the nearest-rank method. p is greater than
-// 0 and at most 1. values must be sorted. percentile returns 0 if values is empty.
+// 0 and at most 1. values must be sorted, and not be empty.
 func percentile(values []time.Duration, p float64) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
 	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
 }
 

@@ -176,12 +176,11 @@ func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 		entry := log.Entry(r, s.Server())
 		e := say.NewEvent("request", in.Now())
 		e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = entry.Operation, entry.Attempt, entry.ID, entry.Units, say.Millis(entry.Took), entry.Outcome
-		if len(entry.Keys) == 1 {
-			e.Key, e.SortKey = entry.Keys[0].Partition, entry.Keys[0].Sort
-		} else {
-			for _, k := range entry.Keys {
-				e.Keys = append(e.Keys, say.Key{Key: k.Partition, SortKey: k.Sort})
-			}
+		for _, k := range entry.Keys {
+			e.Keys = append(e.Keys, say.Key{Key: k.Partition, SortKey: k.Sort})
+		}
+		if len(e.Keys) == 1 {
+			e.Key, e.SortKey, e.Keys = e.Keys[0].Key, e.Keys[0].SortKey, nil
 		}
 		in.Say.Tell(e, "%s", entry.Line())
 	}

@@ -116,15 +116,12 @@ func isEnd(sig os.Signal) bool {
 
 // ParseSignal parses a signal name or number, such as TERM, SIGTERM or 15.
 func ParseSignal(s string) (syscall.Signal, error) {
-	if n, err := strconv.Atoi(s); err == nil {
-		if n > 0 && n < 65 {
-			return syscall.Signal(n), nil
-		}
-		return 0, fmt.Errorf("unknown signal %d", n)
+	sig := signalNumber("SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG"))
+	if n, err := strconv.Atoi(s); err == nil && n > 0 && n < 65 {
+		sig = syscall.Signal(n)
 	}
-	name := "SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")
-	if n := signalNumber(name); n != 0 {
-		return n, nil
+	if sig == 0 {
+		return 0, fmt.Errorf("unknown signal %q", s)
 	}
-	return 0, fmt.Errorf("unknown signal %q", s)
+	return sig, nil
 }

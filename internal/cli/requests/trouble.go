@@ -2,6 +2,7 @@ package requests
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -217,7 +218,8 @@ func (h *Health) Trouble(server Server) Trouble {
 	if h.failed != nil {
 		t.lasts, t.why, t.throttled = time.Since(h.since), visible.Message(h.failed.outcome(server)), h.failed.Throttled()
 		t.unsent = decide.NotSigned(h.failed.Err)
-		t.nowhere = h.answers == 0 && !t.unsent && h.failed.noSuchHost()
+		dns, is := failure.As[*net.DNSError](h.failed.Err)
+		t.nowhere = h.answers == 0 && !t.unsent && is && dns.IsNotFound // if the Region does not exist in AWS, and sometimes for a short time after a host name was added to DNS
 		t.silent = failure.IsTimeout(h.failed.Err)
 		return t
 	}

@@ -3,7 +3,6 @@ package requests
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"reflect"
 	"slices"
@@ -195,14 +194,6 @@ func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 
 // cancelled reports whether the request failed because leasehold cancelled it.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
-
-// noSuchHost reports whether the request failed because DNS does not know the server's host
-// name. This happens if the Region does not exist in AWS, and sometimes for a short time
-// after a host name was added to DNS.
-func (r Request) noSuchHost() bool {
-	dns, is := failure.As[*net.DNSError](r.Err)
-	return is && dns.IsNotFound
-}
 
 // answered reports whether DynamoDB executed the request, or rejected it for a reason other
 // than throttling.

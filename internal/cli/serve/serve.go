@@ -187,11 +187,8 @@ func isOwnName(hostPort string) bool {
 		host = h
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	if host == "" || store.IsThisMachine(host) {
-		return true
-	}
 	// "host.docker.internal" is the name of this machine inside Docker's containers.
-	return host == "host.docker.internal" || strings.HasSuffix(host, ".localhost")
+	return host == "" || store.IsThisMachine(host) || host == "host.docker.internal" || strings.HasSuffix(host, ".localhost")
 }
 
 // Wait returns the error of a server, which it receives from served, or nil if ctx ends first. A

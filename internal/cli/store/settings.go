@@ -262,11 +262,8 @@ func (s *Settings) Owner() (string, error) {
 func (s *Settings) Breaker() leasehold.Config {
 	owner, err := s.Owner()
 	if err == nil && owner == "" {
-		host, unnamed := os.Hostname()
-		if unnamed != nil {
-			host = "unknown"
-		}
-		owner = userName() + "@" + host
+		host, _ := os.Hostname() // empty if it is not known
+		owner = userName() + "@" + cmp.Or(host, "unknown")
 	}
 	return leasehold.Config{Owner: owner}
 }

@@ -128,15 +128,14 @@ func Tabbed(cells ...string) string {
 // Prose writes one or several sentences. It writes them as one line, but on a terminal it
 // breaks the line between words.
 func (o *Output) Prose(format string, args ...any) error {
-	return o.Show(o.filled("", fmt.Sprintf(format, args...), o.Columns()))
+	return o.Show(o.filled("", fmt.Sprintf(format, args...)))
 }
 
-// filled returns head and text as one line. For a terminal with the given width, it breaks
-// the line between words.
-func (o *Output) filled(head, text string, width int) string {
+// filled returns head and text as one line. For a terminal it breaks the line between words.
+func (o *Output) filled(head, text string) string {
 	text = visible.Line(text)
 	if o.Terminal {
-		return wording.Fill(head, text, width)
+		return wording.Fill(head, text, o.Columns())
 	}
 	return head + text + "\n"
 }
@@ -150,8 +149,7 @@ func IsTerminal(stream any) bool {
 // Messages writes messages to standard error, as text or JSON. It is safe for concurrent
 // use.
 type Messages struct {
-	w     *Output
-	width int
+	w *Output
 
 	mu          sync.Mutex
 	quiet, json bool
@@ -168,7 +166,7 @@ type Messages struct {
 // after Ctrl-S. Renewals print messages, and the lock would be lost.
 func NewMessages(to *Output) *Messages {
 	to.queue = &queue{to: to.To, patience: messagePatience}
-	return &Messages{w: to, width: to.Columns()}
+	return &Messages{w: to}
 }
 
 // messagePatience is how long a message waits for the reader. It is short compared to the shortest
@@ -250,8 +248,8 @@ func (m *Messages) Rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text = "leasehold: " + visible.Line(text)
-	if r := []rune(text); len(r) >= m.width { // a line as wide as the terminal would wrap, and could not be overwritten
-		text = string(r[:m.width-1])
+	if r, width := []rune(text), m.w.Columns(); len(r) >= width { // a line as wide as the terminal would wrap, and could not be overwritten
+		text = string(r[:width-1])
 	}
 	m.print(text)
 	m.line = true
@@ -290,7 +288,7 @@ func (m *Messages) Event(e Event) {
 
 // sentence prints a text message. On a terminal it breaks the message between words. The
 // caller must hold m.mu.
-func (m *Messages) sentence(text string) { m.print(m.w.filled("leasehold: ", text, m.width)) }
+func (m *Messages) sentence(text string) { m.print(m.w.filled("leasehold: ", text)) }
 
 // print writes text to standard error. If the last line is one that Rewrite printed, print
 // overwrites it. The caller must hold m.mu.

@@ -69,12 +69,14 @@ func (q *queue) write() {
 func (q *queue) await(limit time.Duration) (unwritten int, failed error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	written := q.written
-	q.mu.Unlock()
-	select {
-	case <-written:
-	case <-time.After(limit):
+	if len(q.texts) > 0 {
+		written := q.written
+		q.mu.Unlock()
+		select {
+		case <-written:
+		case <-time.After(limit):
+		}
+		q.mu.Lock()
 	}
-	q.mu.Lock()
 	return len(q.texts) + q.dropped, q.failed
 }

@@ -35,3 +35,13 @@ func TestReaderThatDoesNotReadDelaysQueueOnceAndGetsNewestTexts(t *testing.T) {
 		lab.Want(t, "unwritten texts", unwritten, dropped)
 	})
 }
+
+func TestWaitForQueueEndsAtOnceIfNoTextWasAdded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := (&queue{to: io.Discard}).await(time.Minute)
+		lab.OK(t, err)
+		lab.Want(t, "waited for", time.Since(began), 0)
+	})
+}

@@ -122,8 +122,8 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 }
 
-// Close closes the client. Waiting and later calls return ErrClosed, except Get and List, and
-// every lock's context ends with ErrClosed. A lock is released once no function in Do runs under
-// it. Errors are joined. If ctx ends, Close stops after Config.ReleaseGrace: the remaining locks
-// stay held until their leases expire. A second Close waits for the first, and returns its error.
+// Close closes the client. Waiting and later calls return ErrClosed, except Get and List. Every
+// lock's context ends with ErrClosed. A lock is released once no function in Do runs under it.
+// Errors are joined. If ctx ends, Close stops after Config.ReleaseGrace: the other locks stay held
+// until their leases expire. A second Close waits for the first, and returns its error.
 func (c *Client) Close(ctx context.Context) error { return c.holds.Close(ctx) }

@@ -37,9 +37,7 @@ func acquireAny(t *testing.T, c *leasehold.Client, keys ...string) <-chan *lease
 	granted := make(chan *leasehold.Lock, 1)
 	go func() {
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys(keys...))
-		if err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "AcquireAny", err, nil)
 		granted <- lock
 	}()
 	lab.Elapse(time.Millisecond)
@@ -52,10 +50,8 @@ func TestTimedOutAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 		b, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
 		others := w.AcquireAll(a, keys)
-		_, err := b.AcquireAny(w.Within(5*time.Second), keys)
-		if !errors.Is(err, leasehold.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
+		err := lab.ErrorOf(b.AcquireAny(w.Within(5*time.Second), keys))
+		lab.WantErr(t, "AcquireAny", err, leasehold.ErrHeld, context.DeadlineExceeded)
 		w.Release(others)
 		synctest.Wait() // waits until the call has left the queues of both records
 		w.WantSilence(wire, time.Minute)
@@ -64,12 +60,19 @@ func TestTimedOutAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestTimeoutErrorOfAcquireAnyContainsOwnClientAsHolder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+func TestTimeoutErrorContainsHeldKeyAndOwnClientAsHolder(t *testing.T) {
+	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) error{
+		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "a")))
+		},
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "free")))
+		},
+	}, func(t *testing.T, w *lab.World, acquire func(ctx context.Context, c *leasehold.Client) error) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		wire.Sent()
-		_, err := c.AcquireAny(w.Within(time.Second), leasehold.Keys("b", "a"))
+		err := acquire(w.Within(time.Second), c)
 		var is *leasehold.HeldError
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
@@ -108,9 +111,8 @@ func TestAcquireAnyLetsThreeGoroutinesHoldOneKeyEach(t *testing.T) {
 		}
 		began := time.Now()
 		wg.Wait()
-		if took := time.Since(began); most != 3 || took > 10*time.Second {
-			t.Errorf("at most %d of 3 keys were held at once; 27 seconds of work took %v", most, took)
-		}
+		lab.WantTook(t, "27 seconds of work took", began, 0, 10*time.Second)
+		lab.Want(t, "most keys held at once", most, 3)
 		lab.Want(t, "requests (a waiter behind goroutines of its own client sends none)", len(wire.Sent()), 2*27)
 	})
 }
@@ -140,22 +142,29 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
+// oftenHandedOver returns a client and its lock of the key "a". The client has handed "a" over
+// between its own goroutines so often that its local queue pauses when the lock is released, so that
+// other processes can acquire the key first.
+func oftenHandedOver(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
+	w.T.Helper()
+	cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
+	cfg.PollMax = time.Second
+	c, wire := w.Client(cfg)
+	a := w.Acquire(c, "a")
+	lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
+	for range 16 {
+		next := w.Queue(c, "a")
+		w.Release(a)
+		a = <-next
+	}
+	return c, wire, a
+}
+
 func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
-		cfg.PollMax = time.Second
-		c, _ := w.Client(cfg)
-		ask := func(keys ...string) <-chan *leasehold.Lock { return acquireAny(t, c, keys...) }
-		a, b := <-ask("a"), <-ask("b")
-		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
-		// In this loop, each call receives the key from the previous call. After these hand-overs,
-		// the local queue pauses, so that other processes can acquire the key first.
-		for range 15 {
-			next := ask("a")
-			w.Release(a)
-			a = <-next
-		}
-		first, second := ask("a", "b"), ask("a", "b")
+		c, _, a := oftenHandedOver(w)
+		b := w.Acquire(c, "b")
+		first, second := acquireAny(t, c, "a", "b"), acquireAny(t, c, "a", "b")
 		w.Release(a)
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
@@ -165,9 +174,8 @@ func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 		b = <-first
 		lab.Want(t, "key", b.Key().Partition, "b")
 		a = <-second
-		if took := time.Since(began); took < time.Second || took > 2*time.Second {
-			t.Errorf("%v granted after %v, but other processes may acquire it for 2s after its release", a.Key(), took)
-		}
+		// Other processes may acquire a for two seconds after its release.
+		lab.WantTook(t, "a was granted after", began, time.Second, 2*time.Second)
 		w.Release(a)
 		w.Release(b)
 	})
@@ -180,16 +188,7 @@ func TestPauseForOtherProcessesIsNotCutShortByCancelledCall(t *testing.T) {
 			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
 		},
 	}, func(t *testing.T, w *lab.World, acquire func(context.Context, *leasehold.Client) error) {
-		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
-		cfg.PollMax = time.Second
-		c, _ := w.Client(cfg)
-		a := <-acquireAny(t, c, "a")
-		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
-		for range 16 {
-			next := acquireAny(t, c, "a")
-			w.Release(a)
-			a = <-next
-		}
+		c, _, a := oftenHandedOver(w)
 		cancelled := lab.Go(func() error { return acquire(w.Within(500*time.Millisecond), c) })
 		synctest.Wait()
 		last := acquireAny(t, c, "a")
@@ -331,14 +330,10 @@ func TestAcquireAnyRetriesFailedRequestOncePerSecondOnAverage(t *testing.T) {
 			requests.Add(1)
 			return lab.Drop(r)
 		}))
-		if _, err := c.AcquireAny(w.Within(5*time.Minute), leasehold.Keys("a", "b")); err == nil {
-			t.Error("granted")
-		}
+		lab.WantFailed(t, "AcquireAny", lab.ErrorOf(c.AcquireAny(w.Within(5*time.Minute), leasehold.Keys("a", "b"))))
 		// The pauses after failed requests are random. Their upper limit grows to two seconds, and
 		// from then on a pause lasts one second on average.
-		if n := requests.Load(); n < 150 || n > 400 {
-			t.Errorf("%d requests in five minutes", n)
-		}
+		lab.WantRange(t, "requests in five minutes", requests.Load(), 150, 400)
 		w.Release(other)
 		_ = c.Close(t.Context())
 		_ = sharer.Close(t.Context())

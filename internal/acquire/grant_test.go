@@ -2,7 +2,6 @@ package acquire_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -23,9 +22,7 @@ func TestUnansweredGrantRequestTimesOutWithinOneLease(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
 		began := time.Now()
 		lock := w.Acquire(c, "job", leasehold.WithLease(time.Second))
-		if took := time.Since(began); took > 1100*time.Millisecond {
-			t.Errorf("took %v", took)
-		}
+		lab.WantTook(t, "Acquire took", began, 0, 1100*time.Millisecond)
 		w.Release(lock)
 	})
 }
@@ -79,9 +76,7 @@ func TestAcquireSucceedsIfFirstRequestArrivesAfterItsRetries(t *testing.T) {
 			return nil, lab.ErrReset
 		})
 		lock := w.Acquire(c, "job")
-		if took := time.Since(mended); took > 5*time.Second {
-			t.Errorf("acquired %v later", took)
-		}
+		lab.WantTook(t, "granted after the network was mended", mended, 0, 5*time.Second)
 		w.Release(lock)
 	})
 }
@@ -91,13 +86,9 @@ func TestAcquireReleasesGrantIfRecordIsUnreadable(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
 		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
-		if _, err := c.Acquire(t.Context(), "job"); !errors.As(err, new(*leasehold.RecordError)) {
-			t.Fatalf("error %v", err)
-		}
+		lab.WantAs[*leasehold.RecordError](t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job")))
 		lab.Elapse(5 * time.Second)
-		if !w.IsReleased("job") {
-			t.Errorf("left held: %v", w.Item("job"))
-		}
+		w.WantReleased("job")
 	})
 }
 
@@ -120,9 +111,7 @@ func TestAcquireIsNotBlockedByDelayedGrantOfPreviousCall(t *testing.T) {
 		}
 		began := time.Now()
 		w.Release(w.Acquire(c, "a"))
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("waited %v for a grant of its own that no caller uses", took)
-		}
+		lab.WantTook(t, "waited for a grant of its own that no caller uses", began, 0, time.Second)
 	})
 }
 

@@ -296,21 +296,6 @@ func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 	})
 }
 
-func TestSecondTryAcquireOfSameClientTakesOverKeyOfDeadHolder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
-		w.Acquire(holder, "job")
-		wire.SetFault(lab.Cut)
-		c, _ := w.Client(lab.Config())
-		lab.WantErr(t, "first try", lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
-		lab.Elapse(20 * time.Second)
-		other, _ := w.Client(lab.Config()) // a new client: it must observe the session for a whole lease
-		lab.WantErr(t, "first try of another client", lab.ErrorOf(other.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
-		lock := lab.Must(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))(t)
-		w.Release(lock)
-	})
-}
-
 func TestLiveSessionOfPreviousHolderDoesNotPreventTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())

@@ -30,18 +30,6 @@ func TestUnansweredReleaseCanBeRepeated(t *testing.T) {
 	})
 }
 
-func TestReleaseOfExpiredLockFreesKey(t *testing.T) {
-	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
-		wire.SetFault(lab.Cut)
-		lab.Elapse(time.Hour)
-		wire.SetFault(nil)
-		wire.Sent()
-		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
-		lab.Want(t, "requests", len(wire.Sent()), 1)
-		w.WantReleased("job")
-	})
-}
-
 func TestHandleOfExpiredGrantDoesNotChangeNextGrantOfKey(t *testing.T) { // in dynamolock and awslabs, the old handle stops the heartbeats of the newer grant
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, stale *leasehold.Lock) {
 		wire.SetFault(lab.Cut)

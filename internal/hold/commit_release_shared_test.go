@@ -108,9 +108,8 @@ func TestCommitAndReleaseOfReentrantGroupLeavesOuterLockHeld(t *testing.T) {
 		if sent := s.wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", lab.Ops(sent))
 		}
-		if w.IsReleased("job") || !w.IsReleased("other") {
-			t.Errorf("job is released: %t, other: %t", w.IsReleased("job"), w.IsReleased("other"))
-		}
+		lab.Want(t, "job is released", w.IsReleased("job"), false)
+		w.WantReleased("other")
 		w.Release(s.outer)
 		w.WantReleased("job")
 		w.WantLog("1")
@@ -179,9 +178,7 @@ func TestHandleIsUnusableAfterFailedCommitAndRelease(t *testing.T) {
 				if took := time.Since(began); err == nil || tc.want != nil && !errors.Is(err, tc.want) || took > 3*time.Second {
 					t.Errorf("error %v after %v, want %v", err, took, tc.want)
 				}
-				if s.inner.Err() == nil {
-					t.Error("the handle has not ended")
-				}
+				lab.WantFailed(t, "handle after a failed commit", s.inner.Err())
 				s.wire.SetFault(nil)
 				lab.Elapse(time.Minute)
 				w.WantLog()

@@ -65,17 +65,12 @@ func TestOnlyOneOfConcurrentResumesSucceeds(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // the renewal is applied at once, but its reply takes two seconds
-		ended := make(chan error, 2)
-		resume := func() {
-			_, err := c.Resume(t.Context(), g)
-			ended <- err
-		}
-		go resume()
+		resume := func() error { return lab.ErrorOf(c.Resume(t.Context(), g)) }
+		first := lab.Go(resume)
 		lab.Elapse(time.Second)
-		go resume()
-		first, second := <-ended, <-ended
-		lab.Want(t, "first resume", first, nil)
-		lab.WantErr(t, "second resume", second, leasehold.ErrLost)
+		second := lab.Go(resume)
+		lab.WantErr(t, "first resume", <-first, nil)
+		lab.WantErr(t, "second resume", <-second, leasehold.ErrLost)
 		lab.Want(t, "locks held", len(c.Held()), 1)
 		_ = c.Close(t.Context())
 	})
@@ -115,17 +110,9 @@ func TestResumeDoesNotReleaseKeyIfClientIsClosedAfterReply(t *testing.T) {
 		for i := range 9 {
 			w.Acquire(c, fmt.Sprint("other ", i), leasehold.WithoutRenewal())
 		}
-		resumed, closed := make(chan error, 1), make(chan error, 1)
-		go func() {
-			_, err := c.Resume(t.Context(), g)
-			resumed <- err
-		}()
-		synctest.Wait()
-		if len(resumed) > 0 {
-			t.Error("bad setup: Resume returned before Close began")
-		}
-		go func() { closed <- c.Close(t.Context()) }()
-		synctest.Wait()
+		resumed := lab.Go(func() error { return lab.ErrorOf(c.Resume(t.Context(), g)) })
+		lab.Want(t, "results of Resume before Close began", len(resumed), 0)
+		closed := lab.Go(func() error { return c.Close(t.Context()) })
 		close(closing)
 		lab.WantErr(t, "resume", <-resumed, leasehold.ErrClosed)
 		lab.WantErr(t, "close", <-closed, nil)
@@ -141,15 +128,11 @@ func TestWaiterSendsNoRequestWhileItsClientHoldsKeyAfterResume(t *testing.T) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
 		lock := w.Resume(a, g)
-		next := make(chan *leasehold.Lock)
-		go func() { next <- w.Acquire(a, "deploy") }()
+		next := w.Queue(a, "deploy")
 		wire.Sent()
 		lab.Elapse(4 * time.Second)
-		for _, c := range wire.Sent() {
-			if !c.Renews() {
-				t.Errorf("sent %s while this client holds the key", c.Op)
-			}
-		}
+		sent := wire.Sent()
+		lab.Want(t, "renewals among the requests", lab.Count(sent, lab.Call.Renews), len(sent))
 		w.Release(lock)
 		w.Release(<-next)
 	})
@@ -168,11 +151,8 @@ func TestReleaseOfResumedLockWakesOnlyOneGoroutine(t *testing.T) {
 		first := <-granted
 		wire.Sent()
 		lab.Elapse(4 * time.Second)
-		for _, c := range wire.Sent() {
-			if !c.Renews() {
-				t.Errorf("request of the second goroutine: %s", c.Op)
-			}
-		}
+		sent := wire.Sent()
+		lab.Want(t, "renewals among the requests", lab.Count(sent, lab.Call.Renews), len(sent))
 		w.Release(first)
 		w.Release(<-granted)
 	})
@@ -227,10 +207,7 @@ func TestResumeOutcomeStaysUnknownIfSecondResumeIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
-		resume := func() error {
-			_, err := c.Resume(w.Within(5*time.Second), g)
-			return err
-		}
+		resume := func() error { return lab.ErrorOf(c.Resume(w.Within(5*time.Second), g)) }
 		wire.SetFault(lab.Drop)
 		lab.WantErr(t, "resume without a reply", resume(), leasehold.ErrUnknownOutcome)
 		wire.SetFault(lab.Refused("ThrottlingException"))
@@ -261,12 +238,9 @@ func TestErrorOfRejectedResumeStatesWhyLockWasLost(t *testing.T) {
 					other, _ := w.Client(cfg)
 					g := w.Detach(w.Acquire(c, "deploy"))
 					tc.meanwhile(w, other, g)
-					_, err := c.Resume(t.Context(), g)
-					lab.Want(t, "reason", reasonOf(err), tc.want)
-					var lost *leasehold.LostError
-					if errors.As(err, &lost) && lost.At.After(time.Now()) {
-						t.Errorf("the lock was lost at %v, in the future", lost.At)
-					}
+					lost := lostIn(lab.ErrorOf(c.Resume(t.Context(), g)))
+					lab.Want(t, "reason", lost.Reason, tc.want)
+					lab.Want(t, "time of the loss is in the future", lost.At.After(time.Now()), false)
 				})
 			})
 		}

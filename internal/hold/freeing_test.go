@@ -161,9 +161,8 @@ func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 			}
 		}
 		wire.SetFault(nil)
-		if err := c.Close(t.Context()); err != nil { // Close also frees the key whose release is repeated in the background
-			t.Error(err)
-		}
+		// Close also frees the key whose release is repeated in the background.
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 	})
 }
 
@@ -308,11 +307,7 @@ func TestReleaseOfGroupFreesKeysDespiteLostLock(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
 		w.Delete("b")
-		err := g.Release(t.Context())
-		var lost *leasehold.LostError
-		if !errors.As(err, &lost) || lost.Key.Partition != "b" {
-			t.Errorf("error %v", err)
-		}
+		lab.Want(t, "lost key", lostIn(g.Release(t.Context())).Key.Partition, "b")
 		lab.Want(t, "held", w.HeldAmong(leasehold.Keys("a", "c")), nil)
 	})
 }

@@ -100,11 +100,8 @@ func TestLockWithOwnLeaseIsNotLostIfSessionOfItsGroupIsDead(t *testing.T) {
 		resumed := w.Resume(c, grant) // a resumed lock has its own lease and no session
 		g := reentrant(w, c, resumed, "a", "b")
 		w.MarkDead(w.Sessions()[0])
-		told := g.GuardError(w.Transact(g.Guards()...), 0)
-		var lost *leasehold.LostError
-		if !errors.As(told, &lost) || lost.Key.Partition != "b" || resumed.Err() != nil {
-			t.Errorf("error %v, Err of the resumed lock: %v", told, resumed.Err())
-		}
+		lab.Want(t, "lost key", lostIn(g.GuardError(w.Transact(g.Guards()...), 0)).Key.Partition, "b")
+		lab.WantErr(t, "resumed lock", resumed.Err(), nil)
 		_ = c.Close(t.Context())
 	})
 }
@@ -120,9 +117,7 @@ func TestMethodGuardErrorEndsNoLockOfGroupIfGuardIndexIsWrong(t *testing.T) {
 				t.Errorf("first index %d: %v, Err of the group: %v", first, told, g.Err())
 			}
 		}
-		if told := g.GuardError(err, 0); !errors.Is(told, leasehold.ErrLost) {
-			t.Errorf("first index 0: %v", told)
-		}
+		lab.WantErr(t, "first index 0", g.GuardError(err, 0), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
@@ -237,14 +232,23 @@ func TestInvalidCommitFailsBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestErrorFromCommitIdentifiesNewHolderEvenIfReplyHasNoRecord(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, wire, lock := w.Work().Holding(lab.Config())
+func TestErrorFromCommitIdentifiesNewHolder(t *testing.T) {
+	type row struct {
+		cfg     leasehold.Config
+		happens func(w *lab.World, wire *lab.Wire)
+	}
+	lab.Each(t, map[string]row{
+		"reply has no record": {lab.Config(), func(_ *lab.World, wire *lab.Wire) {
+			wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("None", "ConditionalCheckFailed") }))
+		}},
+		"session is dead": {lab.SharedConfig(), func(w *lab.World, _ *lab.Wire) { w.MarkDead(w.Sessions()[0]) }},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire, lock := w.Work().Holding(tc.cfg)
+		tc.happens(w, wire)
 		w.Steal("job")
-		wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("None", "ConditionalCheckFailed") }))
-		var lost *leasehold.LostError
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil {
-			t.Errorf("commit: %v", err)
+		if lost := lostIn(lock.Commit(t.Context(), noted("1"))); lost.Reason != leasehold.LostReplaced || lost.By == nil {
+			t.Errorf("commit: %v", lost)
 		}
+		_ = c.Close(t.Context())
 	})
 }

@@ -173,9 +173,8 @@ func TestWaiterAcquiresKeyFreedDuringHandOver(t *testing.T) {
 		}))
 		w.Release(lock)
 		next := <-granted
-		if err := next.Renew(t.Context()); err != nil || w.IsReleased("job") {
-			t.Errorf("the next holder cannot renew, or its record is released: %v, %v", err, w.Item("job"))
-		}
+		lab.WantErr(t, "renewal by the next holder", next.Renew(t.Context()), nil)
+		lab.Want(t, "record of the next holder is released", w.IsReleased("job"), false)
 		w.Release(next)
 	})
 }

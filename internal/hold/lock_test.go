@@ -152,14 +152,15 @@ func reentrant(w *lab.World, c *leasehold.Client, lock *leasehold.Lock, keys ...
 	return lab.Must(c.AcquireAll(lock.Context(), leasehold.Keys(keys...), leasehold.Reentrant()))(w.T)
 }
 
-// reasonOf returns the reason of the LostError in err, or "" if err has none.
-func reasonOf(err error) leasehold.LostReason {
-	var lost *leasehold.LostError
-	if !errors.As(err, &lost) {
-		return ""
-	}
-	return lost.Reason
+// lostIn returns the LostError in err, or an empty LostError if err has none.
+func lostIn(err error) *leasehold.LostError {
+	lost := &leasehold.LostError{}
+	errors.As(err, &lost)
+	return lost
 }
+
+// reasonOf returns the reason of the LostError in err, or "" if err has none.
+func reasonOf(err error) leasehold.LostReason { return lostIn(err).Reason }
 
 // mayLeave starts a goroutine that calls Acquire for the held key "job". It returns when the
 // goroutine waits for the key. The function "leave" cancels the goroutine's context. The channel

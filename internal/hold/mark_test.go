@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -61,13 +60,9 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 					other, _ := w.Client(shortLease())
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					waits := make(chan error, 1)
+					var waits <-chan error
 					err := do(ctx, c, func() {
-						go func() {
-							_, err := other.Acquire(t.Context(), "job", leasehold.Once("mon"))
-							waits <- err
-						}()
-						synctest.Wait()
+						waits = lab.Go(func() error { return lab.ErrorOf(other.Acquire(t.Context(), "job", leasehold.Once("mon"))) })
 						wire.SetFault(outage(6*time.Second, fault))
 						// Cancel the context of the release. A release without a done mark would
 						// then give up after ReleaseGrace, before the end of the outage. But this
@@ -125,21 +120,18 @@ func TestCloseStopsRetriesOfReleaseThatStoresDoneMark(t *testing.T) {
 		cfg := shortLease()
 		cfg.ReleaseGrace = 2 * time.Second
 		c, wire := w.Client(cfg)
-		ended := make(chan error, 1)
-		go func() {
-			ended <- c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
+		ended := lab.Go(func() error {
+			return c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
 				wire.SetFault(fault)
 				return nil
 			}, leasehold.Once("mon"))
-		}()
+		})
 		lab.Elapse(time.Second)
 		began := time.Now()
 		_ = c.Close(w.Within(time.Second))
 		lab.WantTook(t, "Close took", began, 0, 2100*time.Millisecond)
-		err := <-ended
-		if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
-			t.Errorf("Do returned %v after Close began: %v", took, err)
-		}
+		lab.WantFailed(t, "Do", <-ended)
+		lab.WantTook(t, "Do returned, after Close began,", began, 0, 2100*time.Millisecond)
 		lab.Elapse(5 * time.Second) // let the requests in flight end
 		w.WantSilence(wire, time.Hour)
 	})
@@ -172,9 +164,7 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 func TestFailedReleaseIsNotRepeatedForever(t *testing.T) {
 	withLease := func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 		lab.Elapse(14 * time.Minute)
-		if n := len(wire.Sent()); n < 10 || n > 400 {
-			w.T.Errorf("%d requests in 14 minutes", n)
-		}
+		lab.WantRange(w.T, "requests in 14 minutes", len(wire.Sent()), 10, 400)
 		lab.Elapse(2 * time.Minute)
 		w.WantSilence(wire, time.Hour)
 	}
@@ -189,24 +179,20 @@ func TestFailedReleaseIsNotRepeatedForever(t *testing.T) {
 		"Close": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			began := time.Now()
 			_ = c.Close(w.Within(4 * time.Second))
-			if took := time.Since(began); took > 4100*time.Millisecond {
-				w.T.Errorf("Close took %v", took)
-			}
+			lab.WantTook(w.T, "Close took", began, 0, 4100*time.Millisecond)
 			w.WantSilence(wire, time.Hour)
 		}},
 		"Close frees key": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			wire.SetFault(nil)
-			if err := c.Close(w.T.Context()); err != nil || !w.IsReleased("job") {
-				w.T.Errorf("closed: %v, record %v", err, w.Item("job"))
-			}
+			lab.WantErr(w.T, "close", c.Close(w.T.Context()), nil)
+			w.WantReleased("job")
 		}},
 		"another release": {lab.Throttled, func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 			lab.Elapse(10 * time.Minute)
 			wire.SetFault(nil)
 			began := time.Now()
-			if err := lock.Release(w.T.Context()); err != nil || time.Since(began) > 100*time.Millisecond {
-				w.T.Errorf("after %v: %v", time.Since(began), err)
-			}
+			lab.WantErr(w.T, "release", lock.Release(w.T.Context()), nil)
+			lab.WantTook(w.T, "release took", began, 0, 100*time.Millisecond)
 			w.WantSilence(wire, time.Hour)
 		}},
 		"refused for good": {refuseReleases("ValidationException"), func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {

@@ -39,9 +39,8 @@ func TestResumedLockDoesNotUseSharedLease(t *testing.T) {
 		lock := w.Resume(c, g, leasehold.WithLease(10*time.Second))
 		lab.OK(t, lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)))
 		wire.SetFault(lab.Cut)
-		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s, less a margin of a tenth of it
-			t.Errorf("trusted for %v", left)
-		}
+		// The trust is the lease of 40 s, less a margin of a tenth of it.
+		lab.Want(t, "trust", time.Until(lock.TrustedUntil()), 36*time.Second)
 		lab.Elapse(time.Minute)
 		_ = c.Close(t.Context())
 	})
@@ -78,9 +77,7 @@ func TestOnEventCallbackMayCommitRenewOrReleaseLock(t *testing.T) {
 					held.Store(w.Acquire(c, "job"))
 					happens(w, wire)
 					lab.Elapse(6 * time.Second)
-					if !told.Load() {
-						t.Error("OnEvent was not called")
-					}
+					lab.Want(t, "OnEvent was called", told.Load(), true)
 					_ = c.Close(t.Context())
 				})
 			})
@@ -105,9 +102,8 @@ func TestFailingRenewalsAreLoggedEveryTenSeconds(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		wire.SetFault(lab.Out)
 		lab.Elapse(12 * time.Second)
-		if n := said("level=WARN"); n != 2 { // one warning about the first failure, and one after ten seconds
-			t.Errorf("%d warnings in 12 s", n)
-		}
+		// The first warning is about the first failure, and the second one comes after ten seconds.
+		lab.Want(t, "warnings in 12 s", said("level=WARN"), 2)
 		if said("locks=1 attempts=1 ") != 1 || said("locks=200 attempts=") != 1 || said("remaining=") != 2 {
 			t.Error("the log has no summaries with the least remaining trust")
 		}

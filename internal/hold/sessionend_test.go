@@ -82,9 +82,7 @@ func TestReleaseAfterCloseSendsNoRequest(t *testing.T) {
 		c, wire, lock := w.Holding(cfg)
 		lab.OK(t, c.Close(t.Context()))
 		wire.Sent()
-		if err := lock.Release(t.Context()); err != nil { // a caller often defers Release, so it may follow Close
-			t.Errorf("second release: %v", err)
-		}
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil) // a caller often defers Release, so it may follow Close
 		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
 		lab.Want(t, "releases reported", len(released()), 1)
 	})
@@ -183,9 +181,7 @@ func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) 
 	c, wire := w.Client(cfg)
 	w.Acquire(c, "other")
 	wire.SetFault(lab.Once(lab.Call.Grants, fault))
-	if _, err := c.Acquire(w.Within(time.Second), "job"); err == nil {
-		w.T.Fatal("granted without a reply")
-	}
+	lab.WantFailed(w.T, "acquire without a reply", lab.ErrorOf(c.Acquire(w.Within(time.Second), "job")))
 	return c, wire
 }
 
@@ -212,11 +208,8 @@ func TestGrantAppliedAfterTimeoutOfAcquireIsUndone(t *testing.T) {
 		w.Release(lock)
 		wire.Sent()
 		lab.Elapse(time.Minute)
-		for _, sent := range wire.Sent() {
-			if !sent.RenewsSession() && !sent.Renews() {
-				t.Errorf("sent an hour later: %s", sent.Op)
-			}
-		}
+		sent := wire.Sent()
+		lab.Want(t, "renewals among the requests an hour later", lab.Count(sent, lab.Call.Renews), len(sent))
 		_ = c.Close(t.Context())
 	})
 }
@@ -233,9 +226,7 @@ func TestHundredGrantsWithLostRepliesCauseFewReads(t *testing.T) {
 		wire.SetFault(nil)
 		wire.Sent()
 		lab.Elapse(time.Minute)
-		if looks := lab.Count(wire.Sent(), lab.Call.Reads); looks == 0 || looks > 5 {
-			t.Errorf("%d reads in a minute", looks)
-		}
+		lab.WantRange(t, "reads in a minute", lab.Count(wire.Sent(), lab.Call.Reads), 1, 5)
 		_ = c.Close(t.Context())
 	})
 }
@@ -313,8 +304,6 @@ func TestCloseDeletesRecordsOfSessionOnlyIfDeleteOnReleaseIsSet(t *testing.T) {
 		w.Acquire(c, "deleted", leasehold.DeleteOnRelease(true))
 		lab.OK(t, c.Close(t.Context()))
 		lab.Want(t, "record of the lock to delete", w.Item("deleted"), nil)
-		if w.Item("kept") == nil {
-			t.Error("the other record was deleted, too")
-		}
+		lab.Want(t, "other record is kept", w.Item("kept") != nil, true)
 	})
 }

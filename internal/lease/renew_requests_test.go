@@ -110,8 +110,8 @@ func TestHangingRenewalIsRepeatedAfterTwoSeconds(t *testing.T) {
 }
 
 func TestRenewalIsRepeatedImmediatelyAfterTransactionConflict(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, wire, lock := w.Holding(lab.Config())
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, wire, lock := w.Holding(cfg)
 		var sent []time.Time
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() {
@@ -126,6 +126,7 @@ func TestRenewalIsRepeatedImmediatelyAfterTransactionConflict(t *testing.T) {
 			t.Errorf("sent at %v", sent)
 		}
 		w.Release(lock)
+		_ = c.Close(t.Context())
 	})
 }
 

@@ -254,15 +254,8 @@ func TestExpiryWarningCallbackMayUseLock(t *testing.T) {
 			c, wire := w.Client(lab.Config())
 			g := w.Detach(w.Acquire(c, "job", leasehold.WithLease(4*time.Second)))
 			wire.SetFault(slow)
-			lock, err := c.Resume(w.T.Context(), g)
-			if err != nil {
-				w.T.Fatal(err)
-			}
-			again, err := c.Acquire(lock.Context(), "job", append(opts, leasehold.Reentrant())...)
-			if err != nil {
-				w.T.Fatal(err)
-			}
-			return c, again
+			lock := w.Resume(c, g)
+			return c, lab.Must(c.Acquire(lock.Context(), "job", append(opts, leasehold.Reentrant())...))(w.T)
 		},
 		"handed over": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
 			c, wire, before := w.Holding(lab.Config())
@@ -302,9 +295,7 @@ func TestExpiryWarningCallbackMayUseLock(t *testing.T) {
 }
 
 func TestExpiryWarningCallbackMayReleaseLock(t *testing.T) {
-	lab.Each(t, map[string]leasehold.Config{
-		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
-	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		for range 50 {
 			lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) { _ = l.Release(context.Background()) }))

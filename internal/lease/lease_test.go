@@ -377,9 +377,7 @@ func TestMethodVersionsAlsoReturnsVersionOfRenewalInFlight(t *testing.T) {
 				if got := w.lease.Versions(); !slices.Contains(got, w.shows()) {
 					t.Errorf("the record shows %q, which is not one of %q", w.shows(), got)
 				}
-				if !w.lease.MayHaveStored() {
-					t.Error("MayHaveStored returned false")
-				}
+				want(t, "MayHaveStored", w.lease.MayHaveStored(), true)
 			})
 		})
 	}
@@ -497,17 +495,6 @@ func TestLeaseWithManualRenewalIsNotRenewedInBackground(t *testing.T) {
 		elapse(18 * time.Second)
 		want(t, "renewals", w.requests(), 0)
 		w.lostBy(t, Expired) // the reason is not Paused, because ByHand has stopped the renewals in the background
-	})
-}
-
-func TestUnansweredRenewalIsRetriedBeforeExpiry(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
-		w.will(dropped)
-		elapse(18 * time.Second)
-		w.lostBy(t, Expired)
-		if w.requests() < 5 {
-			t.Errorf("%d attempts", w.requests())
-		}
 	})
 }
 

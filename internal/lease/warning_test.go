@@ -41,16 +41,6 @@ func TestExpiryWarningIsNotGivenForReleasedLease(t *testing.T) {
 	})
 }
 
-func TestCancelledExpiryWarningIsNotGiven(t *testing.T) {
-	inWorld(t, manual, func(t *testing.T, w *world) {
-		warning := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
-		w.lease.Warn(warning)
-		w.lease.Unwarn(warning)
-		elapse(time.Minute)
-		w.lostBy(t, Expired)
-	})
-}
-
 func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		ctx, leave := context.WithCancelCause(t.Context())

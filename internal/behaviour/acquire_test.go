@@ -223,9 +223,7 @@ func TestGrantRemovesExpiresAtAttributeFromRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))
-			if w.Item("job")["expiresAt"] == nil {
-				t.Fatal("the released record has no expiresAt")
-			}
+			lab.Want(t, "released record has expiresAt", w.Item("job")["expiresAt"] != nil, true)
 			_, _, lock := w.Holding(lab.ConfigOf("locks", layout.Native{TTL: name}))
 			lab.Want(t, fmt.Sprintf("TTL %q: expiresAt of a held record", name), w.Item("job")["expiresAt"], nil)
 			w.Release(lock)
@@ -250,9 +248,7 @@ func TestRecordWithoutTokenGetsFirstTokenFromClock(t *testing.T) {
 func TestHeldErrorShowsDateIfGrantIsFromYesterday(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
-	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
-		t.Errorf("message %q", s)
-	}
+	lab.WantText(t, "acquire", err, at.Local().Format(time.DateTime))
 }
 
 func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs clients treat ("a","bc") and ("ab","c") as equal; dynamolock ignores the sort key
@@ -323,9 +319,7 @@ func TestAcquireReturnsImmediatelyWhenItsContextEnds(t *testing.T) {
 		began := time.Now()
 		_, err := b.Acquire(ctx, "job")
 		lab.WantErr(t, "Acquire", err, context.DeadlineExceeded, leasehold.ErrHeld)
-		if late := time.Since(began) - 3*time.Second; late > 10*time.Millisecond {
-			t.Errorf("returned %v late", late)
-		}
+		lab.WantTook(t, "Acquire took", began, 3*time.Second, 3*time.Second+10*time.Millisecond)
 		synctest.Wait()
 		before := w.Item("job")
 		w.Release(lock)

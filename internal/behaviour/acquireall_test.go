@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -64,12 +63,10 @@ func TestAcquireAllErrorContainsAlphabeticallyFirstHeldKey(t *testing.T) {
 		if is := as[*leasehold.HeldError](err); is == nil || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of keys a and b, one read of keys c and d, and a release of key a
-			t.Errorf("%d requests", n)
-		}
-		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
-			t.Errorf("left held: %v, %v", held, b.Held())
-		}
+		// The requests are grants of keys a and b, one read of keys c and d, and a release of key a.
+		lab.WantRange(t, "requests", len(wire.Sent()), 0, 4)
+		lab.Want(t, "keys left held", w.HeldAmong(leasehold.Keys("a", "d")), nil)
+		lab.Want(t, "locks held", len(b.Held()), 0)
 		w.Release(held)
 	})
 }
@@ -87,9 +84,7 @@ func TestAcquireAllTakesOverKeysOfDeadHolderAfterOneLeaseDuration(t *testing.T) 
 				t.Errorf("%v: taken over: %v", l.Key(), took)
 			}
 		}
-		if dead.Err() == nil {
-			t.Error("the dead holder still trusts its lock")
-		}
+		lab.WantErr(t, "the dead holder's group", dead.Err(), leasehold.ErrLost)
 		w.Release(g)
 		_ = dead.Release(t.Context())
 	})
@@ -110,14 +105,10 @@ func TestAcquireAllRenewsAcquiredKeysWhileWaiting(t *testing.T) {
 		g := <-granted
 		lab.WantTook(t, "granted after the release", began, 0, time.Second)
 		lab.WantErr(t, "group", g.Err(), nil)
-		if got := w.Item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
-			t.Errorf("a was granted a second time: token %v, then %v", token, got)
-		}
+		lab.Want(t, "token of the grant of a", w.Item("a")["fencingToken"], token)
 		wire.Sent()
 		lab.Elapse(10 * time.Second)
-		if n := len(wire.Sent()); (n == 0) != (opts != nil) {
-			t.Errorf("%d requests in the background", n)
-		}
+		lab.Want(t, "requests are sent in the background", len(wire.Sent()) > 0, opts == nil)
 		w.Release(g)
 	})
 }
@@ -131,9 +122,8 @@ func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
 			t.Errorf("error %v", err)
 		}
-		if held := w.HeldAmong(leasehold.Keys("a", "b", "d")); len(held) > 0 || len(b.Held()) > 0 {
-			t.Errorf("left held: %v, %v", held, b.Held())
-		}
+		lab.Want(t, "keys left held", w.HeldAmong(leasehold.Keys("a", "b", "d")), nil)
+		lab.Want(t, "locks held", len(b.Held()), 0)
 		closes(w, b)
 		w.Release(other)
 	})
@@ -188,9 +178,8 @@ func TestReentrantAcquireAllFailsIfOuterLockIsReleased(t *testing.T) {
 		// released.
 		ctx := context.WithoutCancel(outer.Context())
 		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
-		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {
-			t.Errorf("left held: %v, %v", held, c.Held())
-		}
+		lab.Want(t, "keys left held", w.HeldAmong(leasehold.Keys("a", "b")), nil)
+		lab.Want(t, "locks held", len(c.Held()), 0)
 	})
 }
 

@@ -38,9 +38,8 @@ func TestAcquireAnyReadsAllKeysIfFirstKeyIsHeld(t *testing.T) {
 		w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		b, wire := w.Client(lab.Config())
 		lock := acquireAny(t.Context(), w, b, leasehold.Keys("a", "b", "c", "d", "e"))
-		if got, want := lab.Ops(wire.Sent()), []string{"UpdateItem", "BatchGetItem", "UpdateItem"}; !slices.Equal(got, want) || lock.Key().Partition != "d" {
-			t.Errorf("%v was granted after the requests %v, want d after %v", lock.Key(), got, want)
-		}
+		lab.Want(t, "requests", lab.Ops(wire.Sent()), []string{"UpdateItem", "BatchGetItem", "UpdateItem"})
+		lab.Want(t, "key", lock.Key().Partition, "d")
 	})
 }
 
@@ -48,9 +47,8 @@ func TestAcquireAnyWithNoWaitSkipsHeldKeys(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		w.AcquireAll(a, leasehold.Keys("a", "b"))
 		b, _ := w.Client(lab.Config())
-		if lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b", "c", "d"), leasehold.NoWait()); err != nil || lock.Key().Partition != "c" {
-			t.Errorf("%v, %v", lock, err)
-		}
+		lock := acquireAny(t.Context(), w, b, leasehold.Keys("a", "b", "c", "d"), leasehold.NoWait())
+		lab.Want(t, "key", lock.Key().Partition, "c")
 	})
 }
 
@@ -64,9 +62,7 @@ func TestAcquireAnyTrustsHandOverForMostOfItsLease(t *testing.T) {
 		wire.Sent()
 		w.Release(others.Locks()[0])
 		lock := <-granted
-		if left := time.Until(lock.TrustedUntil()); left < handOverLease*3/4 {
-			t.Errorf("trusted for %v of a hand-over of %v", left, handOverLease)
-		}
+		lab.WantRange(t, "trust", time.Until(lock.TrustedUntil()), handOverLease*3/4, handOverLease)
 		lab.Want(t, "grants that replace the hand-over", lab.Count(wire.Sent(), lab.Call.Grants), 0)
 	})
 }
@@ -189,14 +185,11 @@ func TestAcquireAnySkipsKeyWithDamagedRecord(t *testing.T) {
 func TestAcquireAnyWithContextOfLockSkipsKeyOfThatLock(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
-		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
-		if err != nil || lock.Key().Partition != "b" {
-			t.Fatalf("%v, error %v", lock, err)
-		}
+		lock := acquireAny(outer.Context(), w, c, leasehold.Keys("a", "b"))
+		lab.Want(t, "key", lock.Key().Partition, "b")
 		w.Release(lock)
-		if lock, err = c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()); err != nil || lock.Token() != outer.Token() {
-			t.Fatalf("%v, error %v", lock, err)
-		}
+		lock = acquireAny(outer.Context(), w, c, leasehold.Keys("a", "b"), leasehold.Reentrant())
+		lab.Want(t, "token of the shared grant", lock.Token(), outer.Token())
 		w.Release(lock)
 		lab.WantErr(t, "outer handle", outer.Err(), nil)
 		w.Release(outer)
@@ -219,9 +212,7 @@ func TestAcquireAnyWithNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
 		lab.Elapse(20 * time.Second)
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("x", "y"), leasehold.NoWait())
-		if held.Err() == nil {
-			t.Error("the dead holder still trusts its lock")
-		}
+		lab.WantErr(t, "the dead holder's group", held.Err(), leasehold.ErrLost)
 		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
@@ -343,10 +334,8 @@ func TestAcquireAnyReturnsSoonIfUndoOfOtherGrantGetsNoReply(t *testing.T) {
 			return lab.Cut(r) // the request that undoes the grant of key a gets no reply
 		})
 		began := time.Now()
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
-		if err != nil || lock.Key().Partition != "b" {
-			t.Fatal(lock, err)
-		}
+		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
+		lab.Want(t, "key", lock.Key().Partition, "b")
 		// The request by which AcquireAny undoes its grant of a gets no reply. AcquireAny must not
 		// wait long for this reply: it has acquired b without renewal, so the lease of b runs out.
 		lab.WantTook(t, "AcquireAny took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)

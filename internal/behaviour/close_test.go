@@ -27,17 +27,13 @@ func TestCloseReleasesAllLocksExceptLockOfRunningWork(t *testing.T) {
 		closed := begin(func() error { return c.Close(ctx) })
 		lab.Elapse(2 * time.Second)
 		for i := range 3 {
-			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
-				t.Errorf("%s is not released while the function runs", key)
-			}
+			w.WantReleased(fmt.Sprint("job/", i))
 		}
 		err := <-closed
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stuck") || took != 10*time.Second {
 			t.Errorf("close: %v after %v", err, took)
 		}
-		if w.IsReleased("stuck") {
-			t.Error("stuck is released while the function runs")
-		}
+		lab.Want(t, "stuck is released while the function runs", w.IsReleased("stuck"), false)
 		close(stop)
 		lab.WantErr(t, "Do, whose lock was held until its lease expired", <-running, nil)
 		lab.Elapse(time.Second)
@@ -58,9 +54,8 @@ func TestCloseOfClientWithSharedLeaseSendsAtMostTwoRequests(t *testing.T) {
 		synctest.Wait()
 		wire.Sent()
 		closes(w, c)
-		if n := len(wire.Sent()); n > 2 { // up to two requests: one ends the session, and one releases the lock of the function
-			t.Errorf("%d requests", n)
-		}
+		// One request ends the session, and one releases the lock of the function.
+		lab.WantRange(t, "requests", len(wire.Sent()), 0, 2)
 	})
 }
 
@@ -87,9 +82,7 @@ func TestCloseCancelsAllWaitsAndReleasesAllLocks(t *testing.T) { // in dynamoloc
 		})
 		synctest.Wait()
 		closes(w, c)
-		if !stopped {
-			t.Error("Close did not wait for the function in Do")
-		}
+		lab.Want(t, "function in Do ended before Close returned", stopped, true)
 		lab.WantErr(t, "Do", <-running, nil)
 		for i, ended := range waiters {
 			lab.WantErr(t, fmt.Sprint("waiter ", i), <-ended, leasehold.ErrClosed)

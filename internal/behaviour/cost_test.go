@@ -103,9 +103,7 @@ var operations = []priced{
 		}
 		p.before()
 		for _, err := range p.List(w.T.Context(), leasehold.ListOptions{}) {
-			if err != nil {
-				w.T.Error(err)
-			}
+			lab.WantErr(w.T, "listed", err, nil)
 		}
 	}},
 	{"`Break`", func(w *lab.World, p *process) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -197,9 +196,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 		shown := get(w, c, "job")
 		lock := w.Acquire(c, "job")
 		for name, r := range map[string]leasehold.Record{"Get": shown, "the lock": lock.Record()} {
-			if !reflect.DeepEqual(r.Attributes, own) {
-				t.Errorf("%s: %v", name, r.Attributes)
-			}
+			lab.Want(t, "attributes shown by "+name, r.Attributes, own)
 		}
 		w.Release(lock)
 		lab.WantFailed(t, "reserved names", lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.WithAttributes(own))))
@@ -230,11 +227,7 @@ func TestThrottledCallDoesNotReturnErrUnknownOutcome(t *testing.T) {
 		if errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		for _, part := range []string{"in table locks: throttled: raise the table's capacity", tc.op} {
-			if !strings.Contains(fmt.Sprint(err), part) {
-				t.Errorf("%q is missing in: %v", part, err)
-			}
-		}
+		lab.WantText(t, "the call", err, "in table locks: throttled: raise the table's capacity", tc.op)
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})

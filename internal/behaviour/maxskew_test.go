@@ -53,9 +53,7 @@ func TestTakeoverNeedsNoObservationIfBothClientsHaveMaxSkew(t *testing.T) {
 		_, wire, lock := w.Holding(withMaxSkew(skew), leasehold.NoWaitEvenIfDead())
 		// Up to three writes: a rejected grant, a write that marks the session as dead, and
 		// a takeover.
-		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 {
-			t.Errorf("%d writes", writes)
-		}
+		lab.WantRange(t, "writes", lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }), 0, 3)
 		w.Release(lock)
 	})
 }
@@ -212,9 +210,8 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 		context.AfterFunc(lock.Context(), func() { ends <- time.Since(began) })
 		fresh, _ := w.Client(withMaxSkew(ahead), wrongBy(ahead))
 		next := w.Acquire(fresh, "job")
-		if ended, taken := <-ends, time.Since(began); taken-ended != margin {
-			t.Errorf("trust ended after %v, and another client was granted the key after %v", ended, taken)
-		}
+		taken := time.Since(began)
+		lab.Want(t, "time from the end of trust to the next grant", taken-<-ends, margin)
 		w.Release(next)
 	})
 }
@@ -272,9 +269,7 @@ func TestHandedOverLockStaysValidForAtLeast500Milliseconds(t *testing.T) {
 			l := inOrderBehind(t, w, cfg, 1, cfg)
 			w.Release(l.lock)
 			next := <-l.got[0]
-			if left := time.Until(next.TrustedUntil()); left < lease.ShortestTrust {
-				t.Errorf("with a MaxSkew of %v, the lock is trusted for %v", skew, left)
-			}
+			lab.WantRange(t, fmt.Sprint("trust with a MaxSkew of ", skew), time.Until(next.TrustedUntil()), lease.ShortestTrust, cfg.Lease)
 			w.Release(next)
 		})
 	}

@@ -90,9 +90,8 @@ func TestWaiterGetsErrDoneWhenHolderMarksSameWorkAsDone(t *testing.T) {
 			isDone(t, <-ended, "mon")
 		}
 		calls := wire.Sent()
-		if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests: the waiter needs them to leave the queue
-			t.Errorf("the waiter of the other client has sent %v since", lab.Ops(calls))
-		}
+		// The waiter of the other client needs up to two requests to leave the queue.
+		lab.WantRange(t, "requests", lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }), 0, 2)
 	})
 }
 
@@ -189,9 +188,7 @@ func TestDoneMarkIsNeverDeletedByTTL(t *testing.T) {
 		cfg.Retention = retention
 		c, wire := w.Client(cfg)
 		w.Release(w.Acquire(c, "other"))
-		if w.Item("other")["expiresAt"] == nil {
-			t.Error("the released record has no expiresAt")
-		}
+		lab.Want(t, "released record has expiresAt", w.Item("other")["expiresAt"] != nil, true)
 		works(w, c, leasehold.Once("mon"))
 		for name, do := range map[string]func(){
 			"the release with the mark": func() {},
@@ -376,9 +373,7 @@ func TestDamagedDoneMarkStillCountsIfLabelOrPeriodIsReadable(t *testing.T) {
 			}
 		}
 		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // a valid mark is a map; this mark is a string
-		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); errors.Is(err, leasehold.ErrDone) {
-			t.Error(err)
-		}
+		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 	})
 }
 
@@ -435,9 +430,7 @@ func TestDoneMarkIsNotStoredIfLockIsBrokenDuringWork(t *testing.T) {
 			works(w, b)
 			return nil
 		}, leasehold.Once("mon"))
-		if !errors.Is(err, leasehold.ErrLost) {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "do", err, leasehold.ErrLost)
 		works(w, b, leasehold.Once("mon"))
 	})
 }

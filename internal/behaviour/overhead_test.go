@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -95,26 +96,16 @@ func newBeside(tb testing.TB) *beside {
 	tb.Helper()
 	engine := localdynamo.New()
 	defer func() { _ = engine.Close() }()
-	if err := table.Create(tb.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		tb.Fatal(err)
-	}
+	lab.OK(tb, table.Create(tb.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	record := &recorder{engine: engine}
 	record.Client = engine.Client(func(o *dynamodb.Options) { o.HTTPClient = record })
 	open := func(db leasehold.DB) *beside {
-		c, err := leasehold.New(db, leasehold.Config{Table: "locks", Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			tb.Fatal(err)
-		}
+		c := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", Logger: slog.New(slog.DiscardHandler)}))(tb)
 		tb.Cleanup(func() { _ = c.Close(context.WithoutCancel(tb.Context())) })
 		return &beside{client: c, writes: record.writes}
 	}
-	if err := open(record).lock(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	server, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	lab.OK(tb, open(record).lock(tb.Context()))
+	server := lab.Must((&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0"))(tb)
 	tb.Cleanup(func() { _ = server.Close() })
 	go func() {
 		for {
@@ -159,9 +150,7 @@ func (b *beside) twoWrites(ctx context.Context) error {
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		tb.Fatal(err)
-	}
+	lab.OK(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 

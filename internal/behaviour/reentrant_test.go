@@ -158,9 +158,7 @@ func TestReleaseWithNewDataReturnsErrorIfOtherHandleRemains(t *testing.T) {
 						t.Errorf("error %v", err)
 					}
 					lab.WantErr(t, "the handle", inner.Err(), leasehold.ErrReleased)
-					if landed := w.WorkItem("a") != nil; landed != (tc.stored && how == "commit and release") {
-						t.Errorf("committed: %t", landed)
-					}
+					lab.Want(t, "committed", w.WorkItem("a") != nil, tc.stored && how == "commit and release")
 					lab.WantErr(t, "again", inner.Release(t.Context(), tc.opt), nil)
 					w.Release(outer)
 					w.WantReleased("job")

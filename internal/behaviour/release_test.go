@@ -128,19 +128,13 @@ func TestReleaseHandsOverKeyToWaitingGoroutineInOneRequest(t *testing.T) {
 		}
 		wire.Sent()
 		lab.Elapse(time.Minute) // goroutines of the holder's client wait in memory and send no requests
-		for _, c := range wire.Sent() {
-			if !c.Renews() {
-				t.Errorf("sent %s while the key was held", c.Op)
-			}
-		}
+		sent := wire.Sent()
+		wantCount(t, "renewals among the requests", sent, lab.Call.Renews, len(sent))
 		w.Release(lock)
 		wg.Wait()
 		lab.Want(t, "order", order, []int{0, 1, 2, 3, 4})
 		lab.Want(t, "last token", tokens[4], lock.Token()+5)
-		sent := wire.Sent()
-		if len(sent) != 6 { // five hand-overs from goroutine to goroutine, and the last release
-			t.Errorf("%d requests", len(sent))
-		}
+		wantSent(t, wire, 6) // five hand-overs from goroutine to goroutine, and the last release
 	})
 }
 
@@ -257,9 +251,8 @@ func TestPanicDuringWorkReachesCallerWithinTwoSeconds(t *testing.T) {
 			})
 		})
 		// The panic continues once the release is answered, or after Config.ReleaseGrace.
-		if took := time.Since(panicked); p != "work" || took > 2*time.Second {
-			t.Errorf("panic %v after %v", p, took)
-		}
+		lab.WantTook(t, "panic continued after", panicked, 0, 2*time.Second)
+		lab.Want(t, "panic", p, "work")
 		lab.Elapse(5 * time.Second)
 	})
 }

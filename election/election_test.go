@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -48,33 +46,11 @@ func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock 
 	return lab.Must(e.Campaign(w.T.Context(), value))(w.T)
 }
 
-// refusing returns a fault that answers every request with the given DynamoDB error code.
-func refusing(code string) lab.Fault {
-	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
-}
-
-// reset is a fault that breaks the connection before the request is sent.
-func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
-
-// begin runs the given function in a goroutine. The returned channel receives the error that
-// the function returns.
-func begin(call func() error) <-chan error {
-	ended := make(chan error, 1)
-	go func() { ended <- call() }()
-	synctest.Wait()
-	return ended
-}
-
 // breakTerm breaks the current leader's grant, as an operator does.
 func breakTerm(w *lab.World, c *leasehold.Client) {
 	w.T.Helper()
-	r, err := c.Get(w.T.Context(), seat)
-	if err == nil {
-		err = c.Break(w.T.Context(), r, leasehold.BreakOptions{})
-	}
-	if err != nil {
-		w.T.Fatal(err)
-	}
+	r := lab.Must(c.Get(w.T.Context(), seat))(w.T)
+	lab.OK(w.T, c.Break(w.T.Context(), r, leasehold.BreakOptions{}))
 }
 
 func TestLeaderMethodReturnsOnlyCurrentLeader(t *testing.T) {

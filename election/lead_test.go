@@ -90,7 +90,7 @@ func TestLeadMethodWaitsForFunctionEvenAfterContextHasEnded(t *testing.T) {
 		stop, flush := errors.New("stop"), errors.New("flush failed")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var released atomic.Bool
-		led := begin(func() error {
+		led := lab.Go(func() error {
 			return a.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 				<-ctx.Done()
 				time.Sleep(3 * time.Second)
@@ -98,7 +98,7 @@ func TestLeadMethodWaitsForFunctionEvenAfterContextHasEnded(t *testing.T) {
 				return flush
 			})
 		})
-		campaigned := begin(func() error {
+		campaigned := lab.Go(func() error {
 			return b.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
 				t.Error("the function was called after its context had ended")
 				return nil
@@ -113,9 +113,7 @@ func TestLeadMethodWaitsForFunctionEvenAfterContextHasEnded(t *testing.T) {
 			t.Errorf("the candidate: %v", err)
 		}
 		lab.WantErr(t, "leader", <-led, stop, context.Canceled, flush)
-		if released.Load() {
-			t.Error("the term was released before the function returned")
-		}
+		lab.Want(t, "term was released before the function returned", released.Load(), false)
 		lab.WantErr(t, "leader after the release", lab.ErrorOf(a.Leader(t.Context())), election.ErrNoLeader)
 		if err := a.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }); !isStop(err) {
 			t.Errorf("Lead with an ended context: %v", err)
@@ -145,8 +143,8 @@ func TestLeadMethodReturnsWhenClientIsClosed(t *testing.T) {
 		a, leader, _ := elects(w, lab.Config())
 		b, candidate, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error { <-ctx.Done(); return nil }
-		led := begin(func() error { return a.Lead(t.Context(), "", lead) })
-		campaigned := begin(func() error { return b.Lead(t.Context(), "", lead) })
+		led := lab.Go(func() error { return a.Lead(t.Context(), "", lead) })
+		campaigned := lab.Go(func() error { return b.Lead(t.Context(), "", lead) })
 		for _, c := range []*leasehold.Client{candidate, leader} {
 			lab.OK(t, c.Close(t.Context()))
 		}
@@ -322,7 +320,7 @@ func TestLeadMethodCallsNoFunctionIfClientIsClosedAfterGrant(t *testing.T) {
 // contains the grant of that term. The leader knows that no other client holds the key, so it
 // replaces the grant without waiting for a lease.
 func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
-	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		var back time.Time
@@ -331,9 +329,7 @@ func TestLeaderIsReelectedSoonAfterOutage(t *testing.T) {
 			if terms++; terms == 2 {
 				// The limit leaves time for a request that hangs, and for the pause before
 				// it is repeated.
-				if took := time.Since(back); took > 6*time.Second {
-					t.Errorf("elected again %v after the outage", took)
-				}
+				lab.WantTook(t, "elected again after the outage, after", back, 0, 6*time.Second)
 				cancel()
 				return nil
 			}
@@ -358,7 +354,7 @@ func TestLeadMethodRetriesIfAccessIsDeniedAfterFirstTerm(t *testing.T) {
 				e, c, wire := elects(w, lab.Config())
 				terms := make(chan int64, 10)
 				ctx, cancel := context.WithCancel(t.Context())
-				ended := begin(func() error {
+				ended := lab.Go(func() error {
 					return e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 						terms <- term.Token()
 						<-ctx.Done()
@@ -366,7 +362,7 @@ func TestLeadMethodRetriesIfAccessIsDeniedAfterFirstTerm(t *testing.T) {
 					})
 				})
 				first := <-terms
-				wire.SetFault(refusing(code))
+				wire.SetFault(lab.Refused(code))
 				lab.Elapse(2 * time.Minute) // long enough for the leader to lose its term and campaign again
 				if len(ended) > 0 {
 					t.Fatalf("Lead returned %v", <-ended)
@@ -391,7 +387,7 @@ func TestLeadMethodFailsIfAccessIsDeniedBeforeFirstTerm(t *testing.T) {
 		e, c, wire := elects(w, lab.Config())
 		other := lab.Must(election.New(c, "other"))(t)
 		lab.Must(other.Campaign(t.Context(), ""))(t)
-		wire.SetFault(refusing("AccessDeniedException"))
+		wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.WantAs[*leasehold.OpError](t, "lead", e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())

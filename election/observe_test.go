@@ -78,7 +78,7 @@ func TestObserveRetriesUntilDynamoDBAnswers(t *testing.T) {
 		watching, _, wire := elects(w, lab.Config())
 		o := observe(t, watching)
 		o.shows(nobody)
-		for _, fault := range []lab.Fault{lab.Cut, reset, lab.Throttled} {
+		for _, fault := range []lab.Fault{lab.Cut, lab.Drop, lab.Throttled} {
 			wire.SetFault(fault)
 			term := campaign(w, e, "a")
 			wire.Sent()
@@ -100,7 +100,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		o := observe(t, e)
-		wire.SetFault(refusing("ResourceNotFoundException"))
+		wire.SetFault(lab.Refused("ResourceNotFoundException"))
 		lab.Elapse(polls)
 		<-o.over
 		var op *leasehold.OpError
@@ -112,10 +112,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
 		o = observe(t, e)
 		<-o.over
-		var bad *leasehold.RecordError
-		if !errors.As(o.err, &bad) {
-			t.Errorf("damaged record: %v", o.err)
-		}
+		lab.WantAs[*leasehold.RecordError](t, "observe with a damaged record", o.err)
 		w.Delete(seat)
 
 		o = observe(t, e)
@@ -123,9 +120,8 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 		closed := time.Now()
 		lab.OK(t, c.Close(t.Context()))
 		<-o.over
-		if took := time.Since(closed); !errors.Is(o.err, leasehold.ErrClosed) || took != 0 {
-			t.Errorf("closed client: %v after %v", o.err, took)
-		}
+		lab.WantErr(t, "observe by a closed client", o.err, leasehold.ErrClosed)
+		lab.WantTook(t, "observe returned after", closed, 0, 0)
 		for l, err := range e.Observe(t.Context()) {
 			lab.WantErr(t, "Observe of a closed client", err, leasehold.ErrClosed)
 			lab.Want(t, "leader", l, nobody)
@@ -138,9 +134,7 @@ func TestObserveStopsWhenCallerLeavesLoop(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {
-			if err != nil {
-				t.Error(err)
-			}
+			lab.WantErr(t, "observe", err, nil)
 			break
 		}
 		wire.Sent()

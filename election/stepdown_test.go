@@ -30,15 +30,8 @@ func works(pause time.Duration, causes chan<- error) func(context.Context, *leas
 	}
 }
 
-// onUpdates applies a fault to every UpdateItem.
-func onUpdates(fault lab.Fault) lab.Fault {
-	return func(r *lab.Request) (*http.Response, error) {
-		if r.Op == "UpdateItem" {
-			return fault(r)
-		}
-		return r.Send()
-	}
-}
+// isUpdate reports whether the request is an UpdateItem.
+func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
 
 // leads runs Lead, with a function from works, until stop is called. stop returns the error
 // of Lead. Once the function's context has ended, the function sleeps for the given pause, and
@@ -46,7 +39,7 @@ func onUpdates(fault lab.Fault) lab.Fault {
 func leads(t *testing.T, e *election.Election, value string, pause time.Duration) (causes chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	causes = make(chan error, 100)
-	led := begin(func() error { return e.Lead(ctx, value, works(pause, causes)) })
+	led := lab.Go(func() error { return e.Lead(ctx, value, works(pause, causes)) })
 	return causes, func() error { cancel(); return <-led }
 }
 
@@ -59,13 +52,7 @@ func TestStepDownReleasesTermOnlyAfterFunctionHasReturned(t *testing.T) {
 		lab.Elapse(time.Second)
 		first := lab.Must(operator.Leader(t.Context()))(t)
 		next := make(chan *leasehold.Lock, 1)
-		go func() {
-			term, err := other.Campaign(context.Background(), "")
-			if err != nil {
-				t.Error(err)
-			}
-			next <- term
-		}()
+		go func() { next <- campaign(w, other, "") }()
 		wire.Sent()
 		asking.Sent()
 		began := time.Now()
@@ -75,9 +62,7 @@ func TestStepDownReleasesTermOnlyAfterFunctionHasReturned(t *testing.T) {
 		}
 		// The leader notices the request at its next renewal, and the candidate notices the
 		// release at its next poll. These delays add at most 6 s to the 30 s of work.
-		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second {
-			t.Errorf("resigned %v after the request", took)
-		}
+		lab.WantTook(t, "resigned after", began, 30*time.Second, 36*time.Second)
 		term := <-next
 		lab.Want(t, "token of the next term", term.Token(), first.Token+1)
 		lab.WantTook(t, "next elected after", began, 0, 37*time.Second)
@@ -86,12 +71,7 @@ func TestStepDownReleasesTermOnlyAfterFunctionHasReturned(t *testing.T) {
 				t.Errorf("the leader sent %s", c.Op)
 			}
 		}
-		writes := 0
-		for _, c := range asking.Sent() {
-			if c.Op != "GetItem" {
-				writes++
-			}
-		}
+		writes := lab.Count(asking.Sent(), func(c lab.Call) bool { return c.Op != "GetItem" })
 		lab.Want(t, "writes of StepDown", writes, 1)
 		lab.Elapse(time.Minute)
 		lab.WantErr(t, "term after a request to the former leader", term.Err(), nil)
@@ -170,7 +150,7 @@ func TestStepDownRequestToFormerLeaderDoesNotAffectNextLeader(t *testing.T) {
 		first := campaign(w, e, "")
 		var causes chan error
 		var stop func() error
-		asking.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, func(r *lab.Request) (*http.Response, error) {
+		asking.SetFault(lab.Once(isUpdate, func(r *lab.Request) (*http.Response, error) {
 			w.Release(first)
 			other, _, _ := elects(w, lab.Config())
 			causes, stop = leads(t, other, "", 0)
@@ -200,7 +180,7 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 		asked := 0
 		_ = e.OnStepDown(term, func() { asked++; w.Release(term) })
 		lost := 0
-		asking.SetFault(onUpdates(func(r *lab.Request) (*http.Response, error) {
+		asking.SetFault(lab.On(isUpdate, func(r *lab.Request) (*http.Response, error) {
 			if lost++; lost > 3 {
 				return r.Send()
 			}
@@ -209,9 +189,9 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
 		lab.Want(t, "times asked", asked, 1)
 		term = campaign(w, e, "")
-		asking.SetFault(onUpdates(reset))
+		asking.SetFault(lab.On(isUpdate, lab.Drop))
 		lab.WantErr(t, "step down without a reply", operator.StepDown(w.Within(3*time.Second)), leasehold.ErrUnknownOutcome, context.DeadlineExceeded)
-		asking.SetFault(onUpdates(refusing("AccessDeniedException")))
+		asking.SetFault(lab.On(isUpdate, lab.Refused("AccessDeniedException")))
 		var op *leasehold.OpError
 		if err := operator.StepDown(t.Context()); !errors.As(err, &op) || op.Op != "step down" {
 			t.Errorf("denied step down: %v", err)
@@ -340,7 +320,7 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		var heard atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
-		led := begin(func() error {
+		led := lab.Go(func() error {
 			return e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 				for range 2 {
 					_ = e.OnStepDown(term, func() { heard.Add(1) })
@@ -372,7 +352,7 @@ func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 			other, operator := elect(w, cfg), elect(w, cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			heard := make(chan struct{}, 9)
-			led := begin(func() error {
+			led := lab.Go(func() error {
 				return e.Lead(ctx, "a", func(ctx context.Context, _ *leasehold.Lock) error {
 					<-ctx.Done()
 					heard <- struct{}{}
@@ -385,7 +365,7 @@ func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 				defer func() { _, _ = stopSecond(), c.Close(t.Context()) }()
 			}
 			lab.Elapse(time.Minute)
-			asked := begin(func() error { return operator.StepDown(t.Context()) })
+			asked := lab.Go(func() error { return operator.StepDown(t.Context()) })
 			<-heard
 			lab.Elapse(time.Second)
 			_, stop := leads(t, other, "b", 0)

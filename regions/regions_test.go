@@ -149,9 +149,7 @@ func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 		}
 		began := time.Now()
 		w.Release(locks[0])
-		if took := time.Since(began); took > 1500*time.Millisecond {
-			t.Errorf("a release took %v", took)
-		}
+		lab.WantTook(t, "a release took", began, 0, 1500*time.Millisecond)
 		w.lighten(0)
 		lab.Elapse(45 * time.Second)
 		if lost := lab.Lost(locks[1:]); lost > 0 || db.Region() != names[0] {
@@ -170,12 +168,8 @@ func TestEventuallyConsistentTableNeverFailsOver(t *testing.T) {
 		w.Release(w.Acquire(client, "a"))
 		lab.Elapse(time.Second)
 		w.darken(0, ways["no connection"])
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := client.Acquire(ctx, "a")
-		if err == nil || !strings.Contains(err.Error(), "no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency") {
-			t.Errorf("error %v", err)
-		}
+		err := lab.ErrorOf(client.Acquire(w.Within(time.Minute), "a"))
+		lab.WantText(t, "acquire", err, "no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
 		for _, away := range names[1:] {
 			for op, n := range w.sent[away] {
 				if op != "DescribeTable" || n.Load() != 1 {
@@ -190,9 +184,7 @@ func TestProcessStartedInOutageAcquiresLock(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, way lab.Fault) {
 		w.darken(0, way)
 		_, client := w.process(0, lab.Config())
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		w.Release(lab.Must(client.Acquire(ctx, "a"))(t))
+		w.Release(lab.Must(client.Acquire(w.Within(5*time.Second), "a"))(t))
 	})
 }
 
@@ -332,11 +324,7 @@ func TestDBWithOneRegionDoesNotDescribeTable(t *testing.T) {
 		}{regions.New(home), w.Connect(nil)}, lab.Config())
 		w.Release(w.Acquire(client, "a"))
 		lab.Elapse(time.Second)
-		for _, sent := range wire.Sent() {
-			if sent.Op == "DescribeTable" {
-				t.Error("the DB sent DescribeTable")
-			}
-		}
+		lab.Want(t, "DescribeTable was sent", slices.Contains(lab.Ops(wire.Sent()), "DescribeTable"), false)
 	})
 }
 
@@ -381,9 +369,7 @@ func TestRequestsThatNameTableByARNStayInHomeRegion(t *testing.T) {
 		arn := "arn:aws:dynamodb:us-east-1:123456789012:table/locks"
 		for range 3 {
 			_, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(arn), Key: lab.Key("a")})
-			if err == nil || !strings.Contains(err.Error(), "no failover from us-east-1: table "+arn+": its ARN names one Region: use the table's name") {
-				t.Errorf("error %v", err)
-			}
+			lab.WantText(t, "read", err, "no failover from us-east-1: table "+arn+": its ARN names one Region: use the table's name")
 			lab.Elapse(2 * time.Second)
 		}
 		lab.Want(t, "Region", db.Region(), names[0])
@@ -398,9 +384,7 @@ func TestDescribeTableIsRepeatedUntilAnswered(t *testing.T) {
 		_, client := w.process(0, lab.Config())
 		acquired := w.Queue(client, "a")
 		lab.Elapse(20 * time.Second)
-		if n := w.count(names[2], "DescribeTable").Load(); n < 5 || n > 21 {
-			t.Errorf("DescribeTable was sent %d times in 20 s", n)
-		}
+		lab.WantRange(t, "requests of DescribeTable in 20 s", w.count(names[2], "DescribeTable").Load(), 5, 21)
 		w.lighten(2)
 		lab.Elapse(10 * time.Second)
 		w.Release(<-acquired)
@@ -426,8 +410,7 @@ func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
 		w.darken(0, ways["no answer"])
 		began := time.Now()
 		w.Release(lock)
-		if took := time.Since(began); took > 1500*time.Millisecond || db.Region() != names[1] {
-			t.Errorf("the release took %v, and requests go to %s", took, db.Region())
-		}
+		lab.WantTook(t, "the release took", began, 0, 1500*time.Millisecond)
+		lab.Want(t, "Region", db.Region(), names[1])
 	})
 }

@@ -75,9 +75,7 @@ func TestFailoverAndReturnToHomeRegionEmitOneEventEach(t *testing.T) {
 		if len(s.events) != 2 || s.events[1].Err != nil || s.events[1].Region != names[0] || client.Stats().Region != db.Region() {
 			t.Errorf("after the outage: %s, %v", client.Stats().Region, s.events)
 		}
-		if s.ended {
-			t.Error("the context of an event had already ended")
-		}
+		lab.Want(t, "context of an event had already ended", s.ended, false)
 		w.Release(lock)
 		for level, want := range map[string]string{
 			"WARN": "requests go to another Region\" region=us-east-2 table=locks err=",
@@ -134,13 +132,9 @@ func TestTransactionIsNotSentForStronglyConsistentTable(t *testing.T) {
 		}
 		lab.OK(t, lock.GuardError(nil, 0))
 		for _, op := range []string{"TransactWriteItems", "TransactGetItems"} {
-			if n := w.count(names[0], op).Load(); n > 0 {
-				t.Errorf("%d %s", n, op)
-			}
+			lab.Want(t, "requests of "+op, w.count(names[0], op).Load(), 0)
 		}
-		if !w.IsReleased("a") {
-			t.Error("CommitAndRelease has not freed the key")
-		}
+		w.WantReleased("a")
 	})
 }
 
@@ -160,13 +154,8 @@ func TestTransactionWaitsForReplyToDescribeTable(t *testing.T) {
 				}
 				_, client := w.process(0, lab.Config())
 				lock := w.Acquire(client, "a")
-				var lacks *leasehold.UnsupportedError
-				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))); !errors.As(err, &lacks) {
-					t.Errorf("error %v", err)
-				}
-				if n := w.count(names[0], "TransactWriteItems").Load(); n > 0 {
-					t.Errorf("%d transactions were sent", n)
-				}
+				lab.WantAs[*leasehold.UnsupportedError](t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))))
+				lab.Want(t, "transactions", w.count(names[0], "TransactWriteItems").Load(), 0)
 				w.Release(lock)
 			})
 		})
@@ -187,9 +176,8 @@ func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
 		began := time.Now()
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))); err != nil || time.Since(began) > 4*time.Second {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))), nil)
+		lab.WantTook(t, "commit took", began, 0, 4*time.Second)
 		w.Release(lock)
 	})
 }
@@ -197,9 +185,7 @@ func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {
 func TestHoldThroughOutageOptionIsRejectedForSeveralRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
-	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {
-		t.Errorf("error %v", err)
-	}
+	lab.WantText(t, "new", err, "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out")
 }
 
 func TestRegionChangesAreLoggedAtMostOncePerMinute(t *testing.T) {
@@ -210,9 +196,7 @@ func TestRegionChangesAreLoggedAtMostOncePerMinute(t *testing.T) {
 		for i := range names {
 			w.darken(i, ways["no connection"])
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
-		defer cancel()
-		lab.WantErr(t, "Acquire", lab.ErrorOf(client.Acquire(ctx, "a")), context.DeadlineExceeded)
+		lab.WantErr(t, "Acquire", lab.ErrorOf(client.Acquire(w.Within(150*time.Second), "a")), context.DeadlineExceeded)
 		lab.Elapse(10 * time.Second)
 		moves := 0
 		for _, line := range s.lines("WARN") {

@@ -75,9 +75,8 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
 func TestLockMethodsSucceedBeforeAndAfterFailover(t *testing.T) {
-	configs := map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}
 	for name, verb := range verbs {
-		for leases, cfg := range configs {
+		for leases, cfg := range lab.Leases() {
 			if cfg.SharedLease && strings.HasPrefix(name, "Detach") {
 				continue // a lock under a shared lease cannot be detached
 			}
@@ -92,9 +91,7 @@ func TestLockMethodsSucceedBeforeAndAfterFailover(t *testing.T) {
 					}
 					lab.OK(t, client.Close(t.Context()))
 					for _, region := range names {
-						if n := w.count(region, "TransactWriteItems").Load(); n > 0 {
-							t.Errorf("%d transactions in %s", n, region)
-						}
+						lab.Want(t, "transactions in "+region, w.count(region, "TransactWriteItems").Load(), 0)
 					}
 				})
 			})
@@ -130,8 +127,6 @@ func TestTooLowMaxIdleConnsPerHostIsLoggedOnlyOnce(t *testing.T) {
 		_, client := w.clientOf(clients, s.config())
 		w.AcquireMany(client, "job", 300)
 		lab.OK(t, client.Close(t.Context()))
-		if n := strings.Count(s.log.String(), "MaxIdleConnsPerHost=10"); n != 1 {
-			t.Errorf("%d warnings", n)
-		}
+		lab.Want(t, "warnings", strings.Count(s.log.String(), "MaxIdleConnsPerHost=10"), 1)
 	})
 }

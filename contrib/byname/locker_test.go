@@ -3,9 +3,9 @@ package byname_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -31,10 +31,7 @@ func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Cli
 
 // locking calls Lock in a new goroutine. It returns a channel that receives the error from Lock.
 func locking(ctx context.Context, names *byname.Locker) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- names.Lock(ctx, issue) }()
-	synctest.Wait()
-	return done
+	return lab.Go(func() error { return names.Lock(ctx, issue) })
 }
 
 func pending(t *testing.T, done <-chan error, why string) {
@@ -46,6 +43,14 @@ func pending(t *testing.T, done <-chan error, why string) {
 	}
 }
 
+// wantTry fails the test unless TryLock of the given name returns locked, and no error.
+func wantTry(t *testing.T, what string, names *byname.Locker, name string, locked bool) {
+	t.Helper()
+	ok, err := names.TryLock(t.Context(), name)
+	lab.WantErr(t, what, err, nil)
+	lab.Want(t, what, ok, locked)
+}
+
 func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
@@ -54,12 +59,8 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 				a, _, _ := namesOf(w, cfg)
 				b, _, _ := namesOf(w, cfg)
 				lab.OK(t, a.Lock(t.Context(), issue))
-				if ok, err := b.TryLock(t.Context(), issue); ok || err != nil {
-					t.Errorf("TryLock by another process while the name is locked: %v, %v", ok, err)
-				}
-				if ok, err := b.TryLock(t.Context(), "issue_example.org"); !ok || err != nil {
-					t.Errorf("TryLock of another name: %v, %v", ok, err)
-				}
+				wantTry(t, "TryLock by another process while the name is locked", b, issue, false)
+				wantTry(t, "TryLock of another name", b, "issue_example.org", true)
 				waiting := locking(t.Context(), b)
 				lab.Elapse(time.Minute)
 				pending(t, waiting, "another process holds the name")
@@ -78,9 +79,7 @@ func TestGoroutinesAcquireLockInOrderOfTheirCalls(t *testing.T) {
 		lab.OK(t, names.Lock(t.Context(), issue))
 		first := locking(t.Context(), names)
 		second := locking(t.Context(), names)
-		if ok, err := names.TryLock(t.Context(), issue); ok || err != nil {
-			t.Errorf("TryLock while this process holds the name: %v, %v", ok, err)
-		}
+		wantTry(t, "TryLock while this process holds the name", names, issue, false)
 		wire.Sent()
 		lab.OK(t, names.Unlock(t.Context(), issue))
 		lab.OK(t, <-first)
@@ -126,15 +125,9 @@ func TestLockerBlocksLocalCallersUntilHolderUnlocksLostLock(t *testing.T) {
 		pending(t, came, "the lost lock has not been unlocked")
 		pending(t, comes, "the lost lock has not been unlocked")
 		wire.Sent()
-		if ok, err := a.TryLock(t.Context(), issue); ok || err != nil {
-			t.Errorf("TryLock in the same process: %v, %v", ok, err)
-		}
-		if sent := wire.Sent(); len(sent) > 0 {
-			t.Errorf("TryLock in the same process sent %v", lab.Ops(sent))
-		}
-		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
-			t.Fatalf("TryLock in another process: %v, %v", ok, err)
-		}
+		wantTry(t, "TryLock in the same process", a, issue, false)
+		lab.Want(t, "requests of TryLock in the same process", len(wire.Sent()), 0)
+		wantTry(t, "TryLock in another process", b, issue, true)
 		lab.OK(t, b.Unlock(t.Context(), issue))
 		lab.WantErr(t, "unlock of the broken lock", a.Unlock(t.Context(), issue), leasehold.ErrLost)
 		for range 2 { // the two calls are granted the key in either order
@@ -179,9 +172,7 @@ func TestUnlockReleasesLockDespiteEndedContext(t *testing.T) {
 		lab.OK(t, names.Lock(ctx, issue))
 		cancel()
 		lab.OK(t, names.Unlock(ctx, issue))
-		if held := w.HeldAmong([]leasehold.Key{{Partition: "certificates/" + issue}}); len(held) > 0 {
-			t.Errorf("still held: %v", held)
-		}
+		w.WantReleased("certificates/" + issue)
 	})
 }
 
@@ -206,9 +197,7 @@ func TestTryLockTakesOverFromDeadHolder(t *testing.T) {
 		lab.OK(t, a.Lock(t.Context(), issue))
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
-			t.Errorf("TryLock: %v, %v", ok, err)
-		}
+		wantTry(t, "TryLock", b, issue, true)
 		lab.OK(t, b.Unlock(t.Context(), issue))
 		_ = a.Unlock(t.Context(), issue)
 	})
@@ -217,15 +206,9 @@ func TestTryLockTakesOverFromDeadHolder(t *testing.T) {
 func TestUnlockAndRenewFailIfNameIsNotLocked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
-		if err := names.Unlock(t.Context(), issue); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
-			t.Errorf("unlock: %v", err)
-		}
-		if err := names.RenewLockLease(t.Context(), issue, time.Hour); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
-			t.Errorf("renew: %v", err)
-		}
-		if sent := wire.Sent(); len(sent) > 0 {
-			t.Errorf("sent %v", lab.Ops(sent))
-		}
+		lab.WantText(t, "unlock", names.Unlock(t.Context(), issue), "certificates/"+issue)
+		lab.WantText(t, "renew", names.RenewLockLease(t.Context(), issue, time.Hour), "certificates/"+issue)
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 	})
 }
 
@@ -255,19 +238,13 @@ func TestTryLockReturnsErrorIfRequestsFail(t *testing.T) {
 }
 
 func TestNewRejectsNilClientAndInvalidPrefix(t *testing.T) {
-	if _, err := byname.New(nil, ""); err == nil {
-		t.Error("a nil client was accepted")
-	}
+	lab.WantFailed(t, "New with a nil client", lab.ErrorOf(byname.New(nil, "")))
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, prefix := range []string{"leasehold/session/", strings.Repeat("k", 2048)} {
-			if _, err := byname.New(c, prefix); err == nil {
-				t.Errorf("a prefix of %d bytes was accepted", len(prefix))
-			}
+			lab.WantFailed(t, fmt.Sprintf("New with a prefix of %d bytes", len(prefix)), lab.ErrorOf(byname.New(c, prefix)))
 		}
-		if sent := wire.Sent(); len(sent) > 0 {
-			t.Errorf("sent %v", lab.Ops(sent))
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 	})
 }
 
@@ -277,8 +254,7 @@ func TestSessionLockWaitsUntilOtherProcessUnlocks(t *testing.T) {
 		b, _, _ := namesOf(w, lab.Config())
 		mine, theirs := a.ForDatabase("orders"), b.ForDatabase("orders")
 		lab.OK(t, mine.Lock(t.Context(), nil))
-		locked := make(chan error, 1)
-		go func() { locked <- theirs.SessionLock(t.Context(), nil) }()
+		locked := lab.Go(func() error { return theirs.SessionLock(t.Context(), nil) })
 		lab.Elapse(time.Minute)
 		pending(t, locked, "another process changes the database")
 		lab.OK(t, mine.Unlock(t.Context(), nil))

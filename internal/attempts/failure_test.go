@@ -107,12 +107,8 @@ func TestCallsSucceedDespiteBriefLackOfCredentials(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		p.failFor(1500 * time.Millisecond)
 		began := time.Now()
-		if err := do(t.Context(), c, lock); err != nil {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		if time.Since(began) < 1500*time.Millisecond {
-			t.Error("the call succeeded without credentials")
-		}
+		lab.WantErr(t, "the call", do(t.Context(), c, lock), nil)
+		lab.WantTook(t, "the call, which succeeds only with credentials, took", began, 1500*time.Millisecond, time.Minute)
 		lab.OK(t, c.Close(t.Context()))
 	})
 }
@@ -124,11 +120,7 @@ func TestCredentialErrorIncludesProviderMessage(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		p.failFor(0)
 		_, err := c.Acquire(w.Within(10*time.Second), "other")
-		for _, part := range []string{"the vault is sealed", "nothing was sent", "other"} {
-			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%q is missing in: %v", part, err)
-			}
-		}
+		lab.WantText(t, "acquire", err, "the vault is sealed", "nothing was sent", "other")
 		if !errors.Is(err, errVault) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
 		}
@@ -146,13 +138,10 @@ func TestAcquireWithoutCredentialsFailsImmediately(t *testing.T) {
 		p.failFor(0)
 		c := clientOf(w, p, lab.Config())
 		began := time.Now()
-		_, err := c.Acquire(t.Context(), "job")
-		if err == nil || !errors.Is(err, errVault) || !strings.Contains(err.Error(), "no credentials: set AWS_PROFILE") {
-			t.Errorf("error %v", err)
-		}
-		if time.Since(began) > time.Second {
-			t.Errorf("after %v", time.Since(began))
-		}
+		err := lab.ErrorOf(c.Acquire(t.Context(), "job"))
+		lab.WantErr(t, "acquire", err, errVault)
+		lab.WantText(t, "acquire", err, "no credentials: set AWS_PROFILE")
+		lab.WantTook(t, "acquire took", began, 0, time.Second)
 	})
 }
 

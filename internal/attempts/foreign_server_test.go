@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -63,9 +62,7 @@ func at(t *testing.T, url string, options ...func(*http.Transport)) *leasehold.C
 
 func isForeign(t *testing.T, name string, err error) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "not DynamoDB's: check proxies and the endpoint") || !strings.Contains(err.Error(), "table locks") {
-		t.Errorf("%s: %.500v", name, err)
-	}
+	lab.WantText(t, name, err, "not DynamoDB's: check proxies and the endpoint", "table locks")
 }
 
 func TestCallFailsIfServerIsNotDynamoDB(t *testing.T) {
@@ -210,9 +207,8 @@ func TestErrorOfTimedOutCallIncludesErrorOfLastAnsweredAttempt(t *testing.T) {
 		})
 		err := r.end(w.Within(5*time.Second), c, lock)
 		lab.Want(t, "took", time.Since(began), 5*time.Second)
-		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "the call", err, leasehold.ErrUnknownOutcome)
+		lab.WantText(t, "the call", err, "throttled: raise the table's capacity")
 		wire.SetFault(nil)
 		_ = lock.Release(t.Context())
 		lab.Elapse(time.Minute)
@@ -248,10 +244,8 @@ func TestMethodsBreakAndResumeDoNotWaitForReplyIfCancelled(t *testing.T) {
 		record, grant := lock.Record(), w.Detach(lock)
 		wire.SetFault(lab.Slow(time.Second))
 		began := time.Now()
-		err := end(&endedUnseen{Context: w.Ended()}, c, grant, record)
-		if took := time.Since(began); took != 0 || !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("%v after %v", err, took)
-		}
+		lab.WantErr(t, "the call", end(&endedUnseen{Context: w.Ended()}, c, grant, record), leasehold.ErrUnknownOutcome)
+		lab.WantTook(t, "the call took", began, 0, 0)
 		lab.Elapse(time.Minute)
 	})
 }

@@ -169,7 +169,8 @@ func TestEventuallyConsistentTableNeverFailsOver(t *testing.T) {
 		lab.Elapse(time.Second)
 		w.darken(0, ways["no connection"])
 		err := lab.ErrorOf(client.Acquire(w.Within(time.Minute), "a"))
-		lab.WantText(t, "acquire", err, "no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
+		lab.WantText(t, "acquire", err, "no failover from us-east-1: table locks: "+
+			"it is no global table with multi-Region strong consistency")
 		for _, away := range names[1:] {
 			for op, n := range w.sent[away] {
 				if op != "DescribeTable" || n.Load() != 1 {
@@ -369,7 +370,8 @@ func TestRequestsThatNameTableByARNStayInHomeRegion(t *testing.T) {
 		arn := "arn:aws:dynamodb:us-east-1:123456789012:table/locks"
 		for range 3 {
 			_, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(arn), Key: lab.Key("a")})
-			lab.WantText(t, "read", err, "no failover from us-east-1: table "+arn+": its ARN names one Region: use the table's name")
+			lab.WantText(t, "read", err, "no failover from us-east-1: table "+arn+": "+
+				"its ARN names one Region: use the table's name")
 			lab.Elapse(2 * time.Second)
 		}
 		lab.Want(t, "Region", db.Region(), names[0])

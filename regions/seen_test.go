@@ -154,7 +154,8 @@ func TestTransactionWaitsForReplyToDescribeTable(t *testing.T) {
 				}
 				_, client := w.process(0, lab.Config())
 				lock := w.Acquire(client, "a")
-				lab.WantAs[*leasehold.UnsupportedError](t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))))
+				err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1")))
+				lab.WantAs[*leasehold.UnsupportedError](t, "commit", err)
 				lab.Want(t, "transactions", w.count(names[0], "TransactWriteItems").Load(), 0)
 				w.Release(lock)
 			})
@@ -185,7 +186,8 @@ func TestTransactionIsSentIfDescribeTableFails(t *testing.T) {
 func TestHoldThroughOutageOptionIsRejectedForSeveralRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
-	lab.WantText(t, "new", err, "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out")
+	lab.WantText(t, "new", err, "HoldThroughOutage of the layout, "+
+		"and other Regions grant during an outage of one: leave it out")
 }
 
 func TestRegionChangesAreLoggedAtMostOncePerMinute(t *testing.T) {

@@ -84,9 +84,7 @@ func TestLockerTakesOverJobFromDeadHolder(t *testing.T) {
 		var ran atomic.Bool
 		shutdown := everyMinute(t, gocron.WithDistributedLocker(newLocker(t, env.Client(leasehold.Config{}))), func() { ran.Store(true) })
 		lab.Elapse(90 * time.Second)
-		if !ran.Load() {
-			t.Error("the run was skipped because of a dead holder")
-		}
+		lab.Want(t, "job ran despite the dead holder", ran.Load(), true)
 		lab.OK(t, shutdown())
 	})
 }
@@ -136,13 +134,10 @@ func TestClientDoCancelsJobContextIfLockIsLost(t *testing.T) {
 }
 
 func TestNewLockerRejectsNilClientAndInvalidPrefix(t *testing.T) {
-	if _, err := leaseholdgocron.NewLocker(nil, ""); err == nil {
-		t.Error("a nil client was accepted")
-	}
+	lab.WantFailed(t, "NewLocker with a nil client", lab.ErrorOf(leaseholdgocron.NewLocker(nil, "")))
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		if _, err := leaseholdgocron.NewLocker(env.Client(leasehold.Config{}), "leasehold/session/"); err == nil {
-			t.Error("the prefix of sessions was accepted")
-		}
+		_, err := leaseholdgocron.NewLocker(env.Client(leasehold.Config{}), "leasehold/session/")
+		lab.WantFailed(t, "NewLocker with the prefix of sessions", err)
 	})
 }
 
@@ -252,9 +247,7 @@ func TestIsLeaderSucceedsOnlyDuringTerm(t *testing.T) {
 }
 
 func TestElectorRejectsNilClientAndUnstorableLeaderValue(t *testing.T) {
-	if _, err := leaseholdgocron.NewElector(nil, "scheduler", ""); err == nil {
-		t.Error("a nil client was accepted")
-	}
+	lab.WantFailed(t, "NewElector with a nil client", lab.ErrorOf(leaseholdgocron.NewElector(nil, "scheduler", "")))
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		e := lab.Must(leaseholdgocron.NewElector(env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}), "scheduler", "10.0.0.7:8080"))(t)
 		lab.WantErr(t, "a value that the layout cannot store", e.Run(t.Context()), errors.ErrUnsupported)

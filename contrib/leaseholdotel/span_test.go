@@ -60,9 +60,7 @@ func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 			}
 		}
 		for how, n := range life.Grants {
-			if hows[how] != n {
-				t.Errorf("%d grants %s, want %d", hows[how], how, n)
-			}
+			lab.Want(t, "grants "+how, hows[how], n)
 		}
 
 		var held []time.Duration
@@ -93,9 +91,7 @@ func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 			}
 		}
 
-		if unreleased != life.Unreleased {
-			t.Errorf("%d holds that could not be released, want %d", unreleased, life.Unreleased)
-		}
+		lab.Want(t, "holds that could not be released", unreleased, life.Unreleased)
 		if commits := spansNamed(spans, "leasehold.commit"); len(commits) != 2 ||
 			commits[0].Status.Code != codes.Error || !strings.HasPrefix(commits[0].Status.Description, "leasehold: ") ||
 			len(commits[0].Events) != 1 || commits[0].Events[0].Name != "exception" || commits[1].Status.Code != codes.Unset {

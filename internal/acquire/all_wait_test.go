@@ -107,7 +107,8 @@ func TestLeaseOfEachKeyInAcquireAllStartsWithGrantOfThatKey(t *testing.T) {
 		began := time.Now()
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		for i, least := range []time.Duration{17 * time.Second, 19 * time.Second} {
-			lab.WantRange(t, "trust counted from the call", g.Locks()[i].TrustedUntil().Sub(began), least, least+time.Second)
+			trust := g.Locks()[i].TrustedUntil().Sub(began)
+			lab.WantRange(t, "trust counted from the call", trust, least, least+time.Second)
 		}
 		w.Release(g)
 	})

@@ -79,7 +79,8 @@ func TestRepeatedTryAcquireTakesOverAfterOneLease(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		isRefused := func(what string, c *leasehold.Client) {
 			began := time.Now()
-			lab.WantErr(t, what, lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
+			_, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
+			lab.WantErr(t, what, err, leasehold.ErrHeld)
 			lab.WantTook(t, what, began, 0, 0)
 		}
 		isRefused("first try", b)

@@ -269,7 +269,8 @@ func TestHandedOverLockStaysValidForAtLeast500Milliseconds(t *testing.T) {
 			l := inOrderBehind(t, w, cfg, 1, cfg)
 			w.Release(l.lock)
 			next := <-l.got[0]
-			lab.WantRange(t, fmt.Sprint("trust with a MaxSkew of ", skew), time.Until(next.TrustedUntil()), lease.ShortestTrust, cfg.Lease)
+			left := time.Until(next.TrustedUntil())
+			lab.WantRange(t, fmt.Sprint("trust with a MaxSkew of ", skew), left, lease.ShortestTrust, cfg.Lease)
 			w.Release(next)
 		})
 	}

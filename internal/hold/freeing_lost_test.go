@@ -28,7 +28,9 @@ func TestSecondReleaseOfTakenOverKeySendsNothing(t *testing.T) {
 }
 
 func TestReleaseOfExpiredLockFreesKeyByOneRequest(t *testing.T) {
-	lab.Each(t, map[string]bool{"first release": false, "earlier release refused": true}, func(t *testing.T, w *lab.World, refused bool) {
+	lab.Each(t, map[string]bool{
+		"first release": false, "earlier release refused": true,
+	}, func(t *testing.T, w *lab.World, refused bool) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Hour)
 		if refused {
@@ -113,8 +115,8 @@ func TestReleaseOutcomeStaysUnknownIfSecondReleaseIsRefused(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"denied": lab.Refused("AccessDeniedException"), "throttled": lab.Refused("ThrottlingException"),
 	}, func(t *testing.T, w *lab.World, refused lab.Fault) {
-		cfg := lab.OutageConfig() // with HoldThroughOutage, the client does not report the lock as lost when its lease expires
-		_, wire, lock := w.Holding(cfg)
+		// With HoldThroughOutage, the client does not report the lock as lost when its lease expires.
+		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 		lab.Elapse(time.Minute)
 		wire.SetFault(lab.Drop)
@@ -127,7 +129,9 @@ func TestReleaseOutcomeStaysUnknownIfSecondReleaseIsRefused(t *testing.T) {
 }
 
 func TestReleaseReturnsNilIfKeyIsTakenOverDuringRelease(t *testing.T) {
-	lab.Each(t, map[string]bool{"no local waiter": false, "local waiter": true}, func(t *testing.T, w *lab.World, waits bool) {
+	lab.Each(t, map[string]bool{
+		"no local waiter": false, "local waiter": true,
+	}, func(t *testing.T, w *lab.World, waits bool) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job", leasehold.WithoutRenewal())

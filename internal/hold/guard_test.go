@@ -239,7 +239,9 @@ func TestErrorFromCommitIdentifiesNewHolder(t *testing.T) {
 	}
 	lab.Each(t, map[string]row{
 		"reply has no record": {lab.Config(), func(_ *lab.World, wire *lab.Wire) {
-			wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("None", "ConditionalCheckFailed") }))
+			wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response {
+				return lab.Cancellation("None", "ConditionalCheckFailed")
+			}))
 		}},
 		"session is dead": {lab.SharedConfig(), func(w *lab.World, _ *lab.Wire) { w.MarkDead(w.Sessions()[0]) }},
 	}, func(t *testing.T, w *lab.World, tc row) {

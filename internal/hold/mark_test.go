@@ -62,7 +62,9 @@ func TestDoneMarkIsStoredDespiteFailedAttempts(t *testing.T) {
 					defer cancel()
 					var waits <-chan error
 					err := do(ctx, c, func() {
-						waits = lab.Go(func() error { return lab.ErrorOf(other.Acquire(t.Context(), "job", leasehold.Once("mon"))) })
+						waits = lab.Go(func() error {
+							return lab.ErrorOf(other.Acquire(t.Context(), "job", leasehold.Once("mon")))
+						})
 						wire.SetFault(outage(6*time.Second, fault))
 						// Cancel the context of the release. A release without a done mark would
 						// then give up after ReleaseGrace, before the end of the outage. But this

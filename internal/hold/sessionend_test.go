@@ -82,7 +82,8 @@ func TestReleaseAfterCloseSendsNoRequest(t *testing.T) {
 		c, wire, lock := w.Holding(cfg)
 		lab.OK(t, c.Close(t.Context()))
 		wire.Sent()
-		lab.WantErr(t, "second release", lock.Release(t.Context()), nil) // a caller often defers Release, so it may follow Close
+		// A caller often defers Release, so it may follow Close.
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
 		lab.Want(t, "releases reported", len(released()), 1)
 	})

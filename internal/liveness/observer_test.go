@@ -286,12 +286,8 @@ func TestSessionIsMarkedDeadBeforeTakeover(t *testing.T) {
 			return r.Send()
 		})
 		lock := w.Acquire(waiter, "job")
-		if !marked {
-			t.Error("taken over before the session was marked dead")
-		}
-		if _, ok := w.Item(row)["expiresAt"]; !ok {
-			t.Error("the dead session's row has no TTL")
-		}
+		lab.Want(t, "marked dead before the takeover", marked, true)
+		lab.Want(t, "row of the dead session has a TTL", w.Item(row)["expiresAt"] != nil, true)
 		w.Release(lock)
 	})
 }
@@ -315,9 +311,7 @@ func TestClosedSessionOfPreviousHolderDoesNotMakeNewHolderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))
-		if err := former.Close(t.Context()); err != nil { // the session has ended, but the record still contains its id
-			t.Fatal(err)
-		}
+		lab.OK(t, former.Close(t.Context())) // the session has ended, but the record still contains its id
 		_, _, lock := w.Holding(lab.Config())
 		if lab.Text(w.Item("job"), "session") == "" {
 			t.Fatal("the record contains no session: this test tests nothing")

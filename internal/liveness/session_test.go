@@ -120,9 +120,7 @@ func TestSessionIsDeadIfItsRowStaysMissingForWholeLease(t *testing.T) {
 		w.now += 6 * time.Second
 	}
 	w.now = seen + lease
-	if !w.markDead(o, "gone") {
-		t.Error("not dead after a lease")
-	}
+	lab.Want(t, "dead after a lease", w.markDead(o, "gone"), true)
 }
 
 func TestSessionIsMarkedDeadEvenIfCacheForgotItsVersion(t *testing.T) {
@@ -135,9 +133,7 @@ func TestSessionIsMarkedDeadEvenIfCacheForgotItsVersion(t *testing.T) {
 		w.now += 6 * time.Second
 	}
 	w.now = seen + lease
-	if !w.markDead(o, "s") {
-		t.Error("not marked dead after a lease without renewal")
-	}
+	lab.Want(t, "marked dead after a lease without renewal", w.markDead(o, "s"), true)
 }
 
 func TestSessionRowIsReadAgainOnlyIfLastReadIsOld(t *testing.T) {
@@ -166,9 +162,7 @@ func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 	if _, _, err := o.SessionOf(under("s")).Look(t.Context(), 0); attempts.FailureOf(err) == nil {
 		t.Errorf("%v", err)
 	}
-	if w.markDead(o, "s") {
-		t.Error("marked dead a second after it was seen")
-	}
+	lab.Want(t, "marked dead a second after it was seen", w.markDead(o, "s"), false)
 }
 
 func TestSessionRowIsNotReadIfContextIsCancelled(t *testing.T) {

@@ -220,7 +220,7 @@ func TestLeadMethodStoresNoDoneMarkIfFunctionWasNotCalled(t *testing.T) {
 func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
-		led := begin(func() error {
+		led := lab.Go(func() error {
 			return e.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
 				<-ctx.Done()
 				return nil
@@ -235,7 +235,7 @@ func TestLeadMethodReturnsAtOnceIfClientIsClosedDuringPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator := elect(w, lab.Config())
-		led := begin(func() error { return e.Lead(t.Context(), "", works(0, make(chan error, 1))) })
+		led := lab.Go(func() error { return e.Lead(t.Context(), "", works(0, make(chan error, 1))) })
 		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil) // Lead now pauses, so that another candidate can be elected
 		lab.OK(t, c.Close(t.Context()))
 		began := time.Now()

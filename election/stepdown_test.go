@@ -295,7 +295,7 @@ func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
 	lab.Each(t, map[string]int{"one reply": 1, "two replies": 2}, func(t *testing.T, w *lab.World, replies int) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
-		asking.SetFault(onUpdates(lab.Slow(time.Second))) // the leader replaces its grants before StepDown reads the record again
+		asking.SetFault(lab.On(isUpdate, lab.Slow(time.Second))) // the leader replaces its grants before StepDown reads the record again
 		landed := make(chan struct{})
 		lost := 0
 		wire.SetFault(lab.On(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

@@ -86,14 +86,14 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 // released.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	// A hand-over needs a higher token. If no higher token exists, the key is released, and the next
-	// call that tries to acquire the key returns an error. If this client has a shared lease, the
-	// next lock must be under the session. So a lock without a session, such as a resumed lock, is
-	// not handed over.
-	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
+	// If this client has a shared lease, the next lock must be under the session. So a lock without a
+	// session, such as a resumed lock, is not handed over.
+	if (h.session != nil) != h.c.Shares() {
 		return false
 	}
-	for {
+	// A hand-over needs a higher token. If no higher token exists, the key is released, and the next
+	// call that tries to acquire the key returns an error.
+	for f.hold.Token < protocol.MaxToken {
 		next := h.c.keys.Local.Successor(h.key, h, f.hasQueue())
 		if next == nil {
 			return false
@@ -128,6 +128,7 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 	}
+	return false
 }
 
 // grantTo hands the key to a goroutine of this client. It sends the write until DynamoDB answers

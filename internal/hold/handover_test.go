@@ -38,6 +38,25 @@ func TestKeyPassesFromCancelledWaiterToNextWaiter(t *testing.T) {
 	})
 }
 
+func TestKeyWithLastTokenIsReleasedIfItsWaiterIsCancelled(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		setup, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(setup, "job"))
+		w.Update("job", map[string]types.AttributeValue{"fencingToken": lab.Num("9007199254740988")})
+		c, wire, lock := w.Holding(lab.Config())
+		leave, left := mayLeave(w, c)
+		next := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			leave() // the goroutine is cancelled while the hand-over to it, with the last token, is in flight
+			return lab.Slow(100 * time.Millisecond)(r)
+		}))
+		w.Release(lock)
+		lab.WantErr(t, "cancelled waiter", <-left, context.Canceled)
+		lab.WantAs[*leasehold.RecordError](t, "next waiter", <-next)
+		w.WantReleased("job")
+	})
+}
+
 // holdUp is a log handler that blocks each warning until its channel is closed.
 type holdUp struct {
 	slog.Handler

@@ -183,6 +183,16 @@ func TestNonBlockingAcquireAllTakesOverOwnAbandonedGrant(t *testing.T) {
 	})
 }
 
+func TestNonBlockingAcquireAllAcquiresKeysOfClosedClient(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _ := w.Client(cfg)
+		w.AcquireAll(c, leasehold.Keys("a", "b"))
+		lab.OK(t, c.Close(t.Context()))
+		other, _ := w.Client(lab.Config())
+		w.Release(w.AcquireAll(other, leasehold.Keys("a", "b"), leasehold.NoWait()))
+	})
+}
+
 func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "dead")

@@ -106,7 +106,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
 	if e.led.Load() { // retry if access is denied: IAM has allowed this key before, so the denial may be temporary
-		ctx = core.GoesOn(ctx)
+		ctx = core.GoesOn(ctx, e.key)
 	}
 	term, err := e.locks.Acquire(ctx, e.key, opts...)
 	if err == nil {

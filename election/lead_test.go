@@ -231,6 +231,24 @@ func TestLeadMethodReturnsNilIfAskedLeaderHasDoneItsWork(t *testing.T) {
 	})
 }
 
+// Lead repeats denied requests for its key after its first term. The term's context must not make
+// calls for other keys do the same.
+func TestDeniedAcquireInContextOfLaterTermFails(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, wire := elects(w, lab.Config())
+		w.Release(campaign(w, e, ""))
+		term := campaign(w, e, "")
+		wire.SetFault(refusing("AccessDeniedException"))
+		ctx, cancel := context.WithTimeout(term.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "other"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("denied Acquire: %v", err)
+		}
+		wire.SetFault(nil)
+		w.Release(term)
+	})
+}
+
 func TestLeadMethodReturnsAtOnceIfClientIsClosedDuringPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())

@@ -350,7 +350,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 // belong to this call, to an earlier call that this call continues (core.GoesOn), or to a
 // call that was ahead in the local queue.
 func (w *waiter) isAnswered() bool {
-	return w.view.Known || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
+	return w.view.Known || core.IsGoingOn(w.values, w.want.Key) || w.c.Local.IsKnown(w.want.Key)
 }
 
 // willRepeat reports whether the waiter pauses before it repeats a failed request.

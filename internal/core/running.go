@@ -199,10 +199,16 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 // goesOn is the type of the context key under which GoesOn stores a value.
 type goesOn struct{}
 
-// GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call. DynamoDB
-// has answered requests of the earlier call, so the IAM policy allowed access to the key then. If
-// IAM now denies a request of the marked call, the denial may be temporary, and the call retries.
-func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
+// GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call for the
+// same partition key. DynamoDB has answered requests of the earlier call, so the IAM policy allowed
+// access to the key then. If IAM now denies a request of the marked call, the denial may be
+// temporary, and the call retries.
+func GoesOn(ctx context.Context, partition string) context.Context {
+	return context.WithValue(ctx, goesOn{}, partition)
+}
 
-// IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn.
-func IsGoingOn(ctx context.Context) bool { return ctx.Value(goesOn{}) != nil }
+// IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn for the key. The context
+// of the lock that the marked call has acquired is one for this key only.
+func IsGoingOn(ctx context.Context, key protocol.Key) bool {
+	return ctx.Value(goesOn{}) == key.Partition
+}

@@ -12,7 +12,7 @@ const (
 	EventRenewed    EventKind = "renewed"     // a renewal succeeded; Took is the time of its request
 	EventRenewError EventKind = "renew_error" // a renewal failed, and is retried; Remaining is the time until trust ends
 	EventLost       EventKind = "lost"        // a lock was lost; Err is the *LostError
-	EventReleased   EventKind = "released"    // a key was released; Took is the time of the request, Held the time since the grant
+	EventReleased   EventKind = "released"    // a key was released; Took is the time since the release began, Held the time from the grant until then
 	EventCommitted  EventKind = "committed"   // a commit has ended; Err is why it failed; Took is the time from the first request to the last answer
 	EventDone       EventKind = "done"        // a call with Once or Every ended without a grant: its work is done; Err is the *DoneError, Took the time since the call began
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried

@@ -161,10 +161,13 @@ func TestTracingSpanStartsAndEndsWithItsOperation(t *testing.T) {
 
 		until(2 * time.Minute)
 		wire.Cut()
+		go func() { result <- lock.Commit(t.Context(), nil) }()
+		synctest.Wait()
 		freed := make(chan error, 1)
-		go func() { freed <- lock.Release(t.Context()) }()
+		go func() { freed <- lock.Release(t.Context()) }() // sends its request once the commit has ended
 		synctest.Wait()
 		wire.Mend()
+		lab.OK(t, <-result)
 		if err := <-freed; err != nil || time.Since(began) == 2*time.Minute {
 			t.Fatalf("released at %v: %v", time.Since(began), err)
 		}

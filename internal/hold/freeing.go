@@ -80,7 +80,7 @@ func (r *release) freeing() *freeing {
 		if h.session != nil || f.r == nil {
 			f.until = now.Add(h.lease.Root().Duration())
 		}
-		f.r, r.started = r, now
+		f.r = r
 	}
 	f.sentInLease = f.sentInLease && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
 	return f

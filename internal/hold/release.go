@@ -115,15 +115,15 @@ type release struct {
 	admitted atomic.Bool // the next request already has a slot
 
 	// The method open sets these fields, when the release begins:
-	limit context.Context    // context of the call; the release sends no retry once this context is done
-	ctx   context.Context    // context that the requests receive
-	cut   context.CancelFunc // cancels ctx, and with it a request in flight; called only to cut the release short
-	done  chan struct{}
-	err   error // error of the release; valid once done is closed
+	started decide.Instant     // when the release began; the event of the release counts its time from here
+	limit   context.Context    // context of the call; the release sends no retry once this context is done
+	ctx     context.Context    // context that the requests receive
+	cut     context.CancelFunc // cancels ctx, and with it a request in flight; called only to cut the release short
+	done    chan struct{}
+	err     error // error of the release; valid once done is closed
 
-	// These fields are used only while freeing.r is this release. Only then may this release send
+	// This field is used only while freeing.r is this release. Only then may this release send
 	// requests.
-	started decide.Instant
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }
 
@@ -167,7 +167,7 @@ func (r *release) beginUnseen(limit context.Context, cause error) bool {
 // open sets the contexts of the release's requests, and makes the channel r.done, on which other
 // calls wait for the release.
 func (r *release) open(limit context.Context) {
-	r.limit, r.done = limit, make(chan struct{})
+	r.limit, r.done, r.started = limit, make(chan struct{}), r.h.c.Now()
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 

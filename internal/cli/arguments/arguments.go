@@ -136,7 +136,7 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	case err != nil:
 		return nil, failure.Misusef("--data: cannot read %s: %v", path, failure.WithoutPath(err))
 	case len(b) > most: // a device such as /dev/zero never ends
-		return nil, failure.Misusef("--data: %s has more than %d bytes, which no record can contain: keep large data elsewhere and a reference here", path, most)
+		return nil, failure.Misusef("--data: %s is larger than a record can be: keep large data elsewhere and a reference here", path)
 	}
 	return leasehold.WithData(b), nil
 }

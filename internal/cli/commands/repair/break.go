@@ -96,7 +96,7 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	case err != nil:
 		return err
 	case r.Released:
-		return failure.Like(leasehold.ErrChanged, key.String()+" is not held: nothing to break")
+		return failure.Like(leasehold.ErrChanged, fmt.Sprintf("%s is not held: nothing to break", key.String()))
 	case f.token != "" && f.token != grantOf(r):
 		return &leasehold.ChangedError{Now: r}
 	}

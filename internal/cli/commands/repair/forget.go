@@ -141,7 +141,7 @@ func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold
 	case err != nil:
 		return err
 	case r.Done == nil:
-		return failure.Like(leasehold.ErrNotFound, "the record of "+name+" contains no mark of work: nothing to forget")
+		return failure.Like(leasehold.ErrNotFound, fmt.Sprintf("the record of %s contains no mark of work: nothing to forget", name))
 	case !yes:
 		_ = c.Stderr.Prose("%s: %s.", name, r.Done.String())
 		if err := c.Confirm(ctx, "Forget that, so that it is done again? [y/N] ", "nothing was removed"); err != nil {

@@ -145,6 +145,7 @@ func TestWaitingRunFailsImmediatelyIfStoreBecomesUnusable(t *testing.T) {
 	}{
 		"other content": {replaced(strings.Repeat("not a database ", 1000)), "invalid database"},
 		"empty":         {replaced(""), "the file is empty, and a store never is: "},
+		"no file":       {func(t *testing.T, file string) { lab.OK(t, os.Remove(file)) }, "the file was removed or replaced"},
 		"truncated file": {func(t *testing.T, file string) {
 			b := lab.Must(os.ReadFile(file))(t)
 			replaced(string(b[:len(b)/4]))(t, file)

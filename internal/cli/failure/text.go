@@ -51,7 +51,10 @@ func Text(err error, where string) string {
 			what += " " + op.Key.String()
 		}
 		what += " in " + where + ": "
-		if noTable(err) {
+		switch {
+		case noTable(err) && !isTable(where):
+			return what + "the file was removed or replaced, and the locks in it are gone"
+		case noTable(err):
 			return what + "the table does not exist: create it with leasehold table create, or check the region and endpoint"
 		}
 		if errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -241,18 +244,20 @@ const FindLocker = "find the process that keeps the file locked: fuser(1) names 
 // the store, as in Text. If the request got a reply or was never sent, Remedy returns "",
 // because the text that Reason returns already contains any advice.
 func Remedy(err error, where string) string {
-	isTable := where == "" || strings.HasPrefix(where, "table ")
 	_, answered := ownReason(err)
 	switch {
 	case answered:
 		return ""
-	case is[*net.OpError](err), IsTimeout(err) && isTable:
+	case is[*net.OpError](err), IsTimeout(err) && isTable(where):
 		return ": " + decide.CheckConnection
 	case IsTimeout(err):
 		return ": " + FindLocker
 	}
 	return ""
 }
+
+// isTable reports whether where, as in Text, names a table in DynamoDB rather than a local store.
+func isTable(where string) bool { return where == "" || strings.HasPrefix(where, "table ") }
 
 // IsTimeout reports whether err means that no reply to a request arrived in time.
 func IsTimeout(err error) bool {

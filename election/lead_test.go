@@ -238,7 +238,7 @@ func TestDeniedAcquireInContextOfLaterTermFails(t *testing.T) {
 		e, c, wire := elects(w, lab.Config())
 		w.Release(campaign(w, e, ""))
 		term := campaign(w, e, "")
-		wire.SetFault(refusing("AccessDeniedException"))
+		wire.SetFault(lab.Refused("AccessDeniedException"))
 		ctx, cancel := context.WithTimeout(term.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Acquire(ctx, "other"); err == nil || errors.Is(err, context.DeadlineExceeded) {

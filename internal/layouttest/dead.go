@@ -56,11 +56,11 @@ func formerHolder(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
 	owner := lock.Record().Owner
-	if f := e.get(b).Former; f != nil {
-		e.Errorf("before the first grant: %+v", f)
-	}
 	if _, err := lock.Detach(); err != nil { // detached, so that the client does not release the lock
 		e.Fatal(err)
+	}
+	if f := e.get(b).Former; f != nil {
+		e.Errorf("before the first takeover: %+v", f)
 	}
 	got := e.succeeds(b)
 	r := e.get(a)

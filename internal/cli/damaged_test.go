@@ -106,7 +106,7 @@ func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended stri
 func TestRunRetriesFailedReleaseUntilSuccess(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ args, after []string }{
-		"done mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
+		"done mark": {[]string{"-l", "1m", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
 		"key":       {[]string{"-l", "15m"}, []string{"run", "-n", "k", "--", "true"}},
 	} {
 		for _, trouble := range []string{"ThrottlingException", "ExpiredTokenException"} {

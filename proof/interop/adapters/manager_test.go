@@ -205,7 +205,7 @@ func TestGooseLockersExcludeEachOther(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "orders.db"))
 	locktesting.TestConcurrentLocking(t, db, func(t *testing.T) lock.Locker {
 		return namesOf(t, env, leasehold.Config{}, "migrate/").ForDatabase("orders")
-	}, time.Second)
+	}, 2*time.Second) // one must be granted the lock within this time, and release it within three seconds after twice this time
 }
 
 func TestGooseMigrationReturnsErrLostIfLockIsLost(t *testing.T) {

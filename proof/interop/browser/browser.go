@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ import (
 )
 
 // patience is how long a test waits for a condition in a page before it fails.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Browser is a running Chromium. Its methods are safe for concurrent use.
 type Browser struct {
@@ -227,6 +228,10 @@ func (p *Page) Wait(expression string) {
 	p.WaitFor(patience, expression)
 }
 
+// newDocument lists parts of the errors of a WaitFor during which the browser has replaced the
+// document, or is replacing it.
+var newDocument = []string{"navigated", "xecution context", "Promise was collected", "context with specified id"}
+
 // WaitFor waits until a JavaScript expression is true, for at most d. If the browser loads
 // a new document in this time, WaitFor evaluates the expression there. If the expression is
 // not true after d, the test fails, and the message contains the text of the page.
@@ -245,7 +250,7 @@ func (p *Page) WaitFor(d time.Duration, expression string) {
 		switch {
 		case ok:
 			return
-		case err != nil && time.Now().Before(end) && strings.Contains(err.Error(), "navigated"):
+		case err != nil && time.Now().Before(end) && slices.ContainsFunc(newDocument, func(text string) bool { return strings.Contains(err.Error(), text) }):
 			continue // the browser has loaded a new document: evaluate the expression there
 		case err != nil:
 			p.t.Fatalf("wait for %s: %v", expression, err)

@@ -186,7 +186,7 @@ func planted(owner string) string {
 func TestOldServiceWorkerDoesNotSeeSecretToken(t *testing.T) {
 	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
-	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
+	before := attack(t, freePort(t), &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
 	tab := chromium.Page(t)
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		tab.Open("http://" + host + ":" + before.port + "/")
@@ -299,7 +299,7 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 // page from an attacker's server. After that, the same name and port lead to leasehold ui.
 func TestUIServerRejectsRequestsAfterDNSRebinding(t *testing.T) {
 	s := newScene(t)
-	evil := attack(t, "0", &attacker{})
+	evil := attack(t, freePort(t), &attacker{})
 	tab := chromium.Page(t)
 	tab.Open("http://" + browser.ForeignName + ":" + evil.port + "/")
 	tab.Wait(`document.body.innerText.includes("the attacker")`)
@@ -329,7 +329,8 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 // been started again with the same secret.
 func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 	s := newScene(t)
-	addr := freePort(t)
+	port := freePort(t)
+	addr := "127.0.0.1:" + port
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
 	p := s.ui(flags...)
 	h := s.hold("job")
@@ -339,7 +340,6 @@ func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 	reloaded.Wait(`document.getElementById("live").textContent === "live"`)
 	p.Run(`globalThis.lied = false; new MutationObserver(() => { lied ||= document.body.innerText.includes("a table of lies") || document.body.innerText.includes("a lie") })
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
-	_, port, _ := net.SplitHostPort(addr)
 
 	// The page asks its server for a proof that the server knows the secret. Any client may ask
 	// leasehold ui for a proof. The attacker asks now, and later sends this proof to the page.
@@ -386,11 +386,12 @@ func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 // forwards the question to another leasehold ui with the same secret, and returns the answer.
 func TestPageRejectsIdentityProofRelayedFromOtherServer(t *testing.T) {
 	s := newScene(t)
-	p := s.ui("--token-file", "token")
+	port := freePort(t)
+	p := s.ui("--addr", "127.0.0.1:"+port, "--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")
 	at := elsewhere.line()
 	p.server.kill()
-	thief := attack(t, portOf(t, p.url), &attacker{
+	thief := attack(t, port, &attacker{
 		proofs: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + portOf(t, at)}),
 	})
 	p.Wait(`document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)

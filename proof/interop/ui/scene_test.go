@@ -8,11 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,7 +31,7 @@ import (
 var chromium browser.Shared
 
 // patience limits how long a test waits for a process to react.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -216,6 +219,20 @@ var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}
 )
+
+// freePort returns a port on this machine at which no server listens. Until a server of the test
+// listens there, the kernel gives it to no other process: it is below the ports that the kernel
+// chooses, for outgoing connections and for servers. The port 10080 is one that Chromium blocks.
+func freePort(t testing.TB) string {
+	t.Helper()
+	for {
+		port := strconv.Itoa(11_000 + rand.IntN(20_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			lab.OK(t, l.Close())
+			return port
+		}
+	}
+}
 
 // page is a browser tab that shows the page of a leasehold ui process.
 type page struct {

@@ -144,12 +144,13 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	g := newGlobalTable(t)
 	c := newCrew(t, "flap", g.direct)
 	for _, key := range keysOf(4) {
-		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true})
+		// The short hold makes each worker send requests all the time. A probe is sent with a request.
+		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true, Hold: time.Second / 2})
 	}
 	c.hold(4)
 	for n := range 4 {
 		c.dark(g.regions[0], ways[n])
-		wait(7 * time.Second) // wait longer than the interval between two probes
+		wait(11 * time.Second) // wait longer than the interval between two probes, even on a busy machine
 		g.regions[0].lighten()
 		wait(8 * time.Second)
 	}

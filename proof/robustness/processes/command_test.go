@@ -16,19 +16,22 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// childOf returns the child process of pid whose command line contains word.
-func childOf(t *testing.T, pid int, word string) int {
+// watchdogOf waits until the process leasehold has a watchdog other than the process "but", and
+// returns its process ID.
+func watchdogOf(t *testing.T, leasehold, but int) int {
 	t.Helper()
-	for _, list := range lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children")))(t) {
-		children, _ := os.ReadFile(list) // ignores the error, which means that this thread of the process has ended
-		for child := range strings.FieldsSeq(string(children)) {
-			line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
-			if strings.Contains(string(line), word) {
-				return lab.Must(strconv.Atoi(child))(t)
+	for end := now() + bound; now() < end; wait(5 * time.Millisecond) {
+		for _, list := range lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(leasehold), "task", "*", "children")))(t) {
+			children, _ := os.ReadFile(list) // ignores the error, which means that this thread of the process has ended
+			for child := range strings.FieldsSeq(string(children)) {
+				line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+				if pid := lab.Must(strconv.Atoi(child))(t); pid != but && strings.Contains(string(line), "watchdog") {
+					return pid
+				}
 			}
 		}
 	}
-	t.Fatalf("process %d has no child %q", pid, word)
+	t.Fatalf("process %d has no watchdog but %d", leasehold, but)
 	return 0
 }
 
@@ -46,7 +49,7 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 // other "leasehold run" must start its CMD, and the two CMDs must never run at the same time.
 func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second // the watchdog has a tenth of it to kill CMD, on a busy machine
 	const ownSession = `setsid "$0" & wait`
 	binary := buildCommand(t)
 	type fault func(t *testing.T, leasehold, cmd int)
@@ -54,8 +57,10 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	stop := func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGSTOP, leasehold) }
 	watchdogFirst := func(s syscall.Signal, then fault) fault {
 		return func(t *testing.T, leasehold, cmd int) {
-			send(t, s, childOf(t, leasehold, "watchdog"))
-			wait(lease / 4)
+			watchdog := watchdogOf(t, leasehold, 0)
+			send(t, s, watchdog)
+			watchdogOf(t, leasehold, watchdog)
+			wait(lease / 8) // give leasehold time to tell it about CMD
 			then(t, leasehold, cmd)
 		}
 	}
@@ -69,7 +74,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 		{"leasehold killed, CMD is a grandchild", aChild, kill, lease},
 		{"leasehold killed, CMD has its own session", ownSession, kill, lease},
 		{"leasehold and watchdog killed", "", func(t *testing.T, leasehold, _ int) {
-			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"), leasehold)
+			send(t, syscall.SIGKILL, watchdogOf(t, leasehold, 0), leasehold)
 		}, lease},
 		{"leasehold and CMD killed", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, lease},
 		{"leasehold stopped", "", stop, lease},
@@ -92,7 +97,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 			if _, ok := c.watcher.await(bound, granted); !ok {
 				t.Fatal("no process was granted the key")
 			}
-			wait(lease) // give leasehold time to renew
+			wait(lease / 2) // give leasehold time to renew
 			first, leasehold := c.holder()
 			cmd := lab.Must(strconv.Atoi(first.Text))(t)
 			since := now()
@@ -103,7 +108,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 				t.Fatal("no other process was granted the key")
 			}
 			_ = leasehold.Continue() // leasehold may continue, but its CMD must do nothing
-			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
+			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/4 }, "a belief a quarter of a lease later")
 			if got := broken(c.end()); got != nil {
 				t.Errorf("violated rules: %q", got)
 			}

@@ -55,7 +55,7 @@ func TestRunReloadsCredentialsAfterAWSRejectsThem(t *testing.T) {
 				}
 			})
 			env := append(f.env, "AWS_SHARED_CREDENTIALS_FILE="+file, "AWS_CONFIG_FILE="+filepath.Join(dir, "none"))
-			succeeds(t, env, "run", "rot", "-l", "3s", "--", "sh", "-c",
+			succeeds(t, env, "run", "rot", "-l", "10s", "--", "sh", "-c",
 				"mv "+next+" "+file+"; while test ! -e "+renewed+"; do sleep 0.1; done")
 		})
 	}

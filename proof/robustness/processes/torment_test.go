@@ -107,7 +107,8 @@ func TestLocksStayExclusiveDespiteKillsAndPauses(t *testing.T) {
 		binary := buildCommand(t)
 		for i := range workers {
 			c.command(commandRun{
-				binary: binary, at: at, key: keysOf(4)[i%4], lease: longest / time.Duration(1+i%2),
+				// A shorter lease would leave the watchdog only a tenth of a second to kill CMD.
+				binary: binary, at: at, key: keysOf(4)[i%4], lease: longest,
 				shell: []string{"", aChild}[i/4],
 			})
 		}

@@ -298,8 +298,8 @@ func readable(t *testing.T, dir string) string {
 	t.Helper()
 	lab.OK(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)))
 	to := filepath.Join(dir, "leasehold")
-	// Only cp opens the copy for writing. A child that another test starts meanwhile would inherit a
-	// descriptor of this process until it executes its program. Until then, the kernel refuses to
+	// Only cp opens the copy for writing. A child that another test starts meanwhile would inherit
+	// a descriptor of this process until it executes its program. Until then, the kernel refuses to
 	// execute the copy (ETXTBSY).
 	lab.OK(t, exec.Command("cp", lab.Must(exec.LookPath("leasehold"))(t), to).Run())
 	lab.OK(t, os.Chmod(to, 0o755))

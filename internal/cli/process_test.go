@@ -395,8 +395,8 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 	}
 	// leasehold started to acquire the lock at the time "sought". The server answered requests
 	// until the time "hung". leasehold sent the last answered request between these two times. It
-	// trusts the lock for 10.8 s after this request: nine tenths of the lease (-l). It must send CMD
-	// the stop signal 5 s (-g) before this trust ends, that is, 5.8 s after the request.
+	// trusts the lock for 10.8 s after this request: nine tenths of the lease (-l). It must send
+	// CMD the stop signal 5 s (-g) before this trust ends, that is, 5.8 s after the request.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {

@@ -273,8 +273,9 @@ func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
 	// The lease and the grace are long enough for a busy machine: a reply may take two seconds, and
-	// CMD may take five to end. With a shorter lease, leasehold would stop waiting before the reply,
-	// and could not report the throttling. With a shorter grace, CMD might end after the trust.
+	// CMD may take five to end. With a shorter lease, leasehold would stop waiting before the
+	// reply, and could not report the throttling. With a shorter grace, CMD might end after the
+	// trust.
 	for _, args := range [][]string{
 		{"run", "-l", "12s", "-g", "5s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "12s", "-g", "5s", "j", "--", "sleep", "60"},

@@ -155,8 +155,8 @@ func TestVerifyDetectsLeaseMeasuredFromReplyInsteadOfRequest(t *testing.T) {
 	})
 }
 
-// The test pauses a worker after the worker has read a counter and before it writes the counter. The
-// worker writes only after the pause.
+// The test pauses a worker after the worker has read a counter and before it writes the counter.
+// The worker writes only after the pause.
 func TestVerifyDetectsOverwriteByResumedWorkerWithoutFencing(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second

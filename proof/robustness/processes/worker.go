@@ -313,9 +313,9 @@ func (h *held) count() {
 			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // the read failed, so no write was sent
 		}
 		if h.Flaw == Unfenced {
-			// The flaw Unfenced causes a violation only if the worker is suspended after it has read
-			// the counter and before it writes. So the worker waits here until the test has suspended
-			// and continued it.
+			// The flaw Unfenced causes a violation only if the worker is suspended after it has
+			// read the counter and before it writes. So the worker waits here until the test has
+			// suspended and continued it.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			<-h.resumed.Done()
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

@@ -76,8 +76,10 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 		}
 	}
 	r.labels = strings.Join(labels, ",")
-	_, _, err = r.read()
-	return r, err
+	if _, _, err = r.read(); err != nil {
+		return Run{}, err
+	}
+	return r, nil
 }
 
 // read returns the content of the file, and the metrics in it by name. If the file does not

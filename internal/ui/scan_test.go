@@ -349,6 +349,20 @@ func TestUILockStateUsesRequestTimeNotReplyTime(t *testing.T) {
 	})
 }
 
+func TestUIServerSendsPageAllRowsOfLargeTable(t *testing.T) {
+	t.Parallel()
+	s := newScanner(Config{}, nil, liveness.Rule{}, time.Now())
+	for i := range backlog * rowsAtOnce {
+		s.board.entries[protocol.Key{Partition: fmt.Sprint(i)}] = &entry{toldOf: true}
+	}
+	page := s.join(hello{})
+	select {
+	case <-page.done:
+		t.Error("the server has disconnected the page, which must connect again")
+	default:
+	}
+}
+
 func TestUIServerDisconnectsSlowPage(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse((backlog + 60) * time.Second)

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// The server disconnects a page when more than this many messages to it wait to be sent.
+	// The server disconnects a page when more than this many messages to it wait to be sent, besides
+	// the rows that the page gets first.
 	backlog    = 256
 	rowsAtOnce = 1000             // maximum number of rows in one message
 	writeLimit = 20 * time.Second // time limit for sending one message
@@ -92,12 +93,12 @@ func (s *scanner) sendStatus(now time.Time) {
 
 // join registers a new web page, and sends it the list of all keys and the scanner's status.
 func (s *scanner) join(about hello) *listener {
-	l := &listener{id: rand.Text(), out: make(chan []byte, backlog), done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	rows := s.board.all()
+	l := &listener{id: rand.Text(), out: make(chan []byte, backlog+len(rows)/rowsAtOnce), done: make(chan struct{})}
 	about.Page = l.id
 	l.send(message("hello", about))
-	rows := s.board.all()
 	for len(rows) > rowsAtOnce {
 		l.send(message("list", changes{Rows: rows[:rowsAtOnce]}))
 		rows = rows[rowsAtOnce:]

@@ -29,7 +29,8 @@
 //     does not notice the end of its parent. But it does not renew the lock either, so the
 //     watchdog stops CMD before trust ends.
 //   - CMD is suspended because it uses the terminal in the background: if possible, this process
-//     gives the terminal to CMD and continues CMD.
+//     gives the terminal to CMD and continues CMD. If this process does not have the terminal, it
+//     suspends its group, so that its parent, such as a shell or another leasehold, gives it.
 //   - CMD is suspended by Ctrl-Z: this process suspends itself too. If no shell could continue
 //     this process, it continues CMD instead.
 //   - CMD ends before processes that it has started: by default the lock stays held until these

@@ -153,16 +153,20 @@ func (t *terminal) set(group int) bool {
 }
 
 // WasStopped is called when the signal sig has suspended CMD. If the kernel suspended CMD
-// because CMD uses the terminal in the background, WasStopped gives CMD the terminal, if
-// possible, and continues it. If the user pressed Ctrl-Z while CMD had the terminal, WasStopped
-// suspends this process as well.
+// because CMD uses the terminal in the background, WasStopped gives CMD the terminal and continues
+// it. If this process is in the background itself, WasStopped suspends its group, as the kernel does
+// when a process of the group uses the terminal. The parent process, such as a shell or another
+// leasehold, then gives the group the terminal. If CMD was suspended while it had the terminal, for
+// example by Ctrl-Z, WasStopped suspends this process as well.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
 		if c.terminal.give(c.group()) {
 			c.Signal(unix.SIGCONT)
+		} else if c.terminal.f != nil && isJob() {
+			_ = unix.Kill(0, sig) // the SIGCONT that ends this is forwarded to CMD, which then uses the terminal again
 		}
-	case unix.SIGTSTP:
+	case unix.SIGTSTP, unix.SIGSTOP: // SIGSTOP comes from the leasehold of a nested run
 		if !c.terminal.given {
 			return
 		}

@@ -161,9 +161,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 		return failure.Misusef("--events %s: %v", visible.Name(to), failure.WithoutPath(err))
 	}
 	opened.Store(true)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.events, m.eventsTo = events, to
+	m.events, m.eventsTo = events, to // without m.mu, because no other goroutine uses m yet
 	return nil
 }
 

@@ -297,33 +297,31 @@ func TestLeaseholdAsPID1ReapsOrphansOnAnyBackend(t *testing.T) {
 // that CMD had left running.
 func TestJobStoppedBySIGTERMIsNotMarkedAsDoneOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type variant struct {
 		cmd    string
 		signal syscall.Signal
 		done   bool
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"TERM ends process left by CMD": {`setsid sleep 300 & echo $! >left`, syscall.SIGTERM, false},
 		"USR1 ends process left by CMD": {`setsid sleep 300 & echo $! >left`, syscall.SIGUSR1, false},
 		"CMD exits with 0 on TERM":      {`trap 'exit 0' TERM; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGTERM, false},
 		"CMD exits with 0 on HUP":       {`trap 'exit 0' HUP; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGHUP, false},
 		"CMD exits with 0 on USR1":      {`trap 'exit 0' USR1; echo $$ >left; while :; do sleep 0.01; done`, syscall.SIGUSR1, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			p := startSaying(t, dir, env, "leasehold", "run", "--once", "v7", "k", "--", "sh", "-c", "echo $$ >pid; "+c.cmd)
-			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
-			if cmd != left {
-				eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
-			}
-			p.signal(c.signal)
-			p.ends(0)
-			dead(t, left, "the process still runs")
-			b, err := os.ReadFile(filepath.Join(dir, "said"))
-			if told := strings.Contains(string(b), "so it does not count as done"); err != nil || told == c.done {
-				t.Errorf("stderr: %s, %v", b, err)
-			}
-			start(t, dir, env, "get", "k", "--done", "v7").ends(map[bool]int{true: 0, false: 1}[c.done])
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		dir, env := tableEnv(t)
+		p := startSaying(t, dir, env, "leasehold", "run", "--once", "v7", "k", "--", "sh", "-c", "echo $$ >pid; "+c.cmd)
+		cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
+		if cmd != left {
+			eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
+		}
+		p.signal(c.signal)
+		p.ends(0)
+		dead(t, left, "the process still runs")
+		b, err := os.ReadFile(filepath.Join(dir, "said"))
+		if told := strings.Contains(string(b), "so it does not count as done"); err != nil || told == c.done {
+			t.Errorf("stderr: %s, %v", b, err)
+		}
+		start(t, dir, env, "get", "k", "--done", "v7").ends(map[bool]int{true: 0, false: 1}[c.done])
+	})
 }

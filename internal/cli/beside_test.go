@@ -21,25 +21,24 @@ import (
 // Initializing the AWS SDK would take several times as long as the work of a helper process.
 func TestHelperProcessesDoNotInitializeAWSSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
-	for name, process := range map[string]struct {
+	type variant struct {
 		args       []string
 		code, most int
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"gate":     {atgate.Args(99, "/bin/true", []string{"true"}), failure.CodeNotRun, 30},
 		"watchdog": {watchdog.Args(syscall.SIGTERM, time.Second, watchdog.Descent{}), 0, 80},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cmd := &exec.Cmd{Path: self, Args: process.args, Env: append(os.Environ(), "GODEBUG=inittrace=1")}
-			out, err := cmd.CombinedOutput()
-			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != process.code {
-				t.Fatalf("wrong exit code: %v\n%s", err, out)
-			}
-			if n := strings.Count(string(out), "\ninit "); n == 0 || n > process.most {
-				t.Errorf("%d packages are initialized:\n%s", n, out)
-			}
-			if strings.Contains(string(out), "\ninit github.com/aws/aws-sdk-go-v2/service/") {
-				t.Errorf("the SDK is initialized:\n%s", out)
-			}
-		})
-	}
+	}, func(t *testing.T, process variant) {
+		cmd := &exec.Cmd{Path: self, Args: process.args, Env: append(os.Environ(), "GODEBUG=inittrace=1")}
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != process.code {
+			t.Fatalf("wrong exit code: %v\n%s", err, out)
+		}
+		if n := strings.Count(string(out), "\ninit "); n == 0 || n > process.most {
+			t.Errorf("%d packages are initialized:\n%s", n, out)
+		}
+		if strings.Contains(string(out), "\ninit github.com/aws/aws-sdk-go-v2/service/") {
+			t.Errorf("the SDK is initialized:\n%s", out)
+		}
+	})
 }

@@ -45,49 +45,45 @@ const margin = 8 * time.Second
 
 func TestCommandTimesOutIfStoreFileStaysLocked(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type variant struct {
 		args        []string
 		code        int
 		least, most time.Duration
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"run -w":     {[]string{"run", "-w", "1s", "k", "--", "touch", "ran"}, 125, time.Second, time.Second},
 		"acquire -w": {[]string{"acquire", "-w", "1s", "k"}, 2, time.Second, time.Second},
 		"run -n":     {[]string{"run", "-n", "k", "--", "touch", "ran"}, 125, 0, 10 * time.Second},
 		"ls":         {[]string{"ls"}, 2, 0, 10 * time.Second},
 		"break":      {[]string{"break", "k", "--token", "1", "--yes"}, 2, 0, 10 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, file, _ := busyFile(t)
-			began := time.Now()
-			stdout, stderr, code := said(t, append(bare(dir), "LEASEHOLD_FILE="+file), c.args...)
-			took := time.Since(began)
-			if code != c.code || stdout != "" || took < c.least || took > c.most+margin {
-				t.Errorf("exit code %d after %v: %s%s", code, took, stdout, stderr)
-			}
-			const blames = "another process keeps it locked: end that process"
-			if !strings.Contains(stderr, "locks.db was busy for ") || !strings.Contains(stderr, blames) {
-				t.Errorf("stderr does not say that the file was busy: %s", stderr)
-			}
-			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-				t.Error("CMD was run")
-			}
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		dir, file, _ := busyFile(t)
+		began := time.Now()
+		stdout, stderr, code := said(t, append(bare(dir), "LEASEHOLD_FILE="+file), c.args...)
+		took := time.Since(began)
+		if code != c.code || stdout != "" || took < c.least || took > c.most+margin {
+			t.Errorf("exit code %d after %v: %s%s", code, took, stdout, stderr)
+		}
+		const blames = "another process keeps it locked: end that process"
+		if !strings.Contains(stderr, "locks.db was busy for ") || !strings.Contains(stderr, blames) {
+			t.Errorf("stderr does not say that the file was busy: %s", stderr)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+			t.Error("CMD was run")
+		}
+	})
 }
 
 func TestCommandWaitsUntilStoreFileIsUnlocked(t *testing.T) {
 	t.Parallel()
-	for name, wait := range map[string][]string{"no limit": nil, "-w": {"-w", "25s"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, file, unlock := busyFile(t)
-			p := start(t, dir, bare(dir), append(append([]string{"run", "--file", file}, wait...), "k", "--", "true")...)
-			eventually(t, "the message still trying", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
-			unlock()
-			p.ends(0)
-		})
-	}
+	waits := map[string][]string{"no limit": nil, "-w": {"-w", "25s"}}
+	lab.ParallelVariants(t, waits, func(t *testing.T, wait []string) {
+		dir, file, unlock := busyFile(t)
+		p := start(t, dir, bare(dir), append(append([]string{"run", "--file", file}, wait...), "k", "--", "true")...)
+		eventually(t, "the message still trying", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
+		unlock()
+		p.ends(0)
+	})
 }
 
 func TestSIGTERMInterruptsWaitForLockedStoreFile(t *testing.T) {
@@ -139,10 +135,11 @@ func TestWaitingRunFailsImmediatelyIfStoreBecomesUnusable(t *testing.T) {
 			lab.OK(t, os.Rename(made, file))
 		}
 	}
-	for name, c := range map[string]struct {
+	type variant struct {
 		fault func(t *testing.T, file string)
 		says  string
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"other content": {replaced(strings.Repeat("not a database ", 1000)), "invalid database"},
 		"empty":         {replaced(""), "the file is empty, and a store never is: "},
 		"no file":       {func(t *testing.T, file string) { lab.OK(t, os.Remove(file)) }, "the file was removed or replaced"},
@@ -158,22 +155,19 @@ func TestWaitingRunFailsImmediatelyIfStoreBecomesUnusable(t *testing.T) {
 			lab.OK(t, os.Rename(filepath.Dir(file), filepath.Dir(file)+".away"))
 		}, "no such file or directory"},
 		"damaged item": {damageItem, "a stored item cannot be read: the file is damaged"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, file := storeFile(t)
-			env := append(bare(dir), "LEASEHOLD_FILE="+file)
-			start(t, dir, env, "acquire", "-l", "1h", "k").ends(0)
-			p := start(t, dir, env, "run", "k", "--", "touch", "ran")
-			eventually(t, "the wait for k", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
-			began := time.Now()
-			c.fault(t, file)
-			p.ends(125)
-			if said := p.stderr.String(); !strings.Contains(said, c.says) || strings.Contains(said, "still trying") || strings.Contains(said, "fuser") {
-				t.Errorf("after %v: %s", time.Since(began), said)
-			}
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		dir, file := storeFile(t)
+		env := append(bare(dir), "LEASEHOLD_FILE="+file)
+		start(t, dir, env, "acquire", "-l", "1h", "k").ends(0)
+		p := start(t, dir, env, "run", "k", "--", "touch", "ran")
+		eventually(t, "the wait for k", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
+		began := time.Now()
+		c.fault(t, file)
+		p.ends(125)
+		if said := p.stderr.String(); !strings.Contains(said, c.says) || strings.Contains(said, "still trying") || strings.Contains(said, "fuser") {
+			t.Errorf("after %v: %s", time.Since(began), said)
+		}
+	})
 }
 
 // damageItem truncates the stored item of the lock in the local store file, so that no

@@ -124,20 +124,17 @@ func TestRunFailsImmediatelyWithoutCredentials(t *testing.T) {
 	f := newFaulty(t, table.Spec{}, healthy)
 	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 	t.Cleanup(none.Close)
-	for name, set := range map[string]string{
+	lab.ParallelVariants(t, map[string]string{
 		"no source":                            "AWS_EC2_METADATA_DISABLED=true",
 		"container without credentials":        "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + none.URL,
 		"metadata service without credentials": "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + none.URL,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			began := time.Now()
-			stderr := refuses(t, f.throughProxy("AWS_EC2_METADATA_DISABLED=false", set), 125, "", "run", "-w", "60s", "k", "--", "true")
-			if took := time.Since(began); strings.Contains(stderr, "still trying") || took > patience {
-				t.Errorf("run ended after %v: %s", took, stderr)
-			}
-		})
-	}
+	}, func(t *testing.T, set string) {
+		began := time.Now()
+		stderr := refuses(t, f.throughProxy("AWS_EC2_METADATA_DISABLED=false", set), 125, "", "run", "-w", "60s", "k", "--", "true")
+		if took := time.Since(began); strings.Contains(stderr, "still trying") || took > patience {
+			t.Errorf("run ended after %v: %s", took, stderr)
+		}
+	})
 }
 
 func TestRunReportsUnreachableCredentialSource(t *testing.T) {

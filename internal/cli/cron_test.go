@@ -20,60 +20,57 @@ import (
 // leasehold on host "a" is killed while CMD runs. On the next night, exactly one host must run CMD.
 func TestCronJobRunsOnOneHostAfterDeathOfHolderOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, flags := range map[string][]string{
+	lab.ParallelVariants(t, map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
 		"one of two keys": {"--any", "-k", "nightly"}, "a permit": {"-p", "1", "nightly"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			line := func(host, home, job string) *process {
-				args := append([]string{"run", "-n", "-E", "0", "-l", "6s"}, flags...)
-				return start(t, dir, append(slices.Clip(env), "LEASEHOLD_OWNER="+host, "XDG_STATE_HOME="+filepath.Join(dir, host+home)), append(args, "--", "sh", "-c", job)...)
-			}
-			a := line("a", "", works)
-			fileNumber(t, filepath.Join(dir, "pid2"))
-			for _, host := range []string{"b", "c"} {
-				p := line(host, "", "echo >ran-beside")
-				p.ends(0)
-				p.said("held by a/")
-			}
-			a.kill()
-			died := time.Now()
-			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
+	}, func(t *testing.T, flags []string) {
+		dir, env := tableEnv(t)
+		line := func(host, home, job string) *process {
+			args := append([]string{"run", "-n", "-E", "0", "-l", "6s"}, flags...)
+			return start(t, dir, append(slices.Clip(env), "LEASEHOLD_OWNER="+host, "XDG_STATE_HOME="+filepath.Join(dir, host+home)), append(args, "--", "sh", "-c", job)...)
+		}
+		a := line("a", "", works)
+		fileNumber(t, filepath.Join(dir, "pid2"))
+		for _, host := range []string{"b", "c"} {
+			p := line(host, "", "echo >ran-beside")
+			p.ends(0)
+			p.said("held by a/")
+		}
+		a.kill()
+		died := time.Now()
+		eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			// Give each host a new home directory: the second night must not depend on files of
-			// the first night.
-			var hosts []*process
-			for _, host := range []string{"a", "b", "c"} {
-				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
+		// Give each host a new home directory: the second night must not depend on files of
+		// the first night.
+		var hosts []*process
+		for _, host := range []string{"a", "b", "c"} {
+			hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
+		}
+		ended := make(chan int)
+		for _, p := range hosts {
+			go func() { ended <- exitCode(p.cmd.Wait()) }()
+		}
+		for i := range hosts {
+			if i == 2 { // leasehold has ended on two hosts; CMD on the third host runs until this file exists
+				lab.OK(t, os.WriteFile(filepath.Join(dir, "done"), nil, 0o600))
 			}
-			ended := make(chan int)
-			for _, p := range hosts {
-				go func() { ended <- exitCode(p.cmd.Wait()) }()
-			}
-			for i := range hosts {
-				if i == 2 { // leasehold has ended on two hosts; CMD on the third host runs until this file exists
-					lab.OK(t, os.WriteFile(filepath.Join(dir, "done"), nil, 0o600))
-				}
-				lab.Want(t, "exit code", <-ended, 0)
-			}
-			ran, err := os.ReadFile(filepath.Join(dir, "ran"))
-			if err != nil || strings.Count(string(ran), "\n") != 1 {
-				t.Errorf("CMD ran on %q, %v", ran, err)
-			}
-			if _, err := os.Stat(filepath.Join(dir, "ran-beside")); err == nil {
-				t.Error("a second CMD ran beside the first")
-			}
-			waited := 0
-			for _, p := range hosts {
-				waited += strings.Count(p.stderr.String(), ", who looks dead")
-			}
-			if waited == 0 {
-				t.Errorf("no process said why it waited: %s", &hosts[0].stderr)
-			}
-		})
-	}
+			lab.Want(t, "exit code", <-ended, 0)
+		}
+		ran, err := os.ReadFile(filepath.Join(dir, "ran"))
+		if err != nil || strings.Count(string(ran), "\n") != 1 {
+			t.Errorf("CMD ran on %q, %v", ran, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "ran-beside")); err == nil {
+			t.Error("a second CMD ran beside the first")
+		}
+		waited := 0
+		for _, p := range hosts {
+			waited += strings.Count(p.stderr.String(), ", who looks dead")
+		}
+		if waited == 0 {
+			t.Errorf("no process said why it waited: %s", &hosts[0].stderr)
+		}
+	})
 }
 
 // The lease is 3 s. With -w 2s, leasehold run waits at most 2 s for a holder that appears live. If

@@ -136,27 +136,25 @@ func TestRunExitsWith123IfFinishedWorkCannotBeRecorded(t *testing.T) {
 
 func TestSIGINTStopsRetriesOfFailedRelease(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
+	type variant struct {
 		args []string
 		code int
 		says string
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"done mark": {[]string{"--once", "v1"}, 123, "the mark that this is done may not be stored"},
 		"key":       {nil, 0, "k could not be released, and will be free when the lease expires, by "},
 		"keys":      {[]string{"-k", "b"}, 0, "k and b could not be released, and will be free when the lease expires, by "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, ended := troubled(t, "ThrottlingException", time.Hour)
-			p := start(t, t.TempDir(), f.env, append(append([]string{"run", "k", "-l", "15m"}, tc.args...), "--", "touch", ended)...)
-			eventually(t, "leasehold tries to release", func() bool { return strings.Contains(p.stderr.String(), "trying to") })
-			began := time.Now()
-			p.signal(syscall.SIGINT)
-			p.ends(tc.code)
-			p.said(tc.says)
-			if took := time.Since(began); took > 15*time.Second { // 15 s is much less than the lease of 15 minutes
-				t.Errorf("the command ended %v after the signal", took)
-			}
-		})
-	}
+	}, func(t *testing.T, tc variant) {
+		f, ended := troubled(t, "ThrottlingException", time.Hour)
+		p := start(t, t.TempDir(), f.env, append(append([]string{"run", "k", "-l", "15m"}, tc.args...), "--", "touch", ended)...)
+		eventually(t, "leasehold tries to release", func() bool { return strings.Contains(p.stderr.String(), "trying to") })
+		began := time.Now()
+		p.signal(syscall.SIGINT)
+		p.ends(tc.code)
+		p.said(tc.says)
+		if took := time.Since(began); took > 15*time.Second { // 15 s is much less than the lease of 15 minutes
+			t.Errorf("the command ended %v after the signal", took)
+		}
+	})
 }

@@ -290,18 +290,17 @@ func TestDoctorReportsExpiryOfCredentials(t *testing.T) {
 	config := filepath.Join(dir, "config")
 	lab.OK(t, os.WriteFile(config, []byte("[default]\ncredential_process = "+program+"\n"), 0o600))
 	env := slices.Clip(f.env)
-	for name, c := range map[string]struct {
+	type variant struct {
 		set  []string
 		says string
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"process":       {[]string{"AWS_CONFIG_FILE=" + config}, "from ProcessProvider, good until 2199-01-02T03:04:05.000Z, loaded again before that"},
 		"session token": {[]string{"AWS_SHARED_CREDENTIALS_FILE=" + credentialsFile(t, dir, "credentials", "KEY")}, ", temporary, and nothing says until when they are good"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f.env = append(env, c.set...)
-			expectLine(t, f.doctor(0), "credentials", "ok", c.says)
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		f.env = append(env, c.set...)
+		expectLine(t, f.doctor(0), "credentials", "ok", c.says)
+	})
 }
 
 func TestInterruptedDoctorDeletesTestKey(t *testing.T) {

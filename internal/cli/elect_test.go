@@ -217,29 +217,27 @@ func TestStepDownStopsBackgroundProcessOfCMDOnAnyBackend(t *testing.T) {
 
 func TestStepDownSuggestsBreakCommandIfIgnoredOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
+	type variant struct {
 		holds, asks []string
 		says        string
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"run": {[]string{"run"}, nil,
 			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \d+s ago: it has not resigned: to take its term at once, leasehold break k --token TOKEN\n`},
 		"elect": {[]string{"elect"}, nil, `: it has not resigned: to take its term at once, leasehold break k --token TOKEN`},
 		"JSON event": {[]string{"run"}, []string{"--json"},
 			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it has not resigned: to take its term at once, leasehold break k --token TOKEN"\}\n`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			holder := start(t, dir, owned(env, "one"), append(tc.holds, "-l", "6s", "-g", "100ms", "k", "--", "sh", "-c",
-				`trap : TERM; echo $LEASEHOLD_TOKEN >one; while [ ! -e over ]; do sleep 0.05; done`)...)
-			token := fileNumber(t, filepath.Join(dir, "one"))
-			says := regexp.MustCompile(strings.ReplaceAll(tc.says, "TOKEN", strconv.FormatInt(int64(token), 10)))
-			asking := start(t, dir, env, append([]string{"elect", "k", "--step-down"}, tc.asks...)...)
-			eventually(t, "advice", func() bool { return says.MatchString(asking.stderr.String()) })
-			lab.OK(t, os.WriteFile(filepath.Join(dir, "over"), nil, 0o600))
-			asking.ends(0)
-			lab.Want(t, "times that it says not resigned", strings.Count(asking.stderr.String(), "not resigned"), 1)
-			holder.signal(syscall.SIGKILL)
-		})
-	}
+	}, func(t *testing.T, tc variant) {
+		dir, env := tableEnv(t)
+		holder := start(t, dir, owned(env, "one"), append(tc.holds, "-l", "6s", "-g", "100ms", "k", "--", "sh", "-c",
+			`trap : TERM; echo $LEASEHOLD_TOKEN >one; while [ ! -e over ]; do sleep 0.05; done`)...)
+		token := fileNumber(t, filepath.Join(dir, "one"))
+		says := regexp.MustCompile(strings.ReplaceAll(tc.says, "TOKEN", strconv.FormatInt(int64(token), 10)))
+		asking := start(t, dir, env, append([]string{"elect", "k", "--step-down"}, tc.asks...)...)
+		eventually(t, "advice", func() bool { return says.MatchString(asking.stderr.String()) })
+		lab.OK(t, os.WriteFile(filepath.Join(dir, "over"), nil, 0o600))
+		asking.ends(0)
+		lab.Want(t, "times that it says not resigned", strings.Count(asking.stderr.String(), "not resigned"), 1)
+		holder.signal(syscall.SIGKILL)
+	})
 }

@@ -128,30 +128,28 @@ func (w *twoRegions) holds(t *testing.T) *process {
 
 func TestFailoverKeepsLockDuringOutageOfRegion(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type variant struct {
 		flags []string
 		env   []string
 		code  int
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"with the flag":     {[]string{"--failover", "us-east-2"}, nil, 0},
 		"with the variable": {nil, []string{"LEASEHOLD_FAILOVER=us-east-2"}, 0},
 		"without failover":  {nil, nil, 123},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newTwoRegions(t, "STRONG")
-			dir := t.TempDir()
-			args := slices.Concat([]string{"run", "-l", "8s"}, c.flags, []string{"k", "--", "sh", "-c", "echo =$LEASEHOLD_FAILOVER >began; sleep 12"})
-			p := start(t, dir, slices.Concat(w.env, c.env), args...)
-			began := filepath.Join(dir, "began")
-			eventually(t, "the start of CMD", func() bool { b, _ := os.ReadFile(began); return len(b) > 0 })
-			w.isDark[0].Store(true)
-			p.ends(c.code)
-			if b, _ := os.ReadFile(began); c.code == 0 && string(b) != "=us-east-2\n" {
-				t.Errorf("CMD has LEASEHOLD_FAILOVER%s", b)
-			}
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		w := newTwoRegions(t, "STRONG")
+		dir := t.TempDir()
+		args := slices.Concat([]string{"run", "-l", "8s"}, c.flags, []string{"k", "--", "sh", "-c", "echo =$LEASEHOLD_FAILOVER >began; sleep 12"})
+		p := start(t, dir, slices.Concat(w.env, c.env), args...)
+		began := filepath.Join(dir, "began")
+		eventually(t, "the start of CMD", func() bool { b, _ := os.ReadFile(began); return len(b) > 0 })
+		w.isDark[0].Store(true)
+		p.ends(c.code)
+		if b, _ := os.ReadFile(began); c.code == 0 && string(b) != "=us-east-2\n" {
+			t.Errorf("CMD has LEASEHOLD_FAILOVER%s", b)
+		}
+	})
 }
 
 func TestFailoverIsRefusedIfTableIsEventuallyConsistent(t *testing.T) {

@@ -25,26 +25,24 @@ func servedToTheDead(t *testing.T) (env []string) {
 
 func TestFirstReadCanDetectDeadHolderIfMaxSkewIsSet(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
+	type variant struct {
 		args, skew string
 		code       int
 		says       string
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"run with MaxSkew for CMD": {"run -n job -- printenv LEASEHOLD_MAX_SKEW", "1s", 0, "1s"},
 		"run without MaxSkew":      {"run -w 1 job -- true", "0", 75, "job, held by"},
 		"run with large MaxSkew":   {"run -w 1 -l 3h job -- true", "2h", 75, "job, held by"},
 		"acquire":                  {"acquire -n job -f -", "1s", 0, `"key":"job"`},
 		"ls --check":               {"ls --check", "1s", 0, "\tdead"},
 		"get --check":              {"get job --check", "1s", 0, "\tdead"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			out, errs, code := said(t, append(servedToTheDead(t), "LEASEHOLD_MAX_SKEW="+tc.skew), strings.Fields(tc.args)...)
-			if code != tc.code || !strings.Contains(out+errs, tc.says) {
-				t.Errorf("exit code %d, %s%s", code, out, errs)
-			}
-		})
-	}
+	}, func(t *testing.T, tc variant) {
+		out, errs, code := said(t, append(servedToTheDead(t), "LEASEHOLD_MAX_SKEW="+tc.skew), strings.Fields(tc.args)...)
+		if code != tc.code || !strings.Contains(out+errs, tc.says) {
+			t.Errorf("exit code %d, %s%s", code, out, errs)
+		}
+	})
 }
 
 func TestGetAndListShowSessionOfSharedLease(t *testing.T) {

@@ -89,38 +89,36 @@ func (p planting) storeElsewhere() string {
 
 func TestLeaseholdAsRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ plant, says string }{
+	type variant struct{ plant, says string }
+	lab.ParallelVariants(t, map[string]variant{
 		"dangling symlink":        {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
 		"symlink to store":        {`ln -s "$ELSEWHERE/other.db" locks.db`, "is a symbolic link"},
 		"hard link to store":      {`ln "$ELSEWHERE/other.db" locks.db`, "has 2 names (hard links)"},
 		"FIFO":                    {`mkfifo locks.db`, "is not a regular file"},
 		"symlink through symlink": {`leasehold() { :; }; ln -s "$ELSEWHERE" sub; ln -s sub/made locks.db`, "is a symbolic link"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
-			other := p.storeElsewhere()
-			before := lab.Must(os.ReadFile(other))(t)
-			if strings.Contains(c.plant, `ln "`) { // root makes the hard link, because the kernel may not let the other user make it (fs.protected_hardlinks)
-				lab.OK(t, os.Link(other, filepath.Join(p.dir, "locks.db")))
-			} else {
-				p.sh(c.plant)
-			}
-			for _, args := range [][]string{
-				{"run", "k", "--", "true"}, {"acquire", "k"}, {"ls"}, {"doctor"}, {"table", "create"},
-				{"run", "k", "--file", filepath.Join(p.dir, "locks.db"), "--", "true"},
-			} {
-				p.root(c.says, args...)
-			}
-			after, err := os.ReadFile(other)
-			if err != nil || string(after) != string(before) {
-				t.Errorf("the other store was written to, %v", err)
-			}
-			if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 1 {
-				t.Errorf("files elsewhere: %v, %v", files, err)
-			}
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
+		other := p.storeElsewhere()
+		before := lab.Must(os.ReadFile(other))(t)
+		if strings.Contains(c.plant, `ln "`) { // root makes the hard link, because the kernel may not let the other user make it (fs.protected_hardlinks)
+			lab.OK(t, os.Link(other, filepath.Join(p.dir, "locks.db")))
+		} else {
+			p.sh(c.plant)
+		}
+		for _, args := range [][]string{
+			{"run", "k", "--", "true"}, {"acquire", "k"}, {"ls"}, {"doctor"}, {"table", "create"},
+			{"run", "k", "--file", filepath.Join(p.dir, "locks.db"), "--", "true"},
+		} {
+			p.root(c.says, args...)
+		}
+		after, err := os.ReadFile(other)
+		if err != nil || string(after) != string(before) {
+			t.Errorf("the other store was written to, %v", err)
+		}
+		if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 1 {
+			t.Errorf("files elsewhere: %v, %v", files, err)
+		}
+	})
 }
 
 // A user may have the permission to search a directory (x) but not to read it (r). The

@@ -16,35 +16,33 @@ import (
 // cancelled. Without --die-with-parent, CMD would continue.
 func TestDieWithParentFlagStopsCMDOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type variant struct {
 		command, cmd string
 		exitCode     string
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"run":                      {"run", works, `"exitCode":143}`},
 		"elect":                    {"elect", works, `"exitCode":143}`},
 		"CMD ignores the signal":   {"run -g 0.2s", `trap "" TERM; ` + works, `"exitCode":137}`},
 		"CMD handles the signal":   {"run", `trap "exit 7" TERM; ` + works, `"exitCode":7}`},
 		"CMD has left processes":   {"run", `sleep 300 & echo $! >pid2; echo $$ >pid`, `"exitCode":0}`},
 		"CMD exits with 0, --once": {"run --once v1", `trap "exit 0" TERM; ` + works, `"exitCode":0}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			shell := startSaying(t, dir, append(env, "WORKS="+c.cmd), "sh", "-c",
-				`leasehold `+c.command+` --die-with-parent --events events k -- sh -c "$WORKS" & wait`)
-			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "pid2"))
-			shell.signal(syscall.SIGTERM)
-			_ = shell.wait()
-			says(t, dir, "leasehold: the process that started leasehold has ended: stopping CMD\n")
-			eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-			eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
-			eventually(t, "leasehold has ended", func() bool {
-				b, err := os.ReadFile(filepath.Join(dir, "events"))
-				return err == nil && strings.Contains(string(b), `"event":"ended"`) && strings.Contains(string(b), c.exitCode)
-			})
-			start(t, dir, env, "run", "-n", "--once", "v1", "k", "--", "sh", "-c", "exit 9").ends(9)
+	}, func(t *testing.T, c variant) {
+		dir, env := tableEnv(t)
+		shell := startSaying(t, dir, append(env, "WORKS="+c.cmd), "sh", "-c",
+			`leasehold `+c.command+` --die-with-parent --events events k -- sh -c "$WORKS" & wait`)
+		cmd, child := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "pid2"))
+		shell.signal(syscall.SIGTERM)
+		_ = shell.wait()
+		says(t, dir, "leasehold: the process that started leasehold has ended: stopping CMD\n")
+		eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
+		eventually(t, "the process that CMD has started is dead", func() bool { return isDead(child) })
+		eventually(t, "leasehold has ended", func() bool {
+			b, err := os.ReadFile(filepath.Join(dir, "events"))
+			return err == nil && strings.Contains(string(b), `"event":"ended"`) && strings.Contains(string(b), c.exitCode)
 		})
-	}
+		start(t, dir, env, "run", "-n", "--once", "v1", "k", "--", "sh", "-c", "exit 9").ends(9)
+	})
 }
 
 func TestDieWithParentFlagInterruptsWaitOnAnyBackend(t *testing.T) {

@@ -281,29 +281,26 @@ func TestListShowsExpiryIfRecordContainsNoLeaseDuration(t *testing.T) {
 
 func TestForgetCommandRemovesOnlyUnchangedRecordOnAnyBackend(t *testing.T) {
 	t.Parallel()
-	for name, meanwhile := range map[string][]string{
+	lab.ParallelVariants(t, map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
 		"was held": {"run", "-n", "k", "--", "true"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
-			s := onTerminal(t, dir, env, "forget", "k")
-			s.shows(`k is free\. [^?]*Forget k, if nothing has changed\? \[y/N\] $`)
-			start(t, dir, env, meanwhile...).ends(0)
-			before := start(t, dir, env, "ls", "-a")
-			before.ends(0)
-			s.types("y\n")
-			s.ends(1)
-			s.shows(`leasehold: record has changed meanwhile: k: nothing was removed: check\s+with leasehold get k\r\n$`)
-			after := start(t, dir, env, "ls", "-a")
-			after.ends(0)
-			if before.stdout.String() != after.stdout.String() {
-				t.Errorf("before:\n%safter:\n%s", &before.stdout, &after.stdout)
-			}
-		})
-	}
+	}, func(t *testing.T, meanwhile []string) {
+		dir, env := tableEnv(t)
+		start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
+		s := onTerminal(t, dir, env, "forget", "k")
+		s.shows(`k is free\. [^?]*Forget k, if nothing has changed\? \[y/N\] $`)
+		start(t, dir, env, meanwhile...).ends(0)
+		before := start(t, dir, env, "ls", "-a")
+		before.ends(0)
+		s.types("y\n")
+		s.ends(1)
+		s.shows(`leasehold: record has changed meanwhile: k: nothing was removed: check\s+with leasehold get k\r\n$`)
+		after := start(t, dir, env, "ls", "-a")
+		after.ends(0)
+		if before.stdout.String() != after.stdout.String() {
+			t.Errorf("before:\n%safter:\n%s", &before.stdout, &after.stdout)
+		}
+	})
 }
 
 func TestForgetAsksForConfirmationOnAnyBackend(t *testing.T) {

@@ -106,25 +106,23 @@ func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 func TestCommandFailsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	stops := faultIf(func(op string, _ *http.Request) bool { return op != "DescribeTable" }, unanswered)
-	for name, c := range map[string]struct {
+	type variant struct {
 		command string
 		fault   fault
-	}{
+	}
+	lab.ParallelVariants(t, map[string]variant{
 		"forget": {"forget job --yes", unanswered}, "break": {"break job", unanswered}, "table check": {"table check", unanswered},
 		"table create": {"table create", unanswered}, "table create, DescribeTable answered": {"table create", stops},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			began := time.Now()
-			stderr := refuses(t, newFaulty(t, table.Spec{}, c.fault).env, 2, "no answer in time: check the network", strings.Fields(c.command)...)
-			if !regexp.MustCompile(`^leasehold: no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint\n`).MatchString(stderr) {
-				t.Errorf("no report while the command waits: %s", stderr)
-			}
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("the command ended after %v, want 20s at most", took)
-			}
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		began := time.Now()
+		stderr := refuses(t, newFaulty(t, table.Spec{}, c.fault).env, 2, "no answer in time: check the network", strings.Fields(c.command)...)
+		if !regexp.MustCompile(`^leasehold: no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint\n`).MatchString(stderr) {
+			t.Errorf("no report while the command waits: %s", stderr)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("the command ended after %v, want 20s at most", took)
+		}
+	})
 }
 
 // Standard output is /dev/full, so the command cannot write the grant that it has acquired. The
@@ -217,7 +215,8 @@ func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
 	}))
 	t.Cleanup(throttles.Close)
-	for name, c := range map[string]struct{ url, flag, says string }{
+	type variant struct{ url, flag, says string }
+	lab.ParallelVariants(t, map[string]variant{
 		"throttled": {throttles.URL, "--json=false",
 			`leasehold: DynamoDB has throttled every request for [3-9]s: still trying: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException\n` +
 				`leasehold: acquire k in table locks in http:[^ ]*: throttled: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException: too much\n`},
@@ -225,16 +224,13 @@ func TestRunReportsFailingRequestsAsTextOrJSON(t *testing.T) {
 			`{"time":"[^"]+","event":"no_answer","lastsMs":[3-9]\d{3},"error":"no connection to http://127[^"]*: connection refused","advice":"check the network, the region and the endpoint"}\n` +
 				`{"error":"aws","message":"acquire k in table locks.*\n`},
 		"quiet": {throttles.URL, "-q", `leasehold: acquire k in table locks.*\n`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+c.url)
-			_, stderr, code := said(t, env, "run", c.flag, "-w", "8s", "k", "--", "true")
-			if code != 125 || !regexp.MustCompile(`^`+c.says+`$`).MatchString(stderr) {
-				t.Errorf("exit code %d: %s", code, stderr)
-			}
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+c.url)
+		_, stderr, code := said(t, env, "run", c.flag, "-w", "8s", "k", "--", "true")
+		if code != 125 || !regexp.MustCompile(`^`+c.says+`$`).MatchString(stderr) {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+	})
 }
 
 func TestBreakReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {

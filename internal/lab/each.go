@@ -23,6 +23,23 @@ func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *Wo
 	}
 }
 
+// Variants is like Each, for tests without a World and a bubble.
+func Variants[C any](t *testing.T, cases map[string]C, test func(t *testing.T, c C)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// ParallelVariants is like Variants, but the subtests run in parallel.
+func ParallelVariants[C any](t *testing.T, cases map[string]C, test func(t *testing.T, c C)) {
+	t.Helper()
+	Variants(t, cases, func(t *testing.T, c C) {
+		t.Parallel()
+		test(t, c)
+	})
+}
+
 // Leases returns two cases for Each. In one case, each lock has its own lease. In the other case,
 // all locks of a client share one lease.
 func Leases() map[string]leasehold.Config {

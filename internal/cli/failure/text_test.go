@@ -44,28 +44,27 @@ func TestTimeoutErrorGivesAdviceOnlyAboutItsCause(t *testing.T) {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}
 	noConnection := &url.Error{Op: "Post", URL: "http://127.0.0.1:1", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}
-	for name, tc := range map[string]struct {
+	type variant struct {
 		err    error
 		advice string
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"throttled":     {answer("ThrottlingException", smithy.FaultClient), decide.RaiseCapacity},
 		"server error":  {answer("InternalServerError", smithy.FaultServer), "try again later"},
 		"denied":        {answer("AccessDeniedException", smithy.FaultClient), "IAM policy"},
 		"no connection": {&smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: noConnection}, decide.CheckConnection},
 		"no answer":     {nil, decide.CheckConnection},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := &leasehold.OpError{Op: "release", Key: leasehold.Key{Partition: "k"}, Err: errors.Join(context.DeadlineExceeded, tc.err)}
-			text := Text(err, "table locks")
-			advices := 0
-			for _, advice := range []string{decide.RaiseCapacity, "try again later", "IAM policy", decide.CheckConnection} {
-				advices += strings.Count(text, advice)
-			}
-			if advices != 1 || !strings.Contains(text, tc.advice) {
-				t.Errorf("%d pieces of advice: %s", advices, text)
-			}
-		})
-	}
+	}, func(t *testing.T, tc variant) {
+		err := &leasehold.OpError{Op: "release", Key: leasehold.Key{Partition: "k"}, Err: errors.Join(context.DeadlineExceeded, tc.err)}
+		text := Text(err, "table locks")
+		advices := 0
+		for _, advice := range []string{decide.RaiseCapacity, "try again later", "IAM policy", decide.CheckConnection} {
+			advices += strings.Count(text, advice)
+		}
+		if advices != 1 || !strings.Contains(text, tc.advice) {
+			t.Errorf("%d pieces of advice: %s", advices, text)
+		}
+	})
 }
 
 func TestTextOfHeldErrorContainsHolderAndCauseOfFailedRequest(t *testing.T) {

@@ -159,7 +159,7 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 		place  int
 		events int // number of events so far
 	}
-	for name, c := range map[string][]seen{
+	lab.Variants(t, map[string][]seen{
 		"position known later":              {{0, 0, 1}, {time.Millisecond, 3, 2}},
 		"position known at first":           {{0, 3, 1}},
 		"same position again":               {{0, 3, 1}, {2 * time.Second, 3, 1}},
@@ -169,16 +169,14 @@ func TestQueuePositionIsReportedAtMostOncePerSecond(t *testing.T) {
 		"new positions many times a second": {{0, 9, 1}, {100 * time.Millisecond, 8, 1}, {200 * time.Millisecond, 7, 1}, {1100 * time.Millisecond, 6, 2}, {1200 * time.Millisecond, 5, 2}},
 		"position unknown for a while":      {{0, 3, 1}, {time.Second, 0, 1}, {2 * time.Second, 3, 1}},
 		"position unknown after a minute":   {{0, 3, 1}, {time.Hour, 0, 2}, {time.Hour + time.Second, 3, 3}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWaiting(early, "")
-			for _, s := range c {
-				w.now = early.Add(s.at)
-				w.see(held("o", "g"), s.place, nil)
-				w.wrote(t, "waiting for k", s.events)
-			}
-		})
-	}
+	}, func(t *testing.T, c []seen) {
+		w := newWaiting(early, "")
+		for _, s := range c {
+			w.now = early.Add(s.at)
+			w.see(held("o", "g"), s.place, nil)
+			w.wrote(t, "waiting for k", s.events)
+		}
+	})
 }
 
 func TestDelayedReportOfWaitShowsLatestQueuePosition(t *testing.T) {

@@ -58,25 +58,24 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 }
 
 func TestChildRunsCMDOnlyIfSupervisorOpensGate(t *testing.T) {
-	for name, c := range map[string]struct {
+	type variant struct {
 		does func(*Child, *gate)
 		code int
 		runs bool
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"the gate opens":  {func(_ *Child, g *gate) { g.open() }, 0, true},
 		"the gate closes": {func(_ *Child, g *gate) { closeForGood(t, g) }, failure.CodeNotRun, false},
 		"a signal":        {func(c *Child, _ *gate) { c.Signal(syscall.SIGTERM) }, failure.CodeSignal + int(syscall.SIGTERM), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cmd, hasRun := gatedCMD(t)
-			child, g := startGated(t, cmd)
-			c.does(child, g)
-			if code, err := ended(child, g); code != c.code || hasRun() != c.runs || c.runs && err != nil {
-				t.Errorf("exit code %d, %v, has run: %v; want %d and %v", code, err, hasRun(), c.code, c.runs)
-			}
-			g.open() // opening the gate now has no effect, because the process behind it has exited
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		cmd, hasRun := gatedCMD(t)
+		child, g := startGated(t, cmd)
+		c.does(child, g)
+		if code, err := ended(child, g); code != c.code || hasRun() != c.runs || c.runs && err != nil {
+			t.Errorf("exit code %d, %v, has run: %v; want %d and %v", code, err, hasRun(), c.code, c.runs)
+		}
+		g.open() // opening the gate now has no effect, because the process behind it has exited
+	})
 }
 
 func TestSupervisorReceivesErrorIfChildCannotExecuteCMD(t *testing.T) {

@@ -77,28 +77,27 @@ func exchange(t *testing.T, c net.Conn, text string) (int, string) {
 }
 
 func TestLocalServerDisconnectsSlowClient(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type variant struct {
 		sends string
 		most  time.Duration
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"nothing":               {"", 10 * time.Second},
 		"half a header":         {"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Amz-", 10 * time.Second},
 		"half a body":           {"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{", time.Minute},
 		"half a chunk":          {"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{", time.Minute},
 		"a request and no more": {listTables, 2 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			serveLocally(t, func(t *testing.T, dial func() net.Conn) {
-				c := dial()
-				began := time.Now()
-				go func() { _, _ = io.WriteString(c, tc.sends) }()
-				_, _ = io.Copy(io.Discard, c) // returns when the server closes the connection
-				if took := time.Since(began); took > tc.most || took == 0 {
-					t.Errorf("the connection was closed after %v, want %v at most", took, tc.most)
-				}
-			})
+	}, func(t *testing.T, tc variant) {
+		serveLocally(t, func(t *testing.T, dial func() net.Conn) {
+			c := dial()
+			began := time.Now()
+			go func() { _, _ = io.WriteString(c, tc.sends) }()
+			_, _ = io.Copy(io.Discard, c) // returns when the server closes the connection
+			if took := time.Since(began); took > tc.most || took == 0 {
+				t.Errorf("the connection was closed after %v, want %v at most", took, tc.most)
+			}
 		})
-	}
+	})
 }
 
 func TestLocalServerAnswersDespiteIdleConnections(t *testing.T) {
@@ -129,10 +128,11 @@ func TestLocalServerRejectsNonLocalHostHeaders(t *testing.T) {
 func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 	const target = "Host: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
 	deep := strings.Repeat(`{"a":`, 100_000)
-	for name, tc := range map[string]struct {
+	type variant struct {
 		sends string
 		want  int
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"HTTP/1.0":                 {"POST / HTTP/1.0\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{}", 200},
 		"another protocol":         {"SSH-2.0-x\r\n\r\n", 400},
 		"HTTP/9":                   {"POST / HTTP/9.0\r\n" + target + "\r\n", 505},
@@ -150,20 +150,18 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 		"a body that is not JSON":  {"POST / HTTP/1.1\r\n" + target + "Content-Length: 3\r\n\r\n\xff{}", 400},
 		"JSON without an end":      {"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.PutItem\r\n" + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(deep)) + deep, 400},
 		"a body of 17 MB":          {"POST / HTTP/1.1\r\n" + target + "Content-Length: 17825792\r\n\r\n" + strings.Repeat(" ", 17<<20), 413},
-	} {
-		t.Run(name, func(t *testing.T) {
-			serveLocally(t, func(t *testing.T, dial func() net.Conn) {
-				c := dial()
-				defer c.Close()
-				if status, body := exchange(t, c, tc.sends); status != tc.want {
-					t.Errorf("%d %.200q, want %d", status, body, tc.want)
-				}
-				if status, body := exchange(t, dial(), listTables); status != http.StatusOK {
-					t.Errorf("the next client receives %d %s", status, body)
-				}
-			})
+	}, func(t *testing.T, tc variant) {
+		serveLocally(t, func(t *testing.T, dial func() net.Conn) {
+			c := dial()
+			defer c.Close()
+			if status, body := exchange(t, c, tc.sends); status != tc.want {
+				t.Errorf("%d %.200q, want %d", status, body, tc.want)
+			}
+			if status, body := exchange(t, dial(), listTables); status != http.StatusOK {
+				t.Errorf("the next client receives %d %s", status, body)
+			}
 		})
-	}
+	})
 }
 
 // The server must listen on all addresses of its host name. Otherwise another user could listen on

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // recordedWatchdog is a watchdog that uses the clock of a synctest bubble. It sends no signals.
@@ -66,10 +68,11 @@ func TestWatchdogStopsCMDWhenLockExpiresOrSupervisorDies(t *testing.T) {
 		at    time.Duration // when trust in the lock ends, for OrderTrust
 	}
 	trust, group := step{0, OrderTrust, 18 * time.Second}, step{0, OrderGroup, 0}
-	for name, c := range map[string]struct {
+	type variant struct {
 		steps []step
 		want  []string
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"trust runs out": {[]step{trust, group, {30 * time.Second, OrderDone, 0}}, []string{"17s TERM", "18s KILL"}},
 		"trust is renewed": {[]step{
 			trust, group, {16 * time.Second, OrderTrust, 34 * time.Second}, {16 * time.Second, OrderDone, 0},
@@ -90,23 +93,21 @@ func TestWatchdogStopsCMDWhenLockExpiresOrSupervisorDies(t *testing.T) {
 		"CMD begins when trust has ended": {[]step{
 			trust, {20 * time.Second, OrderGroup, 0}, {time.Second, OrderDone, 0},
 		}, []string{"20s KILL"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				k := watchRecorded(time.Second)
-				for _, s := range c.steps {
-					time.Sleep(s.after)
-					switch s.order {
-					case OrderDone, "":
-						k.end(s.order)
-					default:
-						k.order(s.order, s.at)
-					}
+	}, func(t *testing.T, c variant) {
+		synctest.Test(t, func(t *testing.T) {
+			k := watchRecorded(time.Second)
+			for _, s := range c.steps {
+				time.Sleep(s.after)
+				switch s.order {
+				case OrderDone, "":
+					k.end(s.order)
+				default:
+					k.order(s.order, s.at)
 				}
-				if !slices.Equal(k.did, c.want) {
-					t.Errorf("the signals are %v, want %v", k.did, c.want)
-				}
-			})
+			}
+			if !slices.Equal(k.did, c.want) {
+				t.Errorf("the signals are %v, want %v", k.did, c.want)
+			}
 		})
-	}
+	})
 }

@@ -3,7 +3,6 @@ package localdynamo_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -24,22 +23,17 @@ import (
 
 func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
-	for name, e := range map[string]*localdynamo.Engine{"memory": localdynamo.New(), "file": localdynamo.New(localdynamo.WithStore(store))} {
-		t.Run(name, func(t *testing.T) {
-			client := newTable(t, e)
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			item := strings.NewReader(`{"TableName":"locks","Item":{"id":{"S":"k"}}}`)
-			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localdynamo/", item)
-			r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
-			if reply, err := e.RoundTrip(r); !errors.Is(err, context.Canceled) {
-				t.Errorf("%v, %v", reply, err)
-			}
-			if get(t, client, "k") != nil {
-				t.Error("the item was written")
-			}
-		})
-	}
+	engines := map[string]*localdynamo.Engine{"memory": localdynamo.New(), "file": localdynamo.New(localdynamo.WithStore(store))}
+	lab.Variants(t, engines, func(t *testing.T, e *localdynamo.Engine) {
+		client := newTable(t, e)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		item := strings.NewReader(`{"TableName":"locks","Item":{"id":{"S":"k"}}}`)
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localdynamo/", item)
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+		lab.WantErr(t, "RoundTrip", lab.ErrorOf(e.RoundTrip(r)), context.Canceled)
+		lab.Want(t, "written item", get(t, client, "k"), nil)
+	})
 }
 
 func TestClosedEngineRejectsRequests(t *testing.T) {

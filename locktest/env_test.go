@@ -63,7 +63,7 @@ func TestEnvReportsErrorIfLockIsStillHeldWhenTestEnds(t *testing.T) {
 }
 
 func TestEnvReportsNoLeakIfClientHoldsNoLockOrIsDisconnected(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
+	lab.Variants(t, map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
 			lab.OK(t, locks.Close(t.Context()))
@@ -79,13 +79,11 @@ func TestEnvReportsNoLeakIfClientHoldsNoLockOrIsDisconnected(t *testing.T) {
 			env.Disconnect(locks)
 		},
 		"all died": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client, _ *leasehold.Lock) { env.Disconnect() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
-				end(t, env, locks, acquire(t, locks, "k"))
-			})
+	}, func(t *testing.T, end func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock)) {
+		withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
+			end(t, env, locks, acquire(t, locks, "k"))
 		})
-	}
+	})
 }
 
 func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {

@@ -81,7 +81,7 @@ func TestHolderNoticesStealAtNextRenewal(t *testing.T) {
 }
 
 func TestStealMethodOfEnvAcquiresBothFreeAndHeldKeys(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
+	lab.Variants(t, map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
 		"never held":             func(*testing.T, *locktest.Env, *leasehold.Client) {},
 		"released":               func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) { release(t, acquire(t, locks, "k")) },
 		"held by Hold":           func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k") },
@@ -98,23 +98,21 @@ func TestStealMethodOfEnvAcquiresBothFreeAndHeldKeys(t *testing.T) {
 			acquire(t, locks, "k")
 			env.Disconnect()
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
-				prepare(t, env, locks)
-				began := time.Now()
-				lock := env.Steal("k")
-				if time.Since(began) > time.Microsecond || lock.Err() != nil {
-					t.Errorf("after %v: %v", time.Since(began), lock.Err())
-				}
-				env.Reconnect()
-				if r, err := env.Client(leasehold.Config{}).Get(t.Context(), "k"); err != nil || r.Grant != lock.Record().Grant || r.Released {
-					t.Errorf("the record: %+v, %v", r, err)
-				}
-				env.Disconnect() // now no process can reach the lock table
-			})
+	}, func(t *testing.T, prepare func(t *testing.T, env *locktest.Env, locks *leasehold.Client)) {
+		withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
+			prepare(t, env, locks)
+			began := time.Now()
+			lock := env.Steal("k")
+			if time.Since(began) > time.Microsecond || lock.Err() != nil {
+				t.Errorf("after %v: %v", time.Since(began), lock.Err())
+			}
+			env.Reconnect()
+			if r, err := env.Client(leasehold.Config{}).Get(t.Context(), "k"); err != nil || r.Grant != lock.Record().Grant || r.Released {
+				t.Errorf("the record: %+v, %v", r, err)
+			}
+			env.Disconnect() // now no process can reach the lock table
 		})
-	}
+	})
 }
 
 func TestStealMethodOfEnvEndsOnlyOneLockOfSharedLease(t *testing.T) {

@@ -35,26 +35,24 @@ func newDB(t *testing.T) *dynamodb.Client {
 }
 
 func TestLockIsGrantedInNewlyCreatedTable(t *testing.T) {
-	for name, l := range map[string]layout.Layout{
+	lab.Variants(t, map[string]layout.Layout{
 		"native":              layout.Native{},
 		"with sort key":       layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
 		"without TTL":         layout.Native{TTL: "-"},
 		"other TTL attribute": layout.Native{TTL: "gone"},
 		"default layout":      nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			db, ctx := newDB(t), t.Context()
-			spec := table.Spec{Name: "locks", Layout: l}
-			lab.OK(t, table.Create(ctx, db, spec))
-			if problems, err := table.Check(ctx, db, spec); err != nil || len(problems) > 0 {
-				t.Fatalf("check: %v, %v", problems, err)
-			}
-			locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", Layout: l}))(t)
-			lock := lab.Must(locks.Acquire(ctx, "k"))(t)
-			lab.OK(t, lock.Release(ctx))
-			lab.OK(t, locks.Close(ctx))
-		})
-	}
+	}, func(t *testing.T, l layout.Layout) {
+		db, ctx := newDB(t), t.Context()
+		spec := table.Spec{Name: "locks", Layout: l}
+		lab.OK(t, table.Create(ctx, db, spec))
+		if problems, err := table.Check(ctx, db, spec); err != nil || len(problems) > 0 {
+			t.Fatalf("check: %v, %v", problems, err)
+		}
+		locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", Layout: l}))(t)
+		lock := lab.Must(locks.Acquire(ctx, "k"))(t)
+		lab.OK(t, lock.Release(ctx))
+		lab.OK(t, locks.Close(ctx))
+	})
 }
 
 func TestCreateEnablesTTLAndOnDemandBilling(t *testing.T) {

@@ -20,14 +20,15 @@ func TestUIPageAndCommandShowSameHolderState(t *testing.T) {
 	bounded.MaxSkew = time.Second
 	nothing := func(*lab.World, *leasehold.Lock) {}
 	rowOf := func(lock *leasehold.Lock) string { return "leasehold/session/" + lock.Record().Session }
-	for name, c := range map[string]struct {
+	type variant struct {
 		cfg     leasehold.Config
 		dies    bool                                     // the holder dies before the page and the command begin to observe it
 		then    func(w *lab.World, lock *leasehold.Lock) // called while the page and the command observe the holder
 		page    State                                    // "" if the page does not show the key
 		command holders.State                            // "" if the record has no holder
 		end     time.Duration                            // time from the grant to the end of the lease of a dead holder; zero if not checked
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"silence":  {own, true, nothing, Dead, holders.Dead, 22 * time.Second},
 		"renewals": {own, false, nothing, Held, holders.Live, 0},
 		"release":  {own, false, func(w *lab.World, lock *leasehold.Lock) { w.Release(lock) }, Released, "", 0},
@@ -42,37 +43,35 @@ func TestUIPageAndCommandShowSameHolderState(t *testing.T) {
 		"expiry time":         {clocked, true, nothing, Dead, holders.Dead, 23 * time.Second},
 		"expiry time renewed": {clocked, false, nothing, Held, holders.Live, 0},
 		"MaxSkew":             {bounded, true, nothing, Dead, holders.Dead, 21 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InLayout(t, c.cfg.Layout, func(t *testing.T, w *lab.World, _ leasehold.Config) {
-				holder, wire := mortal(t, w, c.cfg)
-				lock, began := w.Acquire(holder, "job"), time.Now()
-				if c.dies {
-					wire.SetFault(lab.Cut)
-				}
-				lab.Elapse(2 * time.Second)
-				b := serveWith(t, w, c.cfg)
-				locks, _ := w.Client(c.cfg)
-				proto := lab.Must(records.WithMaxSkew(c.cfg.Layout, c.cfg.MaxSkew))(t)
-				command := make(chan holders.Observation, 1)
-				go func() {
-					command <- holders.New(w.DB, "locks", proto, c.cfg.Layout.Capabilities(), locks).Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
-				}()
-				lab.Elapse(time.Second)
-				c.then(w, lock)
-				b.show("job", lock.Key().Sort)
-				lab.Elapse(30 * time.Second)
-				found := <-command
-				b.isShown("on the page", "job", c.page)
-				if found.State != c.command {
-					t.Errorf("in the command: %+v, want %s", found, c.command)
-				}
-				if c.end > 0 {
-					page := time.UnixMilli(b.lock.Holder.Until).Sub(began)
-					lab.WantRange(t, "end of the lease on the page", page, c.end, c.end+time.Second)
-					lab.WantRange(t, "end of the lease in the command", found.Beat.Until.Sub(began), c.end, c.end+time.Second)
-				}
-			})
+	}, func(t *testing.T, c variant) {
+		lab.InLayout(t, c.cfg.Layout, func(t *testing.T, w *lab.World, _ leasehold.Config) {
+			holder, wire := mortal(t, w, c.cfg)
+			lock, began := w.Acquire(holder, "job"), time.Now()
+			if c.dies {
+				wire.SetFault(lab.Cut)
+			}
+			lab.Elapse(2 * time.Second)
+			b := serveWith(t, w, c.cfg)
+			locks, _ := w.Client(c.cfg)
+			proto := lab.Must(records.WithMaxSkew(c.cfg.Layout, c.cfg.MaxSkew))(t)
+			command := make(chan holders.Observation, 1)
+			go func() {
+				command <- holders.New(w.DB, "locks", proto, c.cfg.Layout.Capabilities(), locks).Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
+			}()
+			lab.Elapse(time.Second)
+			c.then(w, lock)
+			b.show("job", lock.Key().Sort)
+			lab.Elapse(30 * time.Second)
+			found := <-command
+			b.isShown("on the page", "job", c.page)
+			if found.State != c.command {
+				t.Errorf("in the command: %+v, want %s", found, c.command)
+			}
+			if c.end > 0 {
+				page := time.UnixMilli(b.lock.Holder.Until).Sub(began)
+				lab.WantRange(t, "end of the lease on the page", page, c.end, c.end+time.Second)
+				lab.WantRange(t, "end of the lease in the command", found.Beat.Until.Sub(began), c.end, c.end+time.Second)
+			}
 		})
-	}
+	})
 }

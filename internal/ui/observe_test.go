@@ -103,7 +103,7 @@ func TestUIObserveDerivesEventsFromRecordChanges(t *testing.T) {
 	afterBreak := b
 	afterBreak.Broken = broken
 	bad := holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindDamaged, Damage: &protocol.DecodeError{Attribute: "lease", Problem: "is missing"}}
-	for name, looks := range map[string][]sight{
+	lab.Variants(t, map[string][]sight{
 		"held when first seen":                   {{0, held(a), "seen a"}},
 		"renewed":                                {{0, held(a), "seen a"}, {time.Second, held(a2), ""}},
 		"released":                               {{0, held(a), "seen a"}, {time.Second, free(), "release a"}},
@@ -117,14 +117,12 @@ func TestUIObserveDerivesEventsFromRecordChanges(t *testing.T) {
 		"broken and granted between two reads":   {{0, held(a), "seen a"}, {time.Second, held(afterBreak), "break a: stuck; grant b"}},
 		"a break of an earlier grant":            {{0, held(b), "seen b"}, {time.Second, brokenFree, "release b"}},
 		"damaged and repaired":                   {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var w watched
-			for i, s := range looks {
-				lab.Want(t, fmt.Sprint("read ", i), kinds(w.look(s.after, s.found)), s.want)
-			}
-		})
-	}
+	}, func(t *testing.T, looks []sight) {
+		var w watched
+		for i, s := range looks {
+			lab.Want(t, fmt.Sprint("read ", i), kinds(w.look(s.after, s.found)), s.want)
+		}
+	})
 }
 
 func TestUIShowsLockOfSessionAsDeadOnlyIfSessionIsDead(t *testing.T) {
@@ -190,29 +188,28 @@ func TestUIHistoryHasOneSpanForEachGrant(t *testing.T) {
 
 func TestUIHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
-	for name, looks := range map[string][]struct {
+	type look struct {
 		after time.Duration
 		found holders.Found
-	}{
+	}
+	lab.Variants(t, map[string][]look{
 		"seen dead, taken over later":         {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, held(b)}},
 		"taken over before it was seen dead":  {{4 * time.Second, held(a)}, {7 * time.Second, held(b)}},
 		"seen dead, record freed later":       {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, free()}},
 		"seen dead, record deleted meanwhile": {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, holders.Found{}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var w watched
-			for _, s := range looks {
-				w.look(s.after, s.found)
-			}
-			want := at(looks[0].after).Answered.Add(lease)
-			if took := at(w.now).Answered; want.After(took) {
-				want = took
-			}
-			if s := w.history.Spans[0]; !s.DiedAt.Equal(want) || s.To.IsZero() {
-				t.Errorf("the holder died at %v, want %v: %+v", s.DiedAt, want, s)
-			}
-		})
-	}
+	}, func(t *testing.T, looks []look) {
+		var w watched
+		for _, s := range looks {
+			w.look(s.after, s.found)
+		}
+		want := at(looks[0].after).Answered.Add(lease)
+		if took := at(w.now).Answered; want.After(took) {
+			want = took
+		}
+		if s := w.history.Spans[0]; !s.DiedAt.Equal(want) || s.To.IsZero() {
+			t.Errorf("the holder died at %v, want %v: %+v", s.DiedAt, want, s)
+		}
+	})
 }
 
 func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {

@@ -83,27 +83,26 @@ func TestUIHoldTimeOfDeadHolderStopsAtLeaseExpiry(t *testing.T) {
 			credited(t, b.row("job"), lease+time.Millisecond)
 		})
 	})
-	for name, c := range map[string]struct {
+	type variant struct {
 		cfg   leasehold.Config
 		lives time.Duration
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"renewed, page opened later":         {lab.Config(), 10 * time.Second},
 		"under a session, page opened later": {lab.SharedConfig(), time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c.cfg.Lease = lease
-				locks, wire := mortal(t, w, c.cfg)
-				w.Acquire(locks, "job")
-				lab.Elapse(c.lives)
-				wire.SetFault(lab.Cut)
-				lab.Elapse(dead)
-				b := serve(t, w, layout.Native{})
-				lab.Elapse(2 * lease)
-				credited(t, b.row("job"), c.lives+lease)
-			})
+	}, func(t *testing.T, c variant) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c.cfg.Lease = lease
+			locks, wire := mortal(t, w, c.cfg)
+			w.Acquire(locks, "job")
+			lab.Elapse(c.lives)
+			wire.SetFault(lab.Cut)
+			lab.Elapse(dead)
+			b := serve(t, w, layout.Native{})
+			lab.Elapse(2 * lease)
+			credited(t, b.row("job"), c.lives+lease)
 		})
-	}
+	})
 	t.Run("by the holder's clock", func(t *testing.T) {
 		l := layout.DynamoDLM{MaxSkew: time.Second}
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -169,23 +169,21 @@ func swap(elements []byte, placeAt int) {
 
 func TestMaliciousPagesInStoreFileAreReportedAsDamage(t *testing.T) {
 	whole := filled(t)
-	for name, craft := range crafts {
-		t.Run(name, func(t *testing.T) {
-			c := crafted{t, bytes.Clone(whole)}
-			craft(c)
-			if bytes.Equal(c.b, whole) {
-				t.Fatal("nothing was changed")
-			}
-			path := filepath.Join(t.TempDir(), "locks.db")
-			lab.OK(t, os.WriteFile(path, c.b, 0o600))
-			n, err := found(t, path)
-			if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
-				t.Errorf("%d items, %v", n, err)
-			}
-			checkUnchanged(t, path, c.b)
-			checkFree(t, path)
-		})
-	}
+	lab.Variants(t, crafts, func(t *testing.T, craft func(crafted)) {
+		c := crafted{t, bytes.Clone(whole)}
+		craft(c)
+		if bytes.Equal(c.b, whole) {
+			t.Fatal("nothing was changed")
+		}
+		path := filepath.Join(t.TempDir(), "locks.db")
+		lab.OK(t, os.WriteFile(path, c.b, 0o600))
+		n, err := found(t, path)
+		if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
+			t.Errorf("%d items, %v", n, err)
+		}
+		checkUnchanged(t, path, c.b)
+		checkFree(t, path)
+	})
 }
 
 // Other users of the group can change a group-writable file at any time, even while a

@@ -115,32 +115,31 @@ func TestOpenRefusesFileThatContainsNoStore(t *testing.T) {
 	text := func(text string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) { lab.OK(t, os.WriteFile(path, []byte(text), 0o600)) }
 	}
-	for name, c := range map[string]struct {
+	type variant struct {
 		write func(t *testing.T, path string)
 		says  []string // texts that the error contains in addition to the path
 		is    error
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"empty file":               {text(""), nil, boltstore.ErrEmpty},
 		"text file":                {text(strings.Repeat("not a database ", 1000)), nil, nil},
 		"database without buckets": {database(""), []string{" is damaged: "}, nil},
 		"other format":             {database("localdynamo2"), []string{`"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "locks.db")
-			c.write(t, path)
-			before := lab.Must(os.ReadFile(path))(t)
-			_, err := boltstore.Open(path)
-			if err == nil || c.is != nil && !errors.Is(err, c.is) {
-				t.Fatalf("opened: %v", err)
+	}, func(t *testing.T, c variant) {
+		path := filepath.Join(t.TempDir(), "locks.db")
+		c.write(t, path)
+		before := lab.Must(os.ReadFile(path))(t)
+		_, err := boltstore.Open(path)
+		if err == nil || c.is != nil && !errors.Is(err, c.is) {
+			t.Fatalf("opened: %v", err)
+		}
+		for _, part := range append(c.says, path) {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("the error does not contain %s: %v", part, err)
 			}
-			for _, part := range append(c.says, path) {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("the error does not contain %s: %v", part, err)
-				}
-			}
-			checkUnchanged(t, path, before)
-		})
-	}
+		}
+		checkUnchanged(t, path, before)
+	})
 }
 
 func TestPanicInTransactionChangesNothing(t *testing.T) {
@@ -168,16 +167,18 @@ func TestPanicInTransactionChangesNothing(t *testing.T) {
 
 func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	whole := filled(t)
-	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3], "one page": whole[:os.Getpagesize()]} {
-		t.Run(name, func(t *testing.T) {
-			path, _ := newFile(t)
-			store := lab.Must(boltstore.Open(path))(t)
-			lab.OK(t, os.WriteFile(path, content, 0o600))
-			if err := store.View(func(localdynamo.Tx) error { return nil }); !filefault.IsLasting(err) {
-				t.Errorf("err = %v", err)
-			}
-		})
+	contents := map[string][]byte{
+		"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil,
+		"cut off": whole[:len(whole)/3], "one page": whole[:os.Getpagesize()],
 	}
+	lab.Variants(t, contents, func(t *testing.T, content []byte) {
+		path, _ := newFile(t)
+		store := lab.Must(boltstore.Open(path))(t)
+		lab.OK(t, os.WriteFile(path, content, 0o600))
+		if err := store.View(func(localdynamo.Tx) error { return nil }); !filefault.IsLasting(err) {
+			t.Errorf("err = %v", err)
+		}
+	})
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	boom := errors.New("boom")

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The kernel may grant a file lock just before or just after the waiting request stops waiting.
 // In both cases, this process must release the file lock.
 func TestFileIsUnlockedAfterRequestHasStoppedWaitingForIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	if _, err := Make(path, nil); err != nil {
-		t.Fatal(err)
-	}
-	for name, leave := range map[string]func(p *place){
+	lab.OK(t, lab.ErrorOf(Make(path, nil)))
+	lab.Variants(t, map[string]func(p *place){
 		"before the grant": func(p *place) {
 			if !p.leave() {
 				t.Error("leave did not keep the position")
@@ -29,26 +29,24 @@ func TestFileIsUnlockedAfterRequestHasStoppedWaitingForIt(t *testing.T) {
 				t.Error("leave kept the position after the grant")
 			}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := &place{file: f, wanted: true, granted: make(chan struct{})}
-			leave(p)
-			if p.join() {
-				t.Error("join succeeded after the grant")
-			}
-			again, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer again.Close()
-			if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-				t.Errorf("the file is still locked: %v", err)
-			}
-			_ = f.Close() // p has already closed f; this call only keeps f reachable until here
-		})
-	}
+	}, func(t *testing.T, leave func(p *place)) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &place{file: f, wanted: true, granted: make(chan struct{})}
+		leave(p)
+		if p.join() {
+			t.Error("join succeeded after the grant")
+		}
+		again, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			t.Errorf("the file is still locked: %v", err)
+		}
+		_ = f.Close() // p has already closed f; this call only keeps f reachable until here
+	})
 }

@@ -186,18 +186,16 @@ func open(t *testing.T, path string) *sql.DB {
 }
 
 func TestGooseMigratesInOneProcessAtATime(t *testing.T) {
-	for name, with := range map[string]func(*byname.Database) goose.ProviderOption{
+	lab.Variants(t, map[string]func(*byname.Database) goose.ProviderOption{
 		"Locker":        func(d *byname.Database) goose.ProviderOption { return goose.WithLocker(d) },
 		"SessionLocker": func(d *byname.Database) goose.ProviderOption { return goose.WithSessionLocker(d) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			env, path := locktest.New(t), filepath.Join(t.TempDir(), "orders.db")
-			locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
-				names := namesOf(t, env, leasehold.Config{}, "migrate/")
-				return lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders"))))(t)
-			})
+	}, func(t *testing.T, with func(*byname.Database) goose.ProviderOption) {
+		env, path := locktest.New(t), filepath.Join(t.TempDir(), "orders.db")
+		locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
+			names := namesOf(t, env, leasehold.Config{}, "migrate/")
+			return lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders"))))(t)
 		})
-	}
+	})
 }
 
 func TestGooseLockersExcludeEachOther(t *testing.T) {

@@ -51,28 +51,27 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 // computes an ETag from the content alone. So the content must include the token: otherwise equal
 // pages of the two holders would have the same ETag.
 func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
-	for name, c := range map[string]struct {
+	type variant struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
 		newer  string // page that the later holder writes
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"object of the stale holder": {"a", "b"},
 		"no object":                  {"", "b"},
 		"equal content":              {"a", "a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := newStore(t)
-			db := server.client(http.DefaultTransport)
-			stale, current := twoHolders(t)
-			if c.before != "" {
-				lab.OK(t, save(t, db, stale, c.before))
-			}
-			late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, c.newer)) }})
-			refused(t, save(t, late, stale, "c"))
-			server.has(t, current, c.newer)
-			lost(t, save(t, late, stale, "c")) // this call reads the object again, and finds the later holder's token
-			server.has(t, current, c.newer)
-		})
-	}
+	}, func(t *testing.T, c variant) {
+		server := newStore(t)
+		db := server.client(http.DefaultTransport)
+		stale, current := twoHolders(t)
+		if c.before != "" {
+			lab.OK(t, save(t, db, stale, c.before))
+		}
+		late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, c.newer)) }})
+		refused(t, save(t, late, stale, "c"))
+		server.has(t, current, c.newer)
+		lost(t, save(t, late, stale, "c")) // this call reads the object again, and finds the later holder's token
+		server.has(t, current, c.newer)
+	})
 }
 
 func TestSaveIndexRejectsS3ObjectWithoutToken(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // renewal periods. The function that "test" receives as "seek" acquires the same key for another
 // client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
-	for kind, config := range configs {
+	for kind, config := range lab.Leases() {
 		t.Run(kind, func(t *testing.T) {
 			for i, x := range troubles {
 				if leftOut(i) {
@@ -24,7 +24,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 				}
 				t.Run(x.name, func(t *testing.T) {
 					lab.InBubble(t, func(t *testing.T, w *lab.World) {
-						s := newIdleScene(t, w, config())
+						s := newIdleScene(t, w, config)
 						lock := w.Acquire(s.c, "job")
 						lab.Elapse(7500 * time.Millisecond)
 						s.begin(x)
@@ -107,11 +107,11 @@ func TestHolderRenewsAgainAfterFaultEnds(t *testing.T) {
 }
 
 func TestAcquireStopsWaitingOnlyOnPermanentFault(t *testing.T) {
-	for kind, config := range configs {
+	for kind, config := range lab.Leases() {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					s := newScene(t, w, config())
+					s := newScene(t, w, config)
 					ended := make(chan error, 1)
 					go func() { ended <- lab.ErrorOf(s.c.Acquire(t.Context(), "theirs")) }()
 					lab.Elapse(10 * time.Second)

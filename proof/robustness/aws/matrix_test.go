@@ -13,9 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs contains a configuration for each of the two ways to renew locks.
-var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
-
 // patience is the time limit of a call while AWS, the network or the credentials fail.
 const patience = 5 * time.Second
 
@@ -59,7 +56,7 @@ func TestCallsDuringFaultReturnErrorWithAdvice(t *testing.T) {
 		x.check(t, op, err)
 		s.recover(t, op)
 	})
-	if want := len(configs) * cells(); seen.cells < want {
+	if want := len(lab.Leases()) * cells(); seen.cells < want {
 		t.Logf("%d of %d cells were run: the page is not compared", seen.cells, want)
 		return
 	}
@@ -181,7 +178,7 @@ func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 // eachCell runs a test for every pair of an operation and a simulated failure, once for
 // each way to renew locks.
 func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op operation)) {
-	for kind, config := range configs {
+	for kind, config := range lab.Leases() {
 		t.Run(kind, func(t *testing.T) {
 			for i, x := range troubles {
 				t.Run(x.name, func(t *testing.T) {
@@ -191,7 +188,7 @@ func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op oper
 						}
 						t.Run(op.name, func(t *testing.T) {
 							lab.InBubble(t, func(t *testing.T, w *lab.World) {
-								s := newScene(t, w, config())
+								s := newScene(t, w, config)
 								test(t, s, x, op)
 								s.end()
 								_ = s.c.Close(t.Context())

@@ -20,14 +20,10 @@ import (
 
 // eachHeld runs a test with a held lock, once for each of the two ways to renew locks.
 func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lock)) {
-	for kind, config := range configs {
-		t.Run(kind, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				s := newIdleScene(t, w, config())
-				test(t, s, w.Acquire(s.c, "job"))
-			})
-		})
-	}
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, config leasehold.Config) {
+		s := newIdleScene(t, w, config)
+		test(t, s, w.Acquire(s.c, "job"))
+	})
 }
 
 // The test deletes the lock table, so the holder's renewals fail. It creates the table again only

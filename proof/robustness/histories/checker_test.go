@@ -51,14 +51,17 @@ func writes(at64, token int64, refused bool) porcupine.Operation {
 
 func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
 
+// modelled contains operations and the model of the lock or semaphore that they use.
+type modelled struct {
+	model porcupine.Model
+	ops   []porcupine.Operation
+}
+
 // If the checker accepted an impossible history, a test would miss a violation. So the
 // checker must reject all these histories.
 func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	two := semaphoreModel()
-	for name, h := range map[string]struct {
-		model porcupine.Model
-		ops   []porcupine.Operation
-	}{
+	lab.Variants(t, map[string]modelled{
 		"two holders at once":                     {lockModel, of(granted(0, 10, 1), granted(20, 30, 2), under(end, 40, 40, 1))},
 		"two holders, the first never ends":       {lockModel, of(granted(0, 10, 1), granted(20, 30, 2))},
 		"a token that decreases":                  {lockModel, of(granted(0, 10, 5), under(end, 20, 20, 5), granted(30, 40, 4))},
@@ -78,28 +81,23 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 		"a write with a token of no grant":        {lockModel, of(granted(0, 10, 1), writes(20, 2, false))},
 		"two holders of one permit":               {two, of(permit(0, 0, 10, 1), permit(0, 20, 30, 2))},
 		"a permit's token that decreases":         {two, of(permit(1, 0, 10, 5), at(20, 20, asked{verb: end, key: 1, token: 5}, told{}), permit(1, 30, 40, 4))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("TMPDIR", t.TempDir()) // the checker visualizes a rejected history in a file in TMPDIR
-			p := problem(h.model, h.ops)
-			if p == "" {
-				t.Fatal("accepted")
-			}
-			if !strings.Contains(p, "no correct lock returns these results (Illegal)") || !strings.Contains(p, "visualized in /") {
-				t.Error(p)
-			}
-		})
-	}
+	}, func(t *testing.T, h modelled) {
+		t.Setenv("TMPDIR", t.TempDir()) // the checker visualizes a rejected history in a file in TMPDIR
+		p := problem(h.model, h.ops)
+		if p == "" {
+			t.Fatal("accepted")
+		}
+		if !strings.Contains(p, "no correct lock returns these results (Illegal)") || !strings.Contains(p, "visualized in /") {
+			t.Error(p)
+		}
+	})
 }
 
 // If the checker rejected a possible history, a test would report a violation that does not
 // exist. So the checker must accept all these histories.
 func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	two := semaphoreModel()
-	for name, h := range map[string]struct {
-		model porcupine.Model
-		ops   []porcupine.Operation
-	}{
+	lab.Variants(t, map[string]modelled{
 		"one after the other":                    {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(5, 30, 2))},
 		"tokens with gaps":                       {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 7))},
 		"a commit after trust":                   {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), under(commit, 15, 30, 1), shows(look, 90, 91, 0, 1))},
@@ -107,11 +105,9 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 		"an unknown commit without effect":       {lockModel, of(granted(0, 10, 1), unknown(commit, 20, 1), shows(look, 90, 91, 0, 0))},
 		"a stale write before the next holder's": {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 2), writes(50, 1, false), writes(60, 2, false), writes(70, 1, true))},
 		"all permits held at once":               {two, of(permit(0, 0, 10, 1), permit(1, 0, 12, 1))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.Want(t, "problem", problem(h.model, h.ops), "")
-		})
-	}
+	}, func(t *testing.T, h modelled) {
+		lab.Want(t, "problem", problem(h.model, h.ops), "")
+	})
 }
 
 // Each case adds one defect to the lock, and runs random histories until the checker rejects one of
@@ -119,28 +115,27 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 // such as a commit whose condition compares only the owner. The simulation finds such defects.
 func TestCheckerRejectsHistoriesOfDefectiveLockCode(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
-	for name, v := range map[string]struct {
+	type variant struct {
 		how   sharing
 		model porcupine.Model
-	}{
+	}
+	lab.Variants(t, map[string]variant{
 		"grants of a held key":                      {mutexes.tampered(unconditionalGrants), lockModel},
 		"tokens that do not increase":               {mutexes.tampered(tokensThatStay), lockModel},
 		"trust by a clock at half speed":            {mutexes.slow(), lockModel},
 		"a guard on the record's existence":         {mutexes.tampered(noGuard), lockModel},
 		"a new idempotency token for every request": {mutexes.tampered(newTokenEveryTime), lockModel},
 		"grants of a held permit":                   {semaphores.tampered(unconditionalGrants), semaphoreModel()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for seed := uint64(1); seed <= 3000; seed++ {
-				ops := play(t, seed, v.how).operations()
-				if porcupine.CheckOperationsTimeout(v.model, ops, undecided) == porcupine.Illegal {
-					t.Logf("seed %d:\n\t%s", seed, strings.Join(lines(ops), "\n\t"))
-					return
-				}
+	}, func(t *testing.T, v variant) {
+		for seed := uint64(1); seed <= 3000; seed++ {
+			ops := play(t, seed, v.how).operations()
+			if porcupine.CheckOperationsTimeout(v.model, ops, undecided) == porcupine.Illegal {
+				t.Logf("seed %d:\n\t%s", seed, strings.Join(lines(ops), "\n\t"))
+				return
 			}
-			t.Error("the checker accepted every history")
-		})
-	}
+		}
+		t.Error("the checker accepted every history")
+	})
 }
 
 func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {

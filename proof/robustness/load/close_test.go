@@ -39,11 +39,11 @@ func throttles(oneIn int64) lab.Fault {
 func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	const within = 5 * time.Second
-	for kind, config := range configs {
+	for kind, config := range lab.Leases() {
 		for name, oneIn := range map[string]int64{"all requests throttled": 0, "one request in 20 succeeds": 20} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Client(config())
+					c, wire := w.Client(config)
 					w.AcquireMany(c, "job", n)
 					wire.SetFault(throttles(oneIn))
 					ctx := w.Within(within)

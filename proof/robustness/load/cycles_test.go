@@ -67,11 +67,7 @@ var cycles = map[string]cycle{
 
 func TestAcquireReleaseCyclesDoNotLeakMemory(t *testing.T) {
 	all := count(t, "LEASEHOLD_CYCLES", 100_000, 50)
-	for name, kind := range cycles {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) { kind.run(t, w, all/kind.share) })
-		})
-	}
+	lab.Each(t, cycles, func(t *testing.T, w *lab.World, kind cycle) { kind.run(t, w, all/kind.share) })
 }
 
 func (kind cycle) run(t *testing.T, w *lab.World, n int) {

@@ -78,48 +78,46 @@ func TestAcquireReleaseCyclesDoNotLeakSockets(t *testing.T) {
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 	quiet := goleak.IgnoreCurrent() // ignore the goroutines of the server, which run until the end of the test
 	transport.CloseIdleConnections()
-	for name, config := range configs {
-		t.Run(name, func(t *testing.T) {
-			before := descriptors(t)
-			opened := s.conns.Load()
-			c := lab.Must(leasehold.New(db, config()))(t)
-			for i := range n {
-				lab.OK(t, granted(t.Context(), c, key(i%100)))
+	lab.Variants(t, lab.Leases(), func(t *testing.T, config leasehold.Config) {
+		before := descriptors(t)
+		opened := s.conns.Load()
+		c := lab.Must(leasehold.New(db, config))(t)
+		for i := range n {
+			lab.OK(t, granted(t.Context(), c, key(i%100)))
+		}
+		if used := s.conns.Load() - opened; used > 16 {
+			t.Errorf("%d cycles one after the other opened %d connections", n, used)
+		}
+		s.hangs.Store(true)
+		var wg sync.WaitGroup
+		for i := range n / 10 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, key(i))), context.DeadlineExceeded)
+			})
+		}
+		wg.Wait()
+		s.hangs.Store(false)
+		lab.OK(t, c.Close(t.Context()))
+		// The attempts of the calls above may last for up to three seconds. So this loop waits
+		// until all their goroutines have ended.
+		late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for {
+			transport.CloseIdleConnections()
+			left := goleak.Find(quiet, goleak.IgnoreAnyFunction("testing.(*T).Run"), goleak.IgnoreAnyFunction("testing.tRunner"))
+			if left == nil {
+				break
 			}
-			if used := s.conns.Load() - opened; used > 16 {
-				t.Errorf("%d cycles one after the other opened %d connections", n, used)
+			if late.Err() != nil {
+				t.Fatal(left)
 			}
-			s.hangs.Store(true)
-			var wg sync.WaitGroup
-			for i := range n / 10 {
-				wg.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-					defer cancel()
-					lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, key(i))), context.DeadlineExceeded)
-				})
-			}
-			wg.Wait()
-			s.hangs.Store(false)
-			lab.OK(t, c.Close(t.Context()))
-			// The attempts of the calls above may last for up to three seconds. So this loop waits
-			// until all their goroutines have ended.
-			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			for {
-				transport.CloseIdleConnections()
-				left := goleak.Find(quiet, goleak.IgnoreAnyFunction("testing.(*T).Run"), goleak.IgnoreAnyFunction("testing.tRunner"))
-				if left == nil {
-					break
-				}
-				if late.Err() != nil {
-					t.Fatal(left)
-				}
-			}
-			after := descriptors(t)
-			if after > before {
-				t.Errorf("%d descriptors, %d before", after, before)
-			}
-			t.Logf("%d cycles, %d of them out of time: %d descriptors before and %d after, %d connections", n+n/10, n/10, before, after, s.conns.Load()-opened)
-		})
-	}
+		}
+		after := descriptors(t)
+		if after > before {
+			t.Errorf("%d descriptors, %d before", after, before)
+		}
+		t.Logf("%d cycles, %d of them out of time: %d descriptors before and %d after, %d connections", n+n/10, n/10, before, after, s.conns.Load()-opened)
+	})
 }

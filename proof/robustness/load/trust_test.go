@@ -12,9 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs contains a configuration for each of the two ways to renew locks.
-var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
-
 // held contains locks by their keys. It is safe for concurrent use.
 type held struct {
 	mu    sync.Mutex
@@ -85,12 +82,12 @@ func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock
 
 func TestManyLocksAreAllRenewedBeforeHalfTheirLeaseHasPassed(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
-	for kind, config := range configs {
+	for kind, config := range lab.Leases() {
 		for _, roundTrip := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
 			t.Run(fmt.Sprint(kind, ", ", roundTrip), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					h := &held{locks: map[string]*leasehold.Lock{}, least: math.MaxInt64}
-					c, wire := w.Client(config())
+					c, wire := w.Client(config)
 					wire.SetFault(h.distant(roundTrip))
 					acquire(t, c, n, h.add)
 					trust := 18 * time.Second // the lease minus its margin

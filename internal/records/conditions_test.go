@@ -137,6 +137,14 @@ func (b *bench) must(w *protocol.Write) {
 	}
 }
 
+// rejects fails the test if DynamoDB applies the write. The format says what is wrong then.
+func (b *bench) rejects(w *protocol.Write, format string, args ...any) {
+	b.Helper()
+	if b.lands(w) {
+		b.Errorf(format, args...)
+	}
+}
+
 func (b *bench) item() protocol.Item {
 	b.Helper()
 	key := lab.Must(b.Key(b.lockKey()))(b)
@@ -263,9 +271,7 @@ func TestUnmarkRemovesDoneMarkOnlyIfLabelAndTokenMatch(t *testing.T) {
 		"token": {Once: "mon", Token: mark.Token + 1},
 		"kind":  {Period: first.Period, Token: mark.Token},
 	} {
-		if b.lands(p.Unmark(b.lockKey(), other)) {
-			t.Errorf("the mark with another %s was removed", name)
-		}
+		b.rejects(p.Unmark(b.lockKey(), other), "the mark with another %s was removed", name)
 	}
 	before := b.record()
 	b.must(p.Unmark(b.lockKey(), *mark))

@@ -254,9 +254,8 @@ func TestGoldenRecordDecodesToValuesInGoldenFile(t *testing.T) {
 			g.finds(released, g.stored)
 		}
 		r := g.record()
-		if r.Key != g.lockKey() || r.Key.Partition != "k" {
-			t.Errorf("key %+v, want %+v", r.Key, g.lockKey())
-		}
+		lab.Want(t, "key", r.Key, g.lockKey())
+		lab.Want(t, "partition key", r.Key.Partition, "k")
 		lab.Want(t, "released", r.Released, (g.State == released))
 		// The peer may have copied leasehold's token or grant id into its own grant. The decoder
 		// must not treat that grant as leasehold's.
@@ -287,9 +286,7 @@ func TestGoldenRecordDecodesToValuesInGoldenFile(t *testing.T) {
 		if b, ok := g.stored["data"].(*types.AttributeValueMemberB); ok {
 			data = b.Value
 		}
-		if !reflect.DeepEqual(r.Data, data) {
-			t.Errorf("data %q, want %q", r.Data, data)
-		}
+		lab.Want(t, "data", r.Data, data)
 		if want := g.callers(g.stored); !reflect.DeepEqual(r.Attributes, want) {
 			t.Errorf("attributes %v, want %v", spell(r.Attributes), spell(want))
 		}
@@ -325,28 +322,20 @@ func TestKeyOfGoldenRecordIsNotGrantedIfItsHolderMayBeAlive(t *testing.T) {
 		switch r.State {
 		case held:
 			for _, g := range []protocol.Grant{plain, existing} {
-				if r.lands(r.Grant(g)) {
-					t.Fatalf("a held record was granted; IfExists: %v", g.IfExists)
-				}
+				r.rejects(r.Grant(g), "a held record was granted; IfExists: %v", g.IfExists)
 			}
 			seen := r.record()
 			g := plain
 			g.Dead = &seen
 			if r.isByClock() {
 				g.Now = r.clocked().Add(r.Skew() + r.Capabilities().LeaseStep - time.Nanosecond)
-				if r.lands(r.Grant(g)) {
-					t.Fatal("taken over before the lease has expired by every clock")
-				}
+				r.rejects(r.Grant(g), "taken over before the lease has expired by every clock")
 				g.Now = plain.Now
 			}
 			g.Dead.Version = "1"
-			if r.lands(r.Grant(g)) {
-				t.Fatal("taken over although the version has changed")
-			}
+			r.rejects(r.Grant(g), "taken over although the version has changed")
 		case absent:
-			if r.lands(r.Grant(existing)) {
-				t.Fatal("granted without a record, despite IfExists")
-			}
+			r.rejects(r.Grant(existing), "granted without a record, despite IfExists")
 		}
 		h := r.take()
 		now := r.record()
@@ -358,9 +347,7 @@ func TestKeyOfGoldenRecordIsNotGrantedIfItsHolderMayBeAlive(t *testing.T) {
 				t.Errorf("token %d after %s", h.Token, want)
 			}
 		}
-		if r.item()["expiresAt"] != nil {
-			t.Error("TTL may delete a held record")
-		}
+		lab.Want(t, "time when TTL may delete a held record", r.item()["expiresAt"], nil)
 	})
 }
 

@@ -27,19 +27,13 @@ func TestLeaseEndIsStoredByGrantAndRenewalIfMaxSkewIsSet(t *testing.T) {
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)
 	b.must(b.Grant(g))
-	if got, want := b.record().LeaseEnds, granted.Add(lease+time.Millisecond); !got.Equal(want) {
-		t.Errorf("granted: %v, want %v, rounded up", got, want)
-	}
+	lab.Want(t, "lease end of a grant, rounded up", b.record().LeaseEnds.Sub(granted), lease+time.Millisecond)
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
 	b.must(b.Renew(h, protocol.Renewal{Version: v2, Lease: time.Minute, Now: granted.Add(time.Second)}))
-	if got, want := b.record().LeaseEnds, granted.Add(time.Minute+time.Second); !got.Equal(want) {
-		t.Errorf("renewed: %v, want %v", got, want)
-	}
+	lab.Want(t, "lease end of a renewal", b.record().LeaseEnds.Sub(granted), time.Minute+time.Second)
 	h.Versions = []string{v2}
 	b.must(b.HandOver(h, protocol.Grant{Key: b.lockKey(), Owner: owner, Version: g2, Lease: lease, Now: granted}))
-	if got, want := b.record().LeaseEnds, granted.Add(lease); !got.Equal(want) {
-		t.Errorf("handed over: %v, want %v", got, want)
-	}
+	lab.Want(t, "lease end of a hand-over", b.record().LeaseEnds.Sub(granted), lease)
 }
 
 func TestLeaseEndIsIgnoredAfterRenewalByClientWithoutMaxSkew(t *testing.T) {
@@ -74,9 +68,7 @@ func TestUnreadableLeaseEndCountsAsAbsent(t *testing.T) {
 func TestLeaseEndIsNeitherStoredNorReadWithoutMaxSkew(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.must(plain.Grant(b.grant(g1)))
-	if end := b.item()["leaseEnds"]; end != nil {
-		t.Errorf("a client without MaxSkew has stored %v", end)
-	}
+	lab.Want(t, "lease end stored without MaxSkew", b.item()["leaseEnds"], nil)
 	b.put(nil)
 	b.must(b.Grant(b.grant(g1)))
 	if r, err := plain.Decode(b.item()); err != nil || !r.LeaseEnds.IsZero() || len(r.Attributes) > 0 {
@@ -110,9 +102,7 @@ func TestLeaseEndIsNotStoredIfLeaseIsLongerThan100Years(t *testing.T) {
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour
 	b.must(b.Grant(g))
-	if end := b.item()["leaseEnds"]; end != nil {
-		t.Errorf("%v", end)
-	}
+	lab.Want(t, "stored lease end", b.item()["leaseEnds"], nil)
 }
 
 func TestReleaseOrBreakRemovesStoredLeaseEnd(t *testing.T) {

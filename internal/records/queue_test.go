@@ -42,9 +42,7 @@ func TestQueueIsReadInOrderInWhichWaitersJoined(t *testing.T) {
 	if got := b.line(); !slices.Equal(got, []protocol.Waiter{nth(0), nth(1), nth(2), nth(3), nth(4)}) {
 		t.Errorf("queue %v", got)
 	}
-	if b.lands(p.Join(b.lockKey(), nth(2))) {
-		t.Error("a queued waiter joined again")
-	}
+	b.rejects(p.Join(b.lockKey(), nth(2)), "a queued waiter joined again")
 }
 
 func TestJoinIsRejectedIfQueueIsFull(t *testing.T) {
@@ -70,9 +68,7 @@ func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 		return p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: w.Owner, Version: v9, ID: w.Grant, Lease: lease, Now: granted})
 	}
 	held := b.item()
-	if b.lands(handTo(nth(1))) {
-		t.Error("the second waiter was handed the key")
-	}
+	b.rejects(handTo(nth(1)), "the second waiter was handed the key")
 	b.landsIn("hand to head", held, func() *protocol.Write { return handTo(nth(0)) }, same, kind, expired)
 	b.put(held)
 	b.must(handTo(nth(0)))
@@ -80,9 +76,7 @@ func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 	if r.Version != v9 || r.Grant != nth(0).Grant || r.Owner != nth(0).Owner || r.Token != h.Token+1 || !slices.Equal(r.Waiters, []protocol.Waiter{nth(1)}) {
 		t.Errorf("%+v", r)
 	}
-	if b.lands(handTo(nth(0))) {
-		t.Error("a second copy of the hand-over was applied")
-	}
+	b.rejects(handTo(nth(0)), "a second copy of the hand-over was applied")
 }
 
 func TestGrantToWaiterRemovesItsQueueEntryAndNoOther(t *testing.T) {
@@ -95,17 +89,13 @@ func TestGrantToWaiterRemovesItsQueueEntryAndNoOther(t *testing.T) {
 		return b.Grant(g)
 	}
 	for _, at := range [][2]int{{0, 1}, {2, 1}, {7, 1}} {
-		if b.lands(grant(at[0], at[1])) {
-			t.Errorf("waiter %d was granted the key with index %d", at[1], at[0])
-		}
+		b.rejects(grant(at[0], at[1]), "waiter %d was granted the key with index %d", at[1], at[0])
 	}
 	if !b.lands(grant(1, 1)) || !slices.Equal(b.line(), []protocol.Waiter{nth(0), nth(2)}) {
 		t.Errorf("queue %v", b.line())
 	}
 	b.put(nil)
-	if b.lands(grant(1, 1)) {
-		t.Error("a grant that removes an entry was applied without a record")
-	}
+	b.rejects(grant(1, 1), "a grant that removes an entry was applied without a record")
 	b.put(released)
 	g := b.grant(g2)
 	g.Entry, g.Dead = &protocol.QueueEntry{Index: 9, Of: nth(9)}, &protocol.Record{Version: v3}

@@ -111,17 +111,12 @@ func boundedClockOnce(seed uint64) world {
 func (c *process) holdForAMoment(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, keyNames[0])
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", keyNames[0])
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	c.rest(r, 300)
-	if err := lock.Release(c.asks(ctx, "release")); err == nil {
-		c.releasedForGood(lock)
-	}
+	c.frees(ctx, lock)
 }
 
 // trust returns how long the holder trusts the lease that r begins or renews, counted from the

@@ -168,13 +168,10 @@ func (c *process) sectionOfEverything(r *worker) {
 func (c *process) putsDown(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", keyNames[r.IntN(len(keyNames))])
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	c.rest(r, 2000)
 	if c.isDead() {
 		return

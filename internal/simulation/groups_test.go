@@ -119,13 +119,10 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
 	key := keyNames[r.IntN(len(keyNames))]
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, key, c.manner(r)...)
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", key, c.manner(r)...)
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	c.rest(r, 2000)
 	keys := []string{key}
 	if r.IntN(2) == 0 {
@@ -133,7 +130,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 	}
 	inner, cancel := lock.Bind(ctx)
 	defer cancel()
-	asked, over = c.operation(inner, "acquire all")
+	asked, over := c.operation(inner, "acquire all")
 	again, err := c.client.AcquireAll(asked, leasehold.Keys(keys...), leasehold.Reentrant())
 	over()
 	if err != nil {
@@ -194,9 +191,7 @@ func (c *process) releases(r *worker, lock *leasehold.Lock) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
-	if lock.Release(c.asks(ctx, "release")) == nil {
-		c.releasedForGood(lock)
-	}
+	c.frees(ctx, lock)
 }
 
 // Processes detach grants, and other processes resume them. Sometimes two processes resume the
@@ -222,13 +217,10 @@ func (c *process) sectionDetached(r *worker) {
 func (c *process) passOn(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", keyNames[r.IntN(len(keyNames))])
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	c.rest(r, 2000)
 	g, err := lock.Detach()
 	if err != nil {
@@ -266,7 +258,5 @@ func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	c.believes(c, lock)
 	c.rest(r, 3000)
 	c.commit(r, lock, 3*time.Second)
-	if lock.Release(c.asks(ctx, "release")) == nil {
-		c.releasedForGood(lock)
-	}
+	c.frees(ctx, lock)
 }

@@ -65,13 +65,10 @@ const heldFor = time.Minute
 func (c *process) sectionHeldForLong(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", keyNames[r.IntN(len(keyNames))])
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	select {
 	case <-lock.Context().Done():
 	case <-time.After(faultsLast + heldFor - time.Since(c.began)):

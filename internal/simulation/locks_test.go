@@ -41,14 +41,8 @@ func (c *process) section(r *worker) {
 	if r.IntN(6) == 0 {
 		opts = append(opts, leasehold.WithAttributes(map[string]types.AttributeValue{"by": lab.Str(fmt.Sprint(c.id))}))
 	}
-	asked, over := c.operation(ctx, what)
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))], opts...)
-	over()
-	if err != nil {
-		return
-	}
-	c.believes(c, lock)
-	if c.isDead() {
+	lock := c.acquires(ctx, what, keyNames[r.IntN(len(keyNames))], opts...)
+	if lock == nil || c.isDead() {
 		return
 	}
 	for range r.IntN(3) {
@@ -88,6 +82,7 @@ func (c *process) section(r *worker) {
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
+	var err error
 	if r.IntN(4) == 0 {
 		call, value := c.begin(lock)
 		err = lock.CommitAndRelease(c.asks(ctx, "commit and release"), lab.Writes(lab.Note(lock.Key().Partition, value)))

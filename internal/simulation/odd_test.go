@@ -78,13 +78,10 @@ func (c *process) sectionWithSuspends(r *worker) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", keyNames[r.IntN(len(keyNames))])
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	asleep := upTo(r, 10*time.Second)
 	if r.IntN(2) == 0 {
 		asleep = 10*time.Minute + upTo(r, 10*time.Minute)
@@ -95,9 +92,7 @@ func (c *process) sectionWithSuspends(r *worker) {
 	for range 1 + r.IntN(3) {
 		c.commit(r, lock, time.Hour)
 	}
-	if lock.Release(c.asks(ctx, "release")) == nil {
-		c.releasedForGood(lock)
-	}
+	c.frees(ctx, lock)
 }
 
 // suspend suspends the machine of a process for d. During this time the process sends and
@@ -134,11 +129,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
 	if r.IntN(4) > 0 {
-		asked, over := c.operation(ctx, "acquire")
-		lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
-		over()
-		if err == nil {
-			c.believes(c, lock)
+		if lock := c.acquires(ctx, "acquire", keyNames[r.IntN(len(keyNames))]); lock != nil {
 			c.commit(r, lock, time.Second) // this call may return while the commit is still in flight
 		}
 	}

@@ -263,9 +263,7 @@ func (p *sharer) section(r *worker) {
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()
-	if lock.Release(p.asks(ctx, "release")) == nil {
-		p.releasedForGood(lock)
-	}
+	p.frees(ctx, lock)
 }
 
 // checkPermitsLiveness acquires every permit after the faults have stopped. Each permit must be

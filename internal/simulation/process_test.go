@@ -128,6 +128,26 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
+// acquires acquires a key. It counts the call as the operation "what", and tells the checker that
+// the process trusts the lock. It returns nil if the key was not granted.
+func (c *process) acquires(ctx context.Context, what, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	asked, over := c.operation(ctx, what)
+	lock, err := c.client.Acquire(asked, key, opts...)
+	over()
+	if err != nil {
+		return nil
+	}
+	c.believes(c, lock)
+	return lock
+}
+
+// frees releases a lock, and tells the checker if the call succeeds.
+func (c *process) frees(ctx context.Context, lock *leasehold.Lock) {
+	if lock.Release(c.asks(ctx, "release")) == nil {
+		c.releasedForGood(lock)
+	}
+}
+
 // try returns the option for a call that does not wait for a live holder. For half of the processes
 // this is NoWait, with which the call still waits for a lease if the holder appears dead. For the
 // others it is NoWaitEvenIfDead, with which the call does not wait even then.

@@ -197,13 +197,10 @@ func simulateRefusals(t *testing.T, seed uint64, watched world) {
 func (c *process) holdsThroughRefusals(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), 5*time.Second+upTo(r, 10*time.Second))
 	defer cancel()
-	asked, over := c.operation(ctx, "acquire")
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
-	over()
-	if err != nil {
+	lock := c.acquires(ctx, "acquire", keyNames[r.IntN(len(keyNames))])
+	if lock == nil {
 		return
 	}
-	c.believes(c, lock)
 	c.rest(r, 6000)
 	c.commit(r, lock, 3*time.Second)
 	c.releases(r, lock)

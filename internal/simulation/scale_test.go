@@ -184,7 +184,5 @@ func TestListOfSimulationsToRunAtScaleIsComplete(t *testing.T) {
 			}
 		}
 	}
-	if found != len(worlds) {
-		t.Errorf("%d tests call forSeeds, but there are %d worlds", found, len(worlds))
-	}
+	lab.Want(t, "tests that call forSeeds", found, len(worlds))
 }

@@ -298,9 +298,7 @@ func TestFaultsOfFailingSeedAreReducedToNecessaryOnes(t *testing.T) {
 	var again string
 	var history []string
 	twice(t, seed, world{only: planned(), report: func(p string) { again = p }, told: func(lines []string) { history = lines }})
-	if (ids{}).in(again) != (ids{}).in(s.problem) {
-		t.Errorf("with the plan, the seed fails with %q, and before with %q", again, s.problem)
-	}
+	lab.Want(t, "problem with the plan", (ids{}).in(again), (ids{}).in(s.problem))
 	lab.Want(t, "first difference", firstDifference(s.history, history), "")
 }
 
@@ -308,9 +306,7 @@ func TestEmptyFaultPlanCausesNoFaults(t *testing.T) {
 	t.Setenv("LEASEHOLD_PLAN", "")
 	var met []injected
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
-	if len(met) > 0 {
-		t.Errorf("faults happened: %v", met)
-	}
+	lab.Want(t, "faults with an empty plan", len(met), 0)
 	lab.OK(t, os.Unsetenv("LEASEHOLD_PLAN"))
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
 	if len(met) == 0 {

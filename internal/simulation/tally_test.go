@@ -205,16 +205,10 @@ func TestTallyCountsSeveralFaultsInOneOperationAsOneFault(t *testing.T) {
 	sends(t.Context(), "GetItem", inCrash)
 
 	want := map[string]int{"acquire": 1, "release": 1, "renewal in the background": 2, "commit": 1}
-	if got := c.tally.Operations; !maps.Equal(got, want) {
-		t.Errorf("operations %v, want %v", got, want)
-	}
+	lab.Want(t, "operations", c.tally.Operations, want)
 	want = map[string]int{"acquire": 1, "renewal in the background": 1, "commit": 1}
-	if got := c.tally.Faulted; !maps.Equal(got, want) {
-		t.Errorf("faulted %v, want %v", got, want)
-	}
-	if c.tally.Requests != 10 {
-		t.Errorf("%d requests, want 10: %s", c.tally.Requests, fmt.Sprint(c.tally))
-	}
+	lab.Want(t, "faulted", c.tally.Faulted, want)
+	lab.Want(t, "requests", c.tally.Requests, 10)
 }
 
 // TestHistoriesOfSimulationAreWrittenToFile simulates several seeds. It writes the history of

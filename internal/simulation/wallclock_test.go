@@ -151,14 +151,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	if r.IntN(4) == 0 {
 		opts, what = append(opts, leasehold.NoWait()), "try"
 	}
-	asked, over := c.operation(ctx, what)
-	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))], opts...)
-	over()
-	if err != nil {
-		return
-	}
-	c.believes(c, lock)
-	if c.isDead() {
+	lock := c.acquires(ctx, what, keyNames[r.IntN(len(keyNames))], opts...)
+	if lock == nil || c.isDead() {
 		return
 	}
 	c.rest(r, 6000)
@@ -167,7 +161,7 @@ func (c *process) sectionByTheClock(r *worker) {
 		c.rest(r, 3000)
 	}
 	_, began := c.clocks.read()
-	err = lock.Release(c.asks(ctx, "release"))
+	err := lock.Release(c.asks(ctx, "release"))
 	_, ended := c.clocks.read()
 	switch {
 	case err == nil:

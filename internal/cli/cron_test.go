@@ -56,13 +56,9 @@ func TestCronJobRunsOnOneHostAfterDeathOfHolderOnAnyBackend(t *testing.T) {
 			}
 			lab.Want(t, "exit code", <-ended, 0)
 		}
-		ran, err := os.ReadFile(filepath.Join(dir, "ran"))
-		if err != nil || strings.Count(string(ran), "\n") != 1 {
-			t.Errorf("CMD ran on %q, %v", ran, err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "ran-beside")); err == nil {
-			t.Error("a second CMD ran beside the first")
-		}
+		ran := string(lab.Must(os.ReadFile(filepath.Join(dir, "ran")))(t))
+		lab.Want(t, "hosts on which CMD ran: "+ran, strings.Count(ran, "\n"), 1)
+		lab.WantNoFile(t, "file of a second CMD beside the first", filepath.Join(dir, "ran-beside"))
 		waited := 0
 		for _, p := range hosts {
 			waited += strings.Count(p.stderr.String(), ", who looks dead")
@@ -216,7 +212,6 @@ func TestCrontabJobSkipsRepeatedHourAfterClockChange(t *testing.T) {
 		p.ends(0)
 		lab.Want(t, "mail", p.stdout.String()+p.stderr.String(), "")
 	}
-	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != want.String() {
-		t.Errorf("CMD ran at %q, want %q, %v", ran, want.String(), err)
-	}
+	ran := string(lab.Must(os.ReadFile(filepath.Join(dir, "ran")))(t))
+	lab.Want(t, "times at which CMD ran", ran, want.String())
 }

@@ -167,11 +167,7 @@ func TestStepDownWaitsForEndOfCMDOnAnyBackend(t *testing.T) {
 		return err == nil && string(work) == "finished\nbegun\n"
 	})
 	eventually(t, "the message campaigning again", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
-	for _, want := range []string{"k: asked to step down: stopping CMD, and waiting for it\n", "k has resigned; campaigning again\n"} {
-		if !strings.Contains(first.stderr.String(), want) {
-			t.Errorf("the first leader does not say %q: %s", want, &first.stderr)
-		}
-	}
+	first.said("k: asked to step down: stopping CMD, and waiting for it\n", "k has resigned; campaigning again\n")
 	second.endsBy(syscall.SIGTERM)
 	eventually(t, "another term of the first leader", func() bool {
 		terms, err := os.ReadFile(filepath.Join(dir, "one"))
@@ -194,9 +190,7 @@ func TestElectReturnsExitCodeOfCMDAfterStepDownOnAnyBackend(t *testing.T) {
 	start(t, dir, env, "elect", "k", "--step-down").ends(0)
 	leader.ends(5)
 	dead(t, left, "the process that CMD left running still runs")
-	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != "ran\n" {
-		t.Errorf("%q, %v", ran, err)
-	}
+	lab.Want(t, "runs of CMD", string(lab.Must(os.ReadFile(filepath.Join(dir, "ran")))(t)), "ran\n")
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 

@@ -214,13 +214,9 @@ func TestListAndGetPrintRegionThatAnswered(t *testing.T) {
 	for i, region := range []string{"us-east-1", "us-east-2"} {
 		w.isDark[0].Store(i > 0)
 		for _, args := range [][]string{{"ls", "-a"}, {"ls", "-a", "--check"}, {"get", "k"}} {
-			p := w.leasehold(t, append(args, "--json")...)
-			p.ends(0)
-			p.printed(`"region":"` + region + `"`)
+			w.leasehold(t, append(args, "--json")...).ends(0).printed(`"region":"` + region + `"`)
 		}
-		p := w.leasehold(t, "ls")
-		p.ends(0)
-		p.said("answered by " + region)
+		w.leasehold(t, "ls").ends(0).said("answered by " + region)
 	}
 	p := start(t, t.TempDir(), w.env, "ls", "-a", "--json", "--region", "us-east-2")
 	p.ends(0)
@@ -250,9 +246,7 @@ func TestDoctorChecksTableInEachRegion(t *testing.T) {
 	p.printed(`"check":"region","state":"ok","what":"us-east-1 serves","values":{"region":"us-east-1"}`,
 		`"check":"region","state":"warning","what":"no strongly consistent read in us-east-2`)
 	w.isDark[0].Store(true)
-	p = w.leasehold(t, "doctor")
-	p.ends(2)
-	p.printed("fatal\ttable\tDescribeTable in us-east-1: ")
+	w.leasehold(t, "doctor").ends(2).printed("fatal\ttable\tDescribeTable in us-east-1: ")
 }
 
 // terms returns the number of terms in which CMD has run. This is the number of lines in

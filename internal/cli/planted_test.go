@@ -111,13 +111,8 @@ func TestLeaseholdAsRootRejectsStoreFilePlantedByOtherUser(t *testing.T) {
 		} {
 			p.root(c.says, args...)
 		}
-		after, err := os.ReadFile(other)
-		if err != nil || string(after) != string(before) {
-			t.Errorf("the other store was written to, %v", err)
-		}
-		if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 1 {
-			t.Errorf("files elsewhere: %v, %v", files, err)
-		}
+		lab.Want(t, "content of the other store", string(lab.Must(os.ReadFile(other))(t)), string(before))
+		lab.Want(t, "files elsewhere", len(lab.Must(os.ReadDir(p.elsewhere))(t)), 1)
 	})
 }
 
@@ -246,9 +241,7 @@ func TestUsersOfMachineShareDefaultStore(t *testing.T) {
 	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {
 		t.Errorf("without permission: exit code %d: %s", code, said)
 	}
-	if _, err := os.Stat(filepath.Join(home, ".local", "state", "leasehold", "locks.db")); err == nil {
-		t.Error("leasehold created a store of the user's own")
-	}
+	lab.WantNoFile(t, "store of the user's own", filepath.Join(home, ".local", "state", "leasehold", "locks.db"))
 }
 
 func TestLeaseholdAsRootCreatesNoStoreInHomeOfOtherUser(t *testing.T) {
@@ -258,13 +251,10 @@ func TestLeaseholdAsRootCreatesNoStoreInHomeOfOtherUser(t *testing.T) {
 	home := t.TempDir()
 	lab.OK(t, os.Chown(home, nobody, nobody))
 	for _, env := range [][]string{bare(home), append(bare(t.TempDir()), "XDG_STATE_HOME="+filepath.Join(home, "state"))} {
-		p := start(t, home, env, "run", "k", "--", "touch", "ran")
-		p.ends(125)
+		p := start(t, home, env, "run", "k", "--", "touch", "ran").ends(125)
 		p.said("no table, and the home of root here belongs to user 54321 (")
 	}
-	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
-		t.Errorf("files in the home: %v, %v", left, err)
-	}
+	lab.Want(t, "files in the home", len(lab.Must(os.ReadDir(home))(t)), 0)
 	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
 }
 

@@ -116,12 +116,13 @@ func (p *process) wait() int {
 	}
 }
 
-// ends waits until the process has ended, and checks its exit code.
-func (p *process) ends(code int) {
+// ends waits until the process has ended, and checks its exit code. It returns the process.
+func (p *process) ends(code int) *process {
 	p.t.Helper()
 	if got := p.wait(); got != code {
 		p.t.Fatalf("%v: %v, want exit code %d\nstdout: %s\nstderr: %s", p.cmd.Args, p.cmd.ProcessState, code, &p.stdout, &p.stderr)
 	}
+	return p
 }
 
 // endsBy sends the signal to the process, and checks that the process ends with the exit

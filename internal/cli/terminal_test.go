@@ -252,9 +252,7 @@ func TestBreakAsksForConfirmationOnAnyBackend(t *testing.T) {
 				ls.ends(0)
 				ls.shows(`STATE\r\nk [^\n]* released, broken by [^\n]* at \d{4}-[-0-9]+ [0-9:]+\r\n$`)
 			}
-			get := start(t, dir, env, "get", "k")
-			get.ends(0)
-			get.printed("state\t" + want + "\n")
+			start(t, dir, env, "get", "k").ends(0).printed("state\t" + want + "\n")
 		})
 	}
 }
@@ -297,9 +295,7 @@ func TestForgetCommandRemovesOnlyUnchangedRecordOnAnyBackend(t *testing.T) {
 		s.shows(`leasehold: record has changed meanwhile: k: nothing was removed: check\s+with leasehold get k\r\n$`)
 		after := start(t, dir, env, "ls", "-a")
 		after.ends(0)
-		if before.stdout.String() != after.stdout.String() {
-			t.Errorf("before:\n%safter:\n%s", &before.stdout, &after.stdout)
-		}
+		lab.Want(t, "records", after.stdout.String(), before.stdout.String())
 	})
 }
 

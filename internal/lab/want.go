@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"errors"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -48,6 +49,14 @@ func WantFailed(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("%s: no error", what)
+	}
+}
+
+// WantNoFile fails the test if there is a file or a directory at path. The parameter "what" names it.
+func WantNoFile(t testing.TB, what, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %s exists, or cannot be checked: %v", what, path, err)
 	}
 }
 

@@ -116,12 +116,9 @@ func TestPlaceComparisonReturnsFlagOfFirstDifference(t *testing.T) {
 			t.Errorf("%v differs from %v by %q, want %s", other, made, d, want)
 		}
 	}
-	if p := at("arn:aws:dynamodb:eu-west-1:111111111111:table/locks", "eu-west-1", "", "222222222222"); p.Account != "" {
-		t.Errorf("the place of a table named by its ARN has the caller's account %s", p.Account)
-	}
-	if p := at("locks", "local", "http://127.0.0.1:8000", "222222222222"); p.Account != "" {
-		t.Errorf("the place of a server on loopback has the account %s", p.Account)
-	}
+	p := at("arn:aws:dynamodb:eu-west-1:111111111111:table/locks", "eu-west-1", "", "222222222222")
+	lab.Want(t, "account of a table named by its ARN", p.Account, "")
+	lab.Want(t, "account on loopback", at("locks", "local", "http://127.0.0.1:8000", "222222222222").Account, "")
 }
 
 // FuzzWrittenGrantParsesToSameGrant parses files for the flag --grant. If a file is

@@ -188,18 +188,14 @@ func TestDelayedReportOfWaitShowsLatestQueuePosition(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if got := w.positions(); !slices.Equal(got, []int{4, 2}) {
-			t.Errorf("reported %v", got)
-		}
+		lab.Want(t, "reported positions", w.positions(), []int{4, 2})
 		w.see(held("o", "g"), 1, nil)
 		w.wrote(t, "waiting for k", 3)
 		w.see(held("o", "g"), 5, nil)
 		w.saw(leasehold.Event{Kind: leasehold.EventGranted}, nil)
 		time.Sleep(5 * time.Second)
 		w.end()
-		if got := w.positions(); !slices.Equal(got, []int{4, 2, 1}) {
-			t.Errorf("reported %v after the wait had ended", got)
-		}
+		lab.Want(t, "positions after the wait has ended", w.positions(), []int{4, 2, 1})
 	})
 }
 
@@ -267,9 +263,7 @@ func TestErrorForHeldKeyStatesLengthOfWait(t *testing.T) {
 			t.Errorf("after %v: %v", took, err)
 		}
 	}
-	if f.afterWait(nil, time.Second) != nil {
-		t.Error("afterWait returned an error for a granted key")
-	}
+	lab.WantErr(t, "afterWait for a granted key", f.afterWait(nil, time.Second), nil)
 }
 
 func TestWaitReturnsTimeoutErrorIfDynamoDBNeverReplied(t *testing.T) {
@@ -289,8 +283,6 @@ func TestWaitReturnsTimeoutErrorIfDynamoDBNeverReplied(t *testing.T) {
 		}
 	}
 	for _, err := range []error{nil, leasehold.ErrClosed, &leasehold.OpError{Op: "acquire", Err: errors.Join(waited, errors.New("refused"))}} {
-		if got := afterSilence(err, 0, "locks", leasehold.Key{}); !errors.Is(got, err) {
-			t.Errorf("%v was replaced by %v", err, got)
-		}
+		lab.WantErr(t, "afterSilence", afterSilence(err, 0, "locks", leasehold.Key{}), err)
 	}
 }

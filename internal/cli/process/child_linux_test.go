@@ -89,9 +89,7 @@ func TestCMDNeverStartsAfterLeaseholdIsKilled(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	eventually(t, "the child at the gate has exited", func() bool { return isDead(group) })
-	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-		t.Error("CMD has run")
-	}
+	lab.WantNoFile(t, "file that CMD writes", filepath.Join(dir, "ran"))
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

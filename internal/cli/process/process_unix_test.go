@@ -3,7 +3,6 @@
 package process
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,9 +85,7 @@ func TestSupervisorReceivesErrorIfChildCannotExecuteCMD(t *testing.T) {
 	} {
 		c, g := startGated(t, &exec.Cmd{Path: path, Args: []string{"cmd"}, Stderr: os.Stderr})
 		g.open()
-		if code, err := ended(c, g); !errors.Is(err, want) {
-			t.Errorf("%s: exit code %d, %v, want %v", path, code, err, want)
-		}
+		lab.WantErr(t, path, lab.ErrorOf(ended(c, g)), want)
 	}
 }
 

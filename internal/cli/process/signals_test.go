@@ -51,14 +51,10 @@ func TestSignalsStayInChannelAfterCheckForTerminationSignal(t *testing.T) {
 
 func TestParseSignalAcceptsNamesAndNumbers(t *testing.T) {
 	for _, in := range []string{"TERM", "SIGTERM", "term", "15"} {
-		if got, err := ParseSignal(in); err != nil || int(got) != 15 {
-			t.Errorf("%q: %v, %v", in, got, err)
-		}
+		lab.Want(t, in, lab.Must(ParseSignal(in))(t), syscall.SIGTERM)
 	}
 	for _, in := range []string{"", "NONSENSE", "0", "65", "-1"} {
-		if got, err := ParseSignal(in); err == nil {
-			t.Errorf("%q: %v", in, got)
-		}
+		lab.WantFailed(t, in, lab.ErrorOf(ParseSignal(in)))
 	}
 }
 

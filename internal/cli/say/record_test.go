@@ -29,9 +29,7 @@ func TestLeaseTextShowsTimeOfExpiryIfLeaseDurationIsUnknown(t *testing.T) {
 
 func TestTextAboutFinishedWorkShowsItsPeriodAndLockOwner(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
-	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	lab.Want(t, "done", doneText(d, moment), "1970-01-01, by ann")
 }
 
 func TestWaitersAreShownInQueueOrder(t *testing.T) {
@@ -43,9 +41,7 @@ func TestWaitersAreShownInQueueOrder(t *testing.T) {
 		}{owner, time.UnixMilli(int64(i + 1))})
 	}
 	at := func(t time.Time) string { return t.UTC().Format("05.000") }
-	if got, want := waitingText(r, at), "ann/abcd since 00.001, carl/abcd since 00.002"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	lab.Want(t, "waiting", waitingText(r, at), "ann/abcd since 00.001, carl/abcd since 00.002")
 }
 
 func TestQueueSuspensionIsShownOnlyIfItsEndIsInFuture(t *testing.T) {

@@ -220,15 +220,12 @@ func TestProbeServerListensOnLoopbackByDefault(t *testing.T) {
 		if got := l.Addr().(*net.TCPAddr); got.IP.IsLoopback() != local || got.Port == 0 {
 			t.Errorf("%s: the server listens on %v", addr, got)
 		}
-		if _, err := ForProbes(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "is in use: choose another address with --http") {
-			t.Errorf("%s, a second time: %v", addr, err)
-		}
+		again := lab.ErrorOf(ForProbes(t.Context(), l.Addr().String()))
+		lab.WantText(t, addr+", a second time", again, "is in use: choose another address with --http")
 		_ = l.Close()
 	}
 	for addr, want := range map[string]string{"": "use HOST:PORT", "8080": "use HOST:PORT", "127.0.0.1": "use HOST:PORT", ":http-no": "--http", "127.0.0.1:65536": "--http"} {
-		if l, err := ForProbes(t.Context(), addr); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, %v", addr, l, err)
-		}
+		lab.WantText(t, addr, lab.ErrorOf(ForProbes(t.Context(), addr)), want)
 	}
 }
 

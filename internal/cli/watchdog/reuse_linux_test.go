@@ -87,10 +87,8 @@ func TestListOfDescendantsOmitsChildrenOfProcessWithReusedPID(t *testing.T) {
 	if !another.lives() {
 		t.Fatal("the process does not answer")
 	}
-	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)
-	if err != nil || len(all) > 0 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	all := lab.Must(Descent{Supervisor: another.cmd.Process.Pid}.All(0))(t)
+	lab.Want(t, "descendants in another process group", all, nil)
 	if left, err := childrenOf(another.cmd.Process.Pid); err != nil || len(left) == 0 {
 		t.Errorf("the process has no children: %v, %v", left, err)
 	}

@@ -3,7 +3,6 @@ package watchdog
 import (
 	"fmt"
 	"io"
-	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -105,9 +104,7 @@ func TestWatchdogStopsCMDWhenLockExpiresOrSupervisorDies(t *testing.T) {
 					k.order(s.order, s.at)
 				}
 			}
-			if !slices.Equal(k.did, c.want) {
-				t.Errorf("the signals are %v, want %v", k.did, c.want)
-			}
+			lab.Want(t, "signals", k.did, c.want)
 		})
 	})
 }

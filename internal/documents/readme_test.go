@@ -27,18 +27,14 @@ func between(t *testing.T, text, begin, end string) string {
 
 func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 	t.Chdir(root)
-	if n := len(strings.Fields(content(t, "README.md"))); n > 700 {
-		t.Errorf("README.md has %d words", n)
-	}
+	lab.WantRange(t, "words of README.md", len(strings.Fields(content(t, "README.md"))), 1, 700)
 }
 
 func TestREADMEQuotesHelloExample(t *testing.T) {
 	t.Chdir(root)
 	_, program, _ := strings.Cut(content(t, "examples/hello/main.go"), "\npackage main\n")
 	snippet := between(t, content(t, "README.md"), "```go\n", "```")
-	if snippet != "package main\n"+program {
-		t.Errorf("README.md shows a program other than examples/hello/main.go:\n%s", snippet)
-	}
+	lab.Want(t, "program in README.md", snippet, "package main\n"+program)
 }
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {

@@ -1,7 +1,6 @@
 package fence_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +48,7 @@ func TestCommitWithLostReplyIsAppliedExactlyOnce(t *testing.T) {
 		// members of every map in the same order.
 		lab.Want(t, "requests", len(bodies), 4)
 		for _, b := range bodies {
-			if !bytes.Equal(b, bodies[0]) {
-				t.Errorf("a request was repeated as\n%s\nafter\n%s", b, bodies[0])
-			}
+			lab.Want(t, "repeated request", string(b), string(bodies[0]))
 		}
 		w.Release(lock)
 	})

@@ -117,14 +117,10 @@ func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 	guard := lock.Guards()[0]
 	lab.Elapse(time.Minute) // the client renews the lock during this minute
 	lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))))
-	if _, err := lock.Read(t.Context(), nil); err != nil {
-		t.Errorf("read: %v", err)
-	}
+	lab.WantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), nil)
 	lab.OK(t, lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))))
 	lock = w.Acquire(b, "job")
-	if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
-		t.Error("a guard holds after the end of its grant")
-	}
+	lab.WantFailed(t, "a guard after the end of its grant", w.Transact(guard, lab.Note("a", "stale")))
 	wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
 	lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
 	w.Release(lock)

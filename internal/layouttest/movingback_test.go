@@ -70,9 +70,7 @@ func TestDynamolockCannotReadNativeRecord(t *testing.T) {
 		defer native.Close(t.Context())
 		w.Release(w.Acquire(native, "job"))
 		peer := &dynamolock{w: w, owner: "go-1"}
-		if err := peer.acquire("job"); err == nil || !strings.Contains(err.Error(), "missing unit") {
-			t.Errorf("error %v, but docs/migrating says that keys must be rewritten", err)
-		}
+		lab.WantText(t, "a key that was not rewritten, as docs/migrating says", peer.acquire("job"), "missing unit")
 	})
 }
 
@@ -202,9 +200,7 @@ func TestKeyWithLargestTokenCanBeListedButNotAcquired(t *testing.T) {
 			go func() { next <- lab.ErrorOf(c.Acquire(t.Context(), "job")) }()
 			lab.Elapse(time.Second)
 			w.Release(last)
-			if err := <-next; !errors.As(err, new(*leasehold.RecordError)) {
-				t.Error(err)
-			}
+			lab.WantAs[*leasehold.RecordError](t, "the next call", <-next)
 		})
 	}
 }

@@ -135,8 +135,7 @@ func (b *bench) collected() (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	s, err := strconv.ParseInt(n.Value, 10, 64)
-	lab.OK(b, err)
+	s := lab.Must(strconv.ParseInt(n.Value, 10, 64))(b)
 	return time.Unix(s, 0), true
 }
 

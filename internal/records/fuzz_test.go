@@ -403,7 +403,7 @@ func FuzzEachLayoutDecodesRecordsThatItWrote(f *testing.F) {
 		}
 		b.must(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)}))
 		b.rejects(b.Guard(h), "the guard succeeded after the release")
-		b.rejects(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at}), "a renewal succeeded after the release")
+		b.rejects(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at}), "renewed after the release")
 		if item := b.item(); item != nil {
 			if r, err := b.Decode(item); err != nil || !r.Released {
 				t.Errorf("released, but decoded as %+v, %v", r, err)

@@ -76,9 +76,7 @@ func TestUIGuardAcceptsTokenOnlyInHeader(t *testing.T) {
 		"wrong":                        bearer("wrong"),
 		"empty":                        bearer(""),
 	} {
-		if got := knock(door(false), "GET", "/events", how); got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s: %d", name, got.StatusCode)
-		}
+		lab.Want(t, name, knock(door(false), "GET", "/events", how).StatusCode, http.StatusUnauthorized)
 	}
 	if got := knock(door(false), "GET", "/events", known); got.StatusCode != http.StatusOK || len(got.Cookies()) > 0 {
 		t.Errorf("the header: %d, cookies %v", got.StatusCode, got.Cookies())
@@ -143,19 +141,15 @@ func TestUIGuardRejectsUnknownHostNamesAndOrigins(t *testing.T) {
 		"our origin without the token":           {"POST", "/break", []func(*http.Request){ours, func(r *http.Request) { r.Header.Del("Authorization") }}, 401},
 		"an unknown method":                      {"DELETE", "/break", []func(*http.Request){known}, 403},
 	} {
-		if got := knock(door(false), c.method, c.path, c.how...); got.StatusCode != c.want {
-			t.Errorf("%s: %d, want %d", name, got.StatusCode, c.want)
-		}
+		lab.Want(t, name, knock(door(false), c.method, c.path, c.how...).StatusCode, c.want)
 	}
 }
 
 func TestUIWithRemoteAccessAcceptsAnyIPAddressInHostHeader(t *testing.T) {
-	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
-		t.Errorf("by an IP address: %d", got.StatusCode)
-	}
-	if got := knock(door(true), "GET", "/", known, host("evil.example:4711")); got.StatusCode != http.StatusMisdirectedRequest {
-		t.Errorf("by a DNS name: %d", got.StatusCode)
-	}
+	byAddress := knock(door(true), "GET", "/", known, host("192.0.2.1:4711"))
+	lab.Want(t, "status by an IP address", byAddress.StatusCode, http.StatusOK)
+	byName := knock(door(true), "GET", "/", known, host("evil.example:4711"))
+	lab.Want(t, "status by a DNS name", byName.StatusCode, http.StatusMisdirectedRequest)
 }
 
 func TestUIResponsesHaveRestrictiveSecurityHeaders(t *testing.T) {

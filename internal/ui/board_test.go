@@ -63,9 +63,7 @@ func TestUIRateOfReadUnitsIsAverageOfLastTenSeconds(t *testing.T) {
 		now = now.Add(time.Second)
 		p.spend(2, now)
 	}
-	if n := len(p.spent); n > 20 {
-		t.Errorf("%d requests are stored", n)
-	}
+	lab.WantRange(t, "stored requests", len(p.spent), 0, 20)
 	if got := p.perSecond(now, start); got < 2 || got > 2.5 {
 		t.Errorf("%v read units a second", got)
 	}

@@ -221,7 +221,5 @@ func TestUIHistoryKeepsOnlyNewestSpansAndEvents(t *testing.T) {
 	if len(h.Spans) != mostSpans || len(h.Events) != mostEvents {
 		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
 	}
-	if last := h.Spans[mostSpans-1]; last.Token != 2*mostEvents-1 {
-		t.Errorf("the newest token is %d", last.Token)
-	}
+	lab.Want(t, "newest token", h.Spans[mostSpans-1].Token, 2*mostEvents-1)
 }

@@ -36,9 +36,7 @@ func TestUIPageShowsLockChanges(t *testing.T) {
 		b.isShown("released", "job", Released)
 		w.Delete("job")
 		lab.Elapse(2 * time.Second)
-		if r := b.row("job"); r.ID != 0 {
-			t.Errorf("deleted: %+v", r)
-		}
+		lab.Want(t, "id after the deletion", b.row("job").ID, 0)
 		b.listen()
 		if got := b.told(); got != "grant; release; deletion" || len(b.lock.Spans) != 1 || b.lock.Spans[0].Value != "10.0.0.7" {
 			t.Errorf("events: %s; spans %+v", got, b.lock.Spans)
@@ -171,9 +169,7 @@ func TestUIPageShowsDeadSessionOnlyWhileSessionHasLocks(t *testing.T) {
 		b.isShown("the session while it has a lock", row, Dead)
 		lock := acquire(w, "customer/7")
 		lab.Elapse(2 * time.Second)
-		if r := b.row(row); r.ID != 0 {
-			t.Errorf("a dead session without locks: %+v", r)
-		}
+		lab.Want(t, "id of a dead session without locks", b.row(row).ID, 0)
 		b.show(row, "")
 		if b.lock.Row == nil {
 			t.Errorf("the details have no row: %+v", b.lock)
@@ -212,9 +208,7 @@ func TestUIReadRateDoesNotGrowWithNumberOfOpenPages(t *testing.T) {
 		}
 		b.wire.Sent()
 		lab.Elapse(20 * time.Second)
-		if n := len(b.wire.Sent()); n < 19 || n > 21 {
-			t.Errorf("%d requests in 20 s for 6 pages", n)
-		}
+		lab.WantRange(t, "requests in 20 s for 6 pages", len(b.wire.Sent()), 19, 21)
 	})
 }
 
@@ -242,9 +236,7 @@ func TestUIPageCanLowerButNotRaiseScanRate(t *testing.T) {
 		lab.Want(t, "read units while the scan is stopped", b.wire.Meter.Reset().Read, 0)
 		b.post("/rate", map[string]float64{"rate": 1e9}, &out)
 		lab.Elapse(time.Second)
-		if s := b.heard(); s.Rate != 10 {
-			t.Errorf("a page set the rate to %v", s.Rate)
-		}
+		lab.Want(t, "rate that a page set", b.heard().Rate, 10)
 	})
 }
 
@@ -273,9 +265,7 @@ func TestUIPageShowsErrorIfReadsOfTableFail(t *testing.T) {
 		}
 		b.wire.SetFault(nil)
 		lab.Elapse(15 * time.Second)
-		if s := b.heard(); s.Trouble != "" {
-			t.Errorf("%+v", s)
-		}
+		lab.Want(t, "trouble", b.heard().Trouble, "")
 	})
 }
 
@@ -285,9 +275,7 @@ func TestUIPageShowsErrorIfReplyOfDynamoDBIsOverdue(t *testing.T) {
 		last := b.heard().Answered
 		answer := b.hang()
 		lab.Elapse(silence + time.Second - 100*time.Millisecond) // the scan begins a pass over the table each second
-		if s := b.heard(); s.Trouble != "" {
-			t.Errorf("before three seconds: %+v", s)
-		}
+		lab.Want(t, "trouble before three seconds", b.heard().Trouble, "")
 		lab.Elapse(100 * time.Millisecond)
 		if s := b.heard(); s.Trouble != unanswered || s.Answered-last > 1000 || s.Now-s.Answered < 3000 {
 			t.Errorf("after three seconds: %+v; the last reply was at %d", s, last)

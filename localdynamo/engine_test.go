@@ -23,8 +23,9 @@ import (
 
 func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
-	engines := map[string]*localdynamo.Engine{"memory": localdynamo.New(), "file": localdynamo.New(localdynamo.WithStore(store))}
-	lab.Variants(t, engines, func(t *testing.T, e *localdynamo.Engine) {
+	lab.Variants(t, map[string]*localdynamo.Engine{
+		"memory": localdynamo.New(), "file": localdynamo.New(localdynamo.WithStore(store)),
+	}, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -41,9 +42,7 @@ func TestClosedEngineRejectsRequests(t *testing.T) {
 	client := newTable(t, e)
 	lab.OK(t, e.Close())
 	_, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{}, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-	if err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("err = %v", err)
-	}
+	lab.WantText(t, "ListTables", err, "closed")
 }
 
 func TestServeHTTPRepliesInDynamoDBWireFormat(t *testing.T) {
@@ -131,10 +130,8 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 		}
 		put(t, client, "free", nil)
 		put(t, client, "any", nil)
-		out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
-		if err != nil || out.Count != 5 {
-			t.Errorf("a scan sees %d items, %v", out.Count, err)
-		}
+		out := lab.Must(client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t)
+		lab.Want(t, "items that a scan sees", out.Count, 5)
 		want(t, e, "DescribeTimeToLive", `{"TableName":"locks"}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"expiresAt"}}`)
 		hasItems(t, store, 5)
 	})
@@ -170,15 +167,11 @@ func TestItemDeletedByTTLStaysDeletedAfterTTLIsTurnedOff(t *testing.T) {
 		call(t, e, "UpdateTimeToLive", turnOn)
 		put(t, client, "expired", map[string]types.AttributeValue{"expiresAt": number(int(time.Now().Unix()))})
 		time.Sleep(2 * time.Hour)
-		if get(t, client, "expired") != nil {
-			t.Fatal("the item was not deleted")
-		}
+		lab.Want(t, "expired item", get(t, client, "expired"), nil)
 		described := lab.Must(client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))(t)
 		lab.Want(t, "ItemCount", *described.Table.ItemCount, 0)
 		call(t, e, "UpdateTimeToLive", strings.Replace(turnOn, "true", "false", 1))
-		if get(t, client, "expired") != nil {
-			t.Error("the item has come back")
-		}
+		lab.Want(t, "expired item", get(t, client, "expired"), nil)
 	})
 }
 

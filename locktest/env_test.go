@@ -192,10 +192,8 @@ func TestClientMethodOfEnvKeepsConfiguredLoggerAndOwner(t *testing.T) {
 
 func TestDBMethodOfEnvReturnsClientThatReachesAllTables(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
-		if err != nil || len(problems) > 0 {
-			t.Errorf("the lock table: %v, %v", problems, err)
-		}
+		problems := lab.Must(table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"}))(t)
+		lab.Want(t, "problems of the lock table", problems, nil)
 		lab.OK(t, table.Create(t.Context(), env.DB(), table.Spec{Name: "books", Layout: layout.AWSLabs{PartitionKey: "isbn"}}))
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k")
@@ -203,10 +201,8 @@ func TestDBMethodOfEnvReturnsClientThatReachesAllTables(t *testing.T) {
 			TableName: aws.String("books"), Item: map[string]types.AttributeValue{"isbn": &types.AttributeValueMemberS{Value: "1"}},
 		}}}))
 		env.Disconnect()
-		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("books")})
-		if err != nil || len(out.Items) != 1 {
-			t.Errorf("the committed item: %v, %v", out, err)
-		}
+		out := lab.Must(env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("books")}))(t)
+		lab.Want(t, "committed items", len(out.Items), 1)
 	})
 }
 

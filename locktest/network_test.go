@@ -60,10 +60,8 @@ func TestRequestsOfDisconnectedClientAreLost(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		lab.WantErr(t, "acquire", lab.ErrorOf(locks.Acquire(ctx, "k")), context.DeadlineExceeded)
-		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
-		if err != nil || len(out.Items) > 0 {
-			t.Errorf("the table: %v, %v", out.Items, err)
-		}
+		out := lab.Must(env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t)
+		lab.Want(t, "items of the table", len(out.Items), 0)
 	})
 }
 
@@ -78,9 +76,7 @@ func TestReconnectMakesClientRetryImmediately(t *testing.T) {
 		}()
 		synctest.Wait() // wait until the waiter's request is in flight; without an answer, it stays in flight for three seconds
 		env.Reconnect(locks)
-		if took := <-granted; took > time.Second {
-			t.Errorf("granted after %v", took)
-		}
+		lab.WantRange(t, "granted after", <-granted, 0, time.Second)
 	})
 }
 
@@ -91,9 +87,7 @@ func TestDisconnectAffectsAllClientsByDefault(t *testing.T) {
 		env.Disconnect()
 		later, thief, heldLater := env.Client(leasehold.Config{}), env.Steal("stolen"), env.Hold("held later")
 		for name, locks := range map[string]*leasehold.Client{"before": before, "later": later} {
-			if _, err := locks.Get(t.Context(), "k"); err == nil {
-				t.Errorf("a client created %s is connected", name)
-			}
+			lab.WantFailed(t, "a client created "+name, lab.ErrorOf(locks.Get(t.Context(), "k")))
 		}
 		time.Sleep(time.Minute)
 		for name, l := range map[string]*leasehold.Lock{"of the code under test": lock, "of Hold": held, "of a later Hold": heldLater, "of Steal": thief} {
@@ -101,9 +95,7 @@ func TestDisconnectAffectsAllClientsByDefault(t *testing.T) {
 		}
 		env.Reconnect(later)
 		lab.WantErr(t, "reconnected client", lab.ErrorOf(later.Get(t.Context(), "k")), nil)
-		if _, err := before.Get(t.Context(), "k"); err == nil {
-			t.Error("another client was reconnected, too")
-		}
+		lab.WantFailed(t, "another client that was not reconnected", lab.ErrorOf(before.Get(t.Context(), "k")))
 		env.Reconnect()
 		for _, locks := range []*leasehold.Client{before, env.Client(leasehold.Config{})} {
 			lab.WantErr(t, "client after Reconnect", lab.ErrorOf(locks.Get(t.Context(), "k")), nil)
@@ -117,9 +109,7 @@ func TestDisconnectAffectsOnlyGivenClients(t *testing.T) {
 		env.Disconnect(one)
 		env.Disconnect(one) // has no effect, because the client is already disconnected
 		release(t, acquire(t, other, "k"))
-		if _, err := one.TryAcquire(t.Context(), "k"); err == nil {
-			t.Error("the disconnected client is connected")
-		}
+		lab.WantFailed(t, "the disconnected client", lab.ErrorOf(one.TryAcquire(t.Context(), "k")))
 		env.Reconnect(one)
 		env.Reconnect(one)
 		release(t, acquire(t, one, "k"))

@@ -408,9 +408,8 @@ func TestPolicyAllowsExactlyActionsThatLibraryUses(t *testing.T) {
 			t.Run(name+"/"+string(access), func(t *testing.T) {
 				slices.Sort(actions)
 				actions = slices.Compact(actions)
-				if allowed := policy(t, table.Spec{Name: "locks", Layout: l}, arn, access).Statement[0].Action; !slices.Equal(allowed, actions) {
-					t.Errorf("allowed %v, called %v", allowed, actions)
-				}
+				allowed := policy(t, table.Spec{Name: "locks", Layout: l}, arn, access).Statement[0].Action
+				lab.Want(t, "called", actions, allowed)
 			})
 		}
 	}
@@ -431,9 +430,7 @@ func TestEveryMethodOfLibraryIsListedInPolicyTests(t *testing.T) {
 	known = slices.DeleteFunc(known, func(s string) bool { return strings.HasPrefix(s, "Config.") })
 	slices.Sort(known)
 	slices.Sort(all)
-	if !slices.Equal(known, all) {
-		t.Errorf("methods of the library:\n%v\nmethods in these tests:\n%v", all, known)
-	}
+	lab.Want(t, "methods in these tests", all, known)
 }
 
 func TestPolicyContainsGivenARNUnchanged(t *testing.T) {
@@ -467,8 +464,7 @@ func TestPolicyAllowsExactlyActionsThatDocumentationLists(t *testing.T) {
 		}
 	}
 	for _, access := range accesses {
-		if want := policy(t, table.Spec{}, arn, access).Statement[0].Action; !slices.Equal(listed[access], want) {
-			t.Errorf("%s: docs/table.md lists %v, the policy allows %v", access, listed[access], want)
-		}
+		allowed := policy(t, table.Spec{}, arn, access).Statement[0].Action
+		lab.Want(t, string(access)+", as docs/table.md lists it", listed[access], allowed)
 	}
 }

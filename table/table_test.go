@@ -79,9 +79,7 @@ func TestCreateRejectsExistingTableWithWrongPartitionKey(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}))
 	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})
-	if err == nil || !strings.Contains(err.Error(), `the partition key is "id", but the layout's is "key"`) {
-		t.Errorf("create: %v", err)
-	}
+	lab.WantText(t, "create", err, `the partition key is "id", but the layout's is "key"`)
 }
 
 func TestInvalidSpecIsRejectedBeforeAnyRequest(t *testing.T) {
@@ -90,9 +88,7 @@ func TestInvalidSpecIsRejectedBeforeAnyRequest(t *testing.T) {
 		"ReadUnits is 5":     {Name: "locks", ReadUnits: 5},
 		"is already used as": {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 	} {
-		if err := table.Create(t.Context(), nil, spec); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", want, err)
-		}
+		lab.WantText(t, "create", table.Create(t.Context(), nil, spec), want)
 	}
 }
 
@@ -263,9 +259,7 @@ func TestCheckEscapesControlCharactersInReplyOfDynamoDB(t *testing.T) {
 	}
 	acting.err = &smithy.GenericAPIError{Code: "C", Message: acts}
 	_, err = table.Check(t.Context(), acting, table.Spec{Name: "locks"})
-	if text := err.Error(); visible.Line(text) != text {
-		t.Errorf("%q", text)
-	}
+	lab.Want(t, "visible text", visible.Line(err.Error()), err.Error())
 }
 
 func TestFunctionsCheckAndCreateRejectOverlongReplyOfDynamoDB(t *testing.T) {
@@ -282,9 +276,7 @@ func TestFunctionsCheckAndCreateRejectOverlongReplyOfDynamoDB(t *testing.T) {
 	})
 	_, checked := table.Check(t.Context(), db, table.Spec{Name: "locks"})
 	for name, err := range map[string]error{"Check": checked, "Create": table.Create(t.Context(), db, table.Spec{Name: "locks"})} {
-		if err == nil || !strings.Contains(err.Error(), "longer than any of DynamoDB's") {
-			t.Errorf("%s: %.300v", name, err)
-		}
+		lab.WantText(t, name, err, "longer than any of DynamoDB's")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -177,10 +176,7 @@ func TestMaliciousPagesInStoreFileAreReportedAsDamage(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "locks.db")
 		lab.OK(t, os.WriteFile(path, c.b, 0o600))
-		n, err := found(t, path)
-		if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
-			t.Errorf("%d items, %v", n, err)
-		}
+		lab.WantText(t, "the file", lab.ErrorOf(found(t, path)), path+" is damaged: ")
 		checkUnchanged(t, path, c.b)
 		checkFree(t, path)
 	})
@@ -200,9 +196,7 @@ func TestTransactionDetectsFileDamagedAfterOpen(t *testing.T) {
 	lab.OK(t, os.WriteFile(path, c.b, 0o600))
 	none := func(localdynamo.Tx) error { t.Error("the function was called"); return nil }
 	for _, err := range []error{store.View(none), store.Update(none)} {
-		if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
-			t.Error(err)
-		}
+		lab.WantText(t, "the store", err, path+" is damaged: ")
 	}
 }
 

@@ -133,11 +133,7 @@ func TestOpenRefusesFileThatContainsNoStore(t *testing.T) {
 		if err == nil || c.is != nil && !errors.Is(err, c.is) {
 			t.Fatalf("opened: %v", err)
 		}
-		for _, part := range append(c.says, path) {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("the error does not contain %s: %v", part, err)
-			}
-		}
+		lab.WantText(t, "Open", err, append(c.says, path)...)
 		checkUnchanged(t, path, before)
 	})
 }
@@ -157,9 +153,7 @@ func TestPanicInTransactionChangesNothing(t *testing.T) {
 	}()
 	checkFree(t, path)
 	lab.OK(t, store.View(func(tx localdynamo.Tx) error {
-		if tx.Get([]byte("half")) != nil {
-			t.Error("half of an update was stored")
-		}
+		lab.Want(t, "half of an update", tx.Get([]byte("half")), nil)
 		return nil
 	}))
 	lab.Want(t, "n", stored(t, client, "k"), 0)
@@ -201,18 +195,12 @@ func TestStoreFileIsCreatedOnceByConcurrentCallsOfMakeAndOpen(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			if _, err := boltstore.Open(path); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, lab.ErrorOf(boltstore.Open(path)))
 		})
 	}
 	wg.Wait()
-	if made.Load() > 1 {
-		t.Errorf("made %d times", made.Load())
-	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("left behind: %v, %v", files, err)
-	}
+	lab.WantRange(t, "made", made.Load(), 0, 1)
+	lab.Want(t, "files left behind", len(lab.Must(os.ReadDir(dir))(t)), 1)
 }
 
 func TestOpenDoesNotChangeExistingStoreFile(t *testing.T) {

@@ -87,9 +87,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	t.Helper()
 	switch kind {
 	case "transaction":
-		if a, b := stored(t, client, "a"), stored(t, client, "b"); a != b {
-			t.Errorf("half of a transaction: %d and %d", a, b)
-		}
+		lab.Want(t, "the other half of a transaction", stored(t, client, "b"), stored(t, client, "a"))
 	case "table":
 		var names []string // collects the names from several replies, because one reply contains at most a hundred names
 		for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
@@ -97,9 +95,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 			names = append(names, out.TableNames...)
 		}
 		for i, name := range names[1:] { // after "locks"
-			if name != fmt.Sprintf("more-%03d", i+1) {
-				t.Errorf("table %d is %s", i, name)
-			}
+			lab.Want(t, "name of a table", name, fmt.Sprintf("more-%03d", i+1))
 		}
 		return len(names) - 1
 	case "delete":

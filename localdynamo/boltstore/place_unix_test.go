@@ -30,23 +30,15 @@ func TestFileIsUnlockedAfterRequestHasStoppedWaitingForIt(t *testing.T) {
 			}
 		},
 	}, func(t *testing.T, leave func(p *place)) {
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 		p := &place{file: f, wanted: true, granted: make(chan struct{})}
 		leave(p)
 		if p.join() {
 			t.Error("join succeeded after the grant")
 		}
-		again, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 		defer again.Close()
-		if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			t.Errorf("the file is still locked: %v", err)
-		}
+		lab.WantErr(t, "flock of the unlocked file", flock(again, syscall.LOCK_EX|syscall.LOCK_NB), nil)
 		_ = f.Close() // p has already closed f; this call only keeps f reachable until here
 	})
 }

@@ -78,9 +78,7 @@ func TestTimedOutRequestsLeaveOnlyOneGoroutineWaiting(t *testing.T) {
 	before := waiting()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		if err := store.(contextStore).WithContext(ctx).View(nothing); !errors.Is(err, boltstore.ErrBusy) {
-			t.Fatalf("err = %v", err)
-		}
+		lab.WantErr(t, "View", store.(contextStore).WithContext(ctx).View(nothing), boltstore.ErrBusy)
 		cancel()
 	}
 	lab.Want(t, "goroutines that wait for the lock", waiting()-before, 1)

@@ -54,12 +54,8 @@ func TestTwoReleaseBuildsOfSameCommitAreIdentical(t *testing.T) {
 
 func TestReleaseComparisonFindsDifferentFiles(t *testing.T) {
 	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
-	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
-		t.Error(err)
-	}
-	if err := same(a, nil); err == nil {
-		t.Error("a missing file is not reported as a difference")
-	}
+	lab.WantText(t, "same", same(a, b), "x is not the same")
+	lab.WantFailed(t, "comparison without a file", same(a, nil))
 }
 
 func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
@@ -85,9 +81,7 @@ func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
 			t.Errorf("%s: %v, user %d %q", h.Name, h.ModTime, h.Uid, h.Uname)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the archive has %q", got)
-	}
+	lab.Want(t, "files of the archive", got, want)
 
 	archive, err = pack("d", files, platform{os: "windows"}, at)
 	if err != nil || archive.name != "d.zip" {
@@ -101,9 +95,7 @@ func TestFilesInReleaseArchiveHaveRequestedModificationTime(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, f.Modified)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the archive has %q", got)
-	}
+	lab.Want(t, "files of the archive", got, want)
 }
 
 func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
@@ -130,13 +122,8 @@ func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
 
 func TestReleasedCommandIsStrippedButHasBuildInfo(t *testing.T) {
 	command, info, err := build(t.Context(), "../..", filepath.Join(t.TempDir(), "leasehold"), platform{"linux", "amd64"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	of, err := elf.NewFile(bytes.NewReader(command.content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
+	of := lab.Must(elf.NewFile(bytes.NewReader(command.content)))(t)
 	for _, s := range of.Sections {
 		if slices.Contains([]string{".symtab", ".strtab", ".debug_info", ".zdebug_info", ".debug_line"}, s.Name) {
 			t.Errorf("the command has the section %s of %d bytes", s.Name, s.Size)
@@ -150,10 +137,7 @@ func TestReleasedCommandIsStrippedButHasBuildInfo(t *testing.T) {
 func TestAllAdaptersRequireSameReleaseOfLeasehold(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
-		version, err := requiredBy("../..", adapter)
-		if err != nil {
-			t.Fatal(err)
-		}
+		version := lab.Must(requiredBy("../..", adapter))(t)
 		versions[version] = adapter
 		if semver.Canonical(version) != version || semver.Prerelease(version) != "" {
 			t.Errorf("%s requires %s, which is not a release version", adapter, version)

@@ -186,12 +186,8 @@ func TestReleaseBuildRequiresPinnedGoVersion(t *testing.T) {
 	lab.OK(t, os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700))
 	t.Setenv("PATH", programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	err := dist(t.Context(), "../..", out)
-	if err == nil || !strings.Contains(err.Error(), "this is go1.0.1, and a release is built with "+releaseGo()) {
-		t.Error(err)
-	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("dist has written the release despite the error")
-	}
+	lab.WantText(t, "dist", err, "this is go1.0.1, and a release is built with "+releaseGo())
+	lab.WantNoFile(t, "release that dist has written despite the error", out)
 }
 
 func TestReleaseFilesAreAttestedBeforePublishing(t *testing.T) {
@@ -263,9 +259,7 @@ func TestGovulncheckIsSkippedIfVulnerabilityDatabaseIsUnusable(t *testing.T) {
 			t.Errorf("%s: %v after %d modules: %q", name, err, modules, said)
 		}
 	}
-	if timeout := newVulnerabilityCheck("").client.Timeout; timeout <= 0 || timeout > time.Minute {
-		t.Errorf("the real check waits for %s", timeout)
-	}
+	lab.WantRange(t, "timeout of the real check", newVulnerabilityCheck("").client.Timeout, 1, time.Minute)
 }
 
 func TestReleaseCheckPassesIfVulnerabilityDatabaseFailsMidway(t *testing.T) {

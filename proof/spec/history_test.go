@@ -95,10 +95,8 @@ sends 1 #7 release - - - #1 #4
 meets #7 applied #7 #4 free
 meets #1 applied #1 #1 held
 `)))(t)
-	refused, err := newAsker(t).Refused(t.Context(), histories)
-	if err != nil || len(refused) > 0 {
-		t.Errorf("%v, %v", refused, err)
-	}
+	refused := lab.Must(newAsker(t).Refused(t.Context(), histories))(t)
+	lab.Want(t, "refused histories", refused, nil)
 }
 
 // Each case omits one rule from the code. The model must reject at least one history of that code:
@@ -258,9 +256,7 @@ func TestMalformedHistoryIsRejected(t *testing.T) {
 		append(sent(9), "meets a1 applied a1 a1 held a1 a2 a3 a4 a5 a6 a7 a8 a9"),
 		slices.Concat(sent(31), arrived(31)),
 	} {
-		if _, err := numbersOf(History{"it", lines}); err == nil {
-			t.Errorf("%q: no error", lines)
-		}
+		lab.WantFailed(t, "numbersOf", lab.ErrorOf(numbersOf(History{"it", lines})))
 	}
 }
 

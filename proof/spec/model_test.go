@@ -97,14 +97,9 @@ State-vector 112 byte, depth reached 85, errors: 0
 `
 
 func TestSpinOutputIsParsedIntoReport(t *testing.T) {
-	r, err := Read(summary)
-	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
-		t.Errorf("%+v, %v", r, err)
-	}
+	lab.Want(t, "report", lab.Must(Read(summary))(t), Report{Verdict: Holds, States: 572545, Depth: 85})
 	large := strings.Replace(summary, "572545", "1.2345678e+08", 1)
-	if r, err := Read(large); err != nil || r.States != 123456780 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	lab.Want(t, "states", lab.Must(Read(large))(t).States, 123456780)
 	broken := "pan:1: assertion violated  !((a==1)) (at depth 12)\npan: wrote grant.pml.trail\n" +
 		"Warning: Search not completed\n" + strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	if r, err := Read(broken); err != nil || r.Verdict != Refuted || r.Why != "assertion violated  !((a==1))" {
@@ -112,9 +107,7 @@ func TestSpinOutputIsParsedIntoReport(t *testing.T) {
 	}
 	never := "pan:1: acceptance cycle (at depth 55)\npan: wrote grant.pml.trail\n" +
 		"Warning: Search not completed\n" + strings.Replace(summary, "errors: 0", "errors: 1", 1)
-	if r, err := Read(never); err != nil || r.Verdict != Refuted {
-		t.Errorf("%+v, %v", r, err)
-	}
+	lab.Want(t, "verdict", lab.Must(Read(never))(t).Verdict, Refuted)
 }
 
 func TestSpinOutputWithoutVerdictIsRejected(t *testing.T) {

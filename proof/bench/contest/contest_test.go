@@ -33,12 +33,8 @@ func TestBenchmarkScenariosAreFoundByName(t *testing.T) {
 			tables[table.Name] = true
 		}
 	}
-	if _, err := Find("no such"); err == nil {
-		t.Error("Find returned a scenario that does not exist")
-	}
-	if all, err := Find(); err != nil || len(all) != len(Scenarios()) {
-		t.Errorf("%d scenarios without a name (%v), want all", len(all), err)
-	}
+	lab.WantFailed(t, "Find of an unknown scenario", lab.ErrorOf(Find("no such")))
+	lab.Want(t, "scenarios without a name", len(lab.Must(Find())(t)), len(Scenarios()))
 }
 
 func TestEveryBenchmarkedLibraryHasValidSettings(t *testing.T) {

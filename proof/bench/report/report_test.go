@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -165,9 +164,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 		wellFormed(t, string(b))
 	}
 	write(page, "without marks\n")
-	if err := Publish(docs, three()); err == nil {
-		t.Error("no error for a page without marks")
-	}
+	lab.WantFailed(t, "Publish on a page without marks", Publish(docs, three()))
 }
 
 func TestSummaryShowsMediansAndTheoreticalLimit(t *testing.T) {
@@ -193,8 +190,5 @@ func TestSummaryShowsMediansAndTheoreticalLimit(t *testing.T) {
 func TestBenchmarkResultsAreReadBackAsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	lab.OK(t, Write(path, three()))
-	got, err := Read(path)
-	if err != nil || !reflect.DeepEqual(got, three()) {
-		t.Errorf("%+v, %v, want %+v", got, err, three())
-	}
+	lab.Want(t, "report", lab.Must(Read(path))(t), three())
 }

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -59,7 +58,5 @@ func TestWaitIsOvertakenByLaterWaitsThatAreGrantedEarlier(t *testing.T) {
 		{at(8), at(10)},      // no other wait overtook this one
 		{at(5), time.Time{}}, // this wait was never granted; the wait that began at 8 overtook it
 	}
-	if got, want := Overtaken(waits), []int{2, 0, 0, 2, 0, 1}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	lab.Want(t, "overtaken", Overtaken(waits), []int{2, 0, 0, 2, 0, 1})
 }

@@ -230,7 +230,5 @@ func TestLostLockCancelsGooseMigrationInMethodDoOfClient(t *testing.T) {
 	err := locks.Do(t.Context(), "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
 		return lab.ErrorOf(p.Up(ctx))
 	})
-	if !errors.Is(err, leasehold.ErrLost) {
-		t.Errorf("migrated without the lock: %v", err)
-	}
+	lab.WantErr(t, "a migration without the lock", err, leasehold.ErrLost)
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,10 +153,8 @@ func TestDynamoDBServerKeepsTablesAcrossRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			lab.OK(t, first.Stop())
-			out, err := Run(t, e).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{})
-			if err != nil || !slices.Equal(out.TableNames, []string{"kept"}) {
-				t.Errorf("tables %v, %v", out, err)
-			}
+			out := lab.Must(Run(t, e).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
+			lab.Want(t, "tables", out.TableNames, []string{"kept"})
 		})
 	}
 }
@@ -182,12 +179,7 @@ func TestInstallErrorSaysHowToInstallMissingTool(t *testing.T) {
 		{Dynoxide, []string{"npm is not on PATH", "apt-get install npm"}},
 		{DynamoDBLocal, []string{"java is not on PATH", "apt-get install openjdk-17-jre-headless"}},
 	} {
-		_, err := c.engine.Install(t.Context())
-		for _, want := range c.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v, want one that contains %q", c.engine.Name, err, want)
-			}
-		}
+		lab.WantText(t, c.engine.Name, lab.ErrorOf(c.engine.Install(t.Context())), c.want...)
 	}
 }
 
@@ -197,13 +189,9 @@ func TestParseAddrParsesHexAddressesOfProcNetTCP(t *testing.T) {
 		"00000000:0050":                         "0.0.0.0:80",
 		"00000000000000000000000001000000:0016": "[::1]:22",
 	} {
-		if got, err := parseAddr(in); err != nil || got.String() != want {
-			t.Errorf("parseAddr(%q) = %v, %v, want %s", in, got, err, want)
-		}
+		lab.Want(t, in, lab.Must(parseAddr(in))(t).String(), want)
 	}
-	if _, err := parseAddr("nonsense"); err == nil {
-		t.Error("parseAddr accepts nonsense")
-	}
+	lab.WantFailed(t, "parseAddr", lab.ErrorOf(parseAddr("nonsense")))
 }
 
 // descendants returns the IDs of the processes that descend from pid.

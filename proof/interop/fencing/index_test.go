@@ -40,7 +40,7 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 	lab.OK(t, save(t, db, stale, "a")) // S3 accepts this stale write, because the later holder has not written yet
 	server.has(t, stale, "a")
 	lab.OK(t, save(t, db, current, "b"))
-	lost(t, save(t, db, stale, "c"))
+	lab.WantErr(t, "write of the stale holder", save(t, db, stale, "c"), leasehold.ErrLost)
 	server.has(t, current, "b")
 	lab.OK(t, save(t, db, current, "d")) // the current holder may write again
 	server.has(t, current, "d")
@@ -69,7 +69,8 @@ func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 		late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, c.newer)) }})
 		refused(t, save(t, late, stale, "c"))
 		server.has(t, current, c.newer)
-		lost(t, save(t, late, stale, "c")) // this call reads the object again, and finds the later holder's token
+		// This call reads the object again, and finds the later holder's token.
+		lab.WantErr(t, "write of the stale holder", save(t, late, stale, "c"), leasehold.ErrLost)
 		server.has(t, current, c.newer)
 	})
 }
@@ -81,9 +82,7 @@ func TestSaveIndexRejectsS3ObjectWithoutToken(t *testing.T) {
 	lab.Must(db.PutObject(t.Context(), &s3.PutObjectInput{
 		Bucket: aws.String("state"), Key: aws.String("index.json"), Body: strings.NewReader(`{"pages":["a"]}`),
 	}))(t)
-	if err := save(t, db, current, "b"); err == nil || !strings.Contains(err.Error(), "without a token") {
-		t.Errorf("error %v, want one about a missing token", err)
-	}
+	lab.WantText(t, "save", save(t, db, current, "b"), "without a token")
 	if index, _ := server.index(t); !slices.Equal(index.Pages, []string{"a"}) {
 		t.Errorf("the object has pages %q", index.Pages)
 	}
@@ -163,11 +162,11 @@ func TestPostgresUpdateRejectsStaleToken(t *testing.T) {
 	stale, current := twoHolders(t)
 	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100)) // the database accepts this stale write, because the later holder has not written yet
 	lab.OK(t, SetPrice(t.Context(), pool, current, 1, 200))
-	lost(t, SetPrice(t.Context(), pool, stale, 1, 101))
+	lab.WantErr(t, "write of the stale holder", SetPrice(t.Context(), pool, stale, 1, 101), leasehold.ErrLost)
 	isPriced(t, pool, 1, 200, current)
 	lab.OK(t, SetPrice(t.Context(), pool, current, 1, 201)) // the current holder may write again
 	isPriced(t, pool, 1, 201, current)
-	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // the row for item 2 does not exist yet
+	lab.WantErr(t, "write to a row that does not exist", SetPrice(t.Context(), pool, current, 2, 1), leasehold.ErrLost)
 }
 
 func TestPostgresUpsertRejectsStaleToken(t *testing.T) {
@@ -176,7 +175,7 @@ func TestPostgresUpsertRejectsStaleToken(t *testing.T) {
 	lab.OK(t, PutPrice(t.Context(), pool, stale, 2, 100))
 	isPriced(t, pool, 2, 100, stale)
 	lab.OK(t, PutPrice(t.Context(), pool, current, 2, 200))
-	lost(t, PutPrice(t.Context(), pool, stale, 2, 101))
+	lab.WantErr(t, "write of the stale holder", PutPrice(t.Context(), pool, stale, 2, 101), leasehold.ErrLost)
 	isPriced(t, pool, 2, 200, current)
 	lab.OK(t, PutPrice(t.Context(), pool, current, 2, 201))
 	isPriced(t, pool, 2, 201, current)
@@ -211,7 +210,7 @@ func TestPostgresChecksTokenAfterWaitForRowLock(t *testing.T) {
 		}
 	}
 	lab.OK(t, tx.Commit(t.Context()))
-	lost(t, <-late)
+	lab.WantErr(t, "write of the stale holder", <-late, leasehold.ErrLost)
 	isPriced(t, pool, 1, 200, current)
 }
 
@@ -232,13 +231,6 @@ func isPriced(t *testing.T, pool *pgxpool.Pool, id, want int64, by *leasehold.Lo
 	lab.OK(t, pool.QueryRow(t.Context(), `SELECT price, fence FROM prices WHERE id = $1`, id).Scan(&price, &fence))
 	if price != want || fence != by.Token() {
 		t.Errorf("price %d is %d with token %d, want %d with %d", id, price, fence, want, by.Token())
-	}
-}
-
-func lost(t *testing.T, err error) {
-	t.Helper()
-	if !errors.Is(err, leasehold.ErrLost) {
-		t.Errorf("error %v, want ErrLost", err)
 	}
 }
 

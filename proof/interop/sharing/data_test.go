@@ -3,7 +3,6 @@
 package sharing
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -43,9 +42,7 @@ func TestLockLibrariesReadEachOthersRecords(t *testing.T) {
 			if errors.Is(err, peers.ErrUnsupported) {
 				t.Skip(second.Name, "cannot read a lock")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, err)
 			same(t, reply.Record, held.Record, acquire)
 
 			list, err := reader.Ask(t, peers.Request{Do: "list"})
@@ -83,9 +80,7 @@ func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	if held.Owner != "" && got.Owner != held.Owner && got.Owner != held.Owner+"/"+held.Version {
 		t.Errorf("owner %q, want %q", got.Owner, held.Owner)
 	}
-	if !bytes.Equal(got.Data, written.Data) {
-		t.Errorf("data %q, want %q", got.Data, written.Data)
-	}
+	lab.Want(t, "data", string(got.Data), string(written.Data))
 	for name, want := range written.Attributes {
 		if !equal(got.Attributes[name], want) {
 			t.Errorf("attribute %s is %#v, want %#v", name, got.Attributes[name], want)

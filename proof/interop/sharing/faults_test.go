@@ -3,7 +3,6 @@
 package sharing
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -47,9 +46,7 @@ func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 		if !ours.Held(t, held) {
 			t.Error("leasehold lost the lock")
 		}
-		if got, want := text(m.item(t, "k"), "holder"), text(before, "holder"); got != want {
-			t.Errorf("the holder is %q, want %q", got, want)
-		}
+		lab.Want(t, "the holder", text(m.item(t, "k"), "holder"), text(before, "holder"))
 	})
 }
 
@@ -77,9 +74,7 @@ func TestDynamoDLMLockObjectIsUnusableAfterFailedAcquire(t *testing.T) {
 		ours.Refused(t, "k")
 		ours.Release(t, held)
 		_, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k", Again: refused.ID})
-		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
-			t.Errorf("error %v: the fault is gone", err)
-		}
+		lab.WantText(t, "the fault", err, "Cannot reacquire")
 		ours.Acquire(t, "k") // leasehold can still acquire the key; only the dynamo-dlm lock object is stuck
 	})
 }
@@ -113,9 +108,7 @@ func TestLeaseholdTTLIsInSecondsUnlikeDyndbMutex(t *testing.T) {
 			t.Errorf("the peer's ttl is %d: the fault is gone", ttl)
 		}
 		ours.Acquire(t, "ours")
-		if ttl := integer(t, m.item(t, "ours"), "ttl"); ttl < time.Now().Unix() || ttl > year {
-			t.Errorf("our ttl is %d, want some days from now in seconds", ttl)
-		}
+		lab.WantRange(t, "our ttl in seconds", integer(t, m.item(t, "ours"), "ttl"), time.Now().Unix(), year)
 	})
 }
 

@@ -55,9 +55,7 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	// EOF when the shell closes the pipe.
 	lines := lab.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	keys, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	// The terminal is so wide that no line wraps.
 	lab.OK(t, pty.Setsize(keys, &pty.Winsize{Rows: 200, Cols: 1000}))
 	cmd := exec.Command(command[0], command[1:]...)

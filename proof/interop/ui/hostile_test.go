@@ -42,9 +42,7 @@ func attack(t testing.TB, port string, a *attacker) *attacker {
 		if err != nil && host == "::1" {
 			continue // ::1 does not exist or its port is taken, so the attacker listens only on 127.0.0.1
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, err)
 		_, a.port, _ = net.SplitHostPort(l.Addr().String())
 		s := &http.Server{Handler: a, ReadHeaderTimeout: patience}
 		a.servers = append(a.servers, s)

@@ -63,9 +63,7 @@ func leasehold(t testing.TB) string {
 			command.err = errors.New(string(out))
 		}
 	})
-	if command.err != nil {
-		t.Fatal(command.err)
-	}
+	lab.OK(t, command.err)
 	return filepath.Join(command.dir, "leasehold")
 }
 

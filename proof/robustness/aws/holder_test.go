@@ -3,7 +3,6 @@ package aws
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,9 +41,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 func TestLockIsLostAtEndOfTrustIfRenewalsFail(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		until := lock.TrustedUntil()
-		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {
-			t.Fatalf("trusted for %v", left)
-		}
+		lab.WantRange(t, "trusted for", time.Until(until), 10*time.Second, 18*time.Second)
 		lab.Elapse(time.Until(until) - time.Millisecond)
 		lab.OK(t, lock.Err())
 		if !lock.TrustedUntil().Equal(until) {
@@ -55,11 +52,7 @@ func TestLockIsLostAtEndOfTrustIfRenewalsFail(t *testing.T) {
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Err == nil {
 			t.Fatalf("after the end of trust: %v", err)
 		}
-		for _, part := range []string{"job", "in table locks", x.advice} {
-			if !strings.Contains(lost.Error(), part) {
-				t.Errorf("the error lacks %q: %v", part, lost)
-			}
-		}
+		lab.WantText(t, "the lost lock", lost, "job", "in table locks", x.advice)
 		for _, target := range x.is {
 			if !errors.Is(lost.Err, target) && !errors.Is(target, leasehold.ErrTableNotFound) {
 				t.Errorf("the error does not match %v: %v", target, lost.Err)
@@ -83,9 +76,7 @@ func TestNextGrantComesOnlyAfterHolderReportsLoss(t *testing.T) {
 		}()
 		began := time.Now()
 		lab.OK(t, <-granted)
-		if took := time.Since(began); took > 25*time.Second {
-			t.Errorf("granted only after %v", took)
-		}
+		lab.WantTook(t, "granted after", began, 0, 25*time.Second)
 	})
 }
 
@@ -122,9 +113,7 @@ func TestAcquireStopsWaitingOnlyOnPermanentFault(t *testing.T) {
 						if x.passes || x.denies || x.writes {
 							t.Errorf("the wait ended: %v", err)
 						}
-						if op := (*leasehold.OpError)(nil); !errors.As(err, &op) {
-							t.Errorf("the wait ended with %v", err)
-						}
+						lab.WantAs[*leasehold.OpError](t, "the wait", err)
 					default:
 						if !x.passes && !x.denies && !x.writes {
 							t.Error("the wait continues, although it cannot succeed")

@@ -48,9 +48,7 @@ func TestCallsDuringFaultReturnErrorWithAdvice(t *testing.T) {
 		case !x.passes && took > time.Second, x.passes && took < patience, took > patience+op.grace:
 			t.Errorf("the call took %v", took)
 		case op.watches && x.passes:
-			if !errors.Is(err, errNothing) {
-				t.Errorf("the call yielded %v", err)
-			}
+			lab.WantErr(t, "the call", err, errNothing)
 			return
 		}
 		x.check(t, op, err)
@@ -113,11 +111,7 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	if op.name != "Client.Close" { // Close closes several locks, and its error names only one of them
 		parts = append(parts, op.op, op.key)
 	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the error lacks %q: %v", part, err)
-		}
-	}
+	lab.WantText(t, op.name, err, parts...)
 	if strings.Contains(err.Error(), "\n") && !op.joins {
 		t.Errorf("the error has several lines: %q", err)
 	}
@@ -164,9 +158,7 @@ func TestCallRetriesUntilTemporaryFaultIsOver(t *testing.T) {
 		}
 		lab.Elapse(25 * time.Second) // wait longer than a lease
 		for _, held := range s.c.Held() {
-			if held.Err() != nil {
-				t.Errorf("%v is lost: %v", held.Key(), held.Err())
-			}
+			lab.WantErr(t, "a held lock", held.Err(), nil)
 		}
 	})
 }

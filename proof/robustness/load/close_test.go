@@ -49,25 +49,17 @@ func TestCloseReturnsByDeadlineOnThrottledTable(t *testing.T) {
 					ctx := w.Within(within)
 					began := time.Now()
 					err := c.Close(ctx)
-					if took := time.Since(began); took > within {
-						t.Errorf("Close took %v", took)
-					}
+					lab.WantTook(t, "Close took", began, 0, within)
 					if err == nil && (oneIn == 0 || kind == "a lease each") {
 						t.Error("no error, although Close did not release all locks")
 					}
 					if text := fmt.Sprint(err); err != nil && (len(text) > 500 || strings.Contains(text, "\n") || !strings.Contains(text, "throttled: raise")) {
 						t.Errorf("the error is %q", text)
 					}
-					if left := len(c.Held()); left > 0 {
-						t.Errorf("%d locks are held by a closed client", left)
-					}
+					lab.Want(t, "locks that the closed client holds", len(c.Held()), 0)
 					wire.SetFault(nil)
 					lab.Elapse(25 * time.Second) // wait longer than a lease
-					sent := len(wire.Sent())
-					lab.Elapse(time.Minute)
-					if more := len(wire.Sent()); more > 0 {
-						t.Errorf("the closed client sent %d requests, after %d before", more, sent)
-					}
+					w.WantSilence(wire, time.Minute)
 				})
 			})
 		}

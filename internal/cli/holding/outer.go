@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // heldVariable is the name of an environment variable that leasehold sets for CMD. It
@@ -65,9 +66,10 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
-		outer := s.outerRuns(s.store.Key(w.Keys[0], w.SortKey))
-		if !w.NoWait && slices.ContainsFunc(outer, s.isHere) {
-			return nestedWait(w.Keys[0])
+		for i := range semaphore.MostPermits { // the outer run may have another number of permits
+			if !w.NoWait && s.heldByOuter(ctx, s.store.Key(fmt.Sprintf("%s/%d", w.Keys[0], i), w.SortKey)) {
+				return nestedWait(w.Keys[0])
+			}
 		}
 		return nil
 	}
@@ -132,11 +134,8 @@ func (h *Hold) outerValue() string {
 	s := h.seeker
 	held := outerKeys(s.user.Settings.LookupEnv)
 	for _, lock := range h.locks {
-		key := outerKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.store.Table, Store: s.store.At(), Grant: lock.Record().Grant}
-		if len(h.locks) > 1 {
-			key.Key = lock.Key().Partition
-		}
-		held = append(held, key)
+		k := lock.Key()
+		held = append(held, outerKey{Key: k.Partition, SortKey: k.Sort, Table: s.store.Table, Store: s.store.At(), Grant: lock.Record().Grant})
 	}
 	b, _ := json.Marshal(held) // cannot fail: a slice of structs of strings always has a JSON form
 	return string(b)

@@ -409,8 +409,8 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 	}
 }
 
-// With -v, each renewal writes a line to stderr. The reader of stderr, such as a pager, does not read
-// while CMD runs.
+// With -v, each renewal writes a line to stderr. The reader of stderr, such as a pager, does not
+// read while CMD runs.
 func TestLockIsRenewedWhileStandardErrorBlocksOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

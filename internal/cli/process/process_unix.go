@@ -154,10 +154,10 @@ func (t *terminal) set(group int) bool {
 
 // WasStopped is called when the signal sig has suspended CMD. If the kernel suspended CMD
 // because CMD uses the terminal in the background, WasStopped gives CMD the terminal and continues
-// it. If this process is in the background itself, WasStopped suspends its group, as the kernel does
-// when a process of the group uses the terminal. The parent process, such as a shell or another
-// leasehold, then gives the group the terminal. If CMD was suspended while it had the terminal, for
-// example by Ctrl-Z, WasStopped suspends this process as well.
+// it. If this process is in the background itself, WasStopped suspends its group, as the kernel
+// does when a process of the group uses the terminal. The parent process, such as a shell or
+// another leasehold, then gives the group the terminal. If CMD was suspended while it had the
+// terminal, for example by Ctrl-Z, WasStopped suspends this process as well.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:

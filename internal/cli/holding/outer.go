@@ -93,35 +93,26 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	return nestedWait(nested)
 }
 
-// outerRuns returns the outer runs that hold a key with this name, in any table or store.
-func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
-	return slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
-		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
-	})
-}
-
-// isHere reports whether the outer run h holds its key in the same table and store as s. It
-// compares the names in LEASEHOLD_HELD.
-func (s *Seeker) isHere(h outerKey) bool {
-	return h.Table == s.store.Table && h.Store == s.store.At()
-}
-
 // heldByOuter reports whether an outer run holds key now. The outer run may have ended,
 // although this process still runs. So heldByOuter reads the record of key and compares its
 // grant id with the grant ids in LEASEHOLD_HELD. If the record cannot be read, heldByOuter
 // compares the names of the table and store instead.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
-	outer := s.outerRuns(key)
+	outer := slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
+		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
+	})
 	if len(outer) == 0 {
 		return false
 	}
 	ctx, cancel := s.signals.Bind(ctx)
 	defer cancel()
 	r, err := holders.Get(ctx, s.locks, key)
-	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
-		return slices.ContainsFunc(outer, s.isHere)
-	}
-	return err == nil && !r.Released && slices.ContainsFunc(outer, func(h outerKey) bool { return h.Grant == r.Grant })
+	return slices.ContainsFunc(outer, func(h outerKey) bool {
+		if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
+			return h.Table == s.store.Table && h.Store == s.store.At()
+		}
+		return err == nil && !r.Released && h.Grant == r.Grant
+	})
 }
 
 // nestedWait returns the error for a wait for a key that an outer run holds.

@@ -300,12 +300,9 @@ func (m *Messages) print(text string) {
 	_ = m.w.Show(before, text)
 }
 
-// jsonLine returns v as a line of JSON.
+// jsonLine returns v, an event or a message, as a line of JSON.
 func jsonLine(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		b, _ = json.Marshal(map[string]string{"error": "unknown", "message": err.Error()})
-	}
+	b, _ := json.Marshal(v) // cannot fail: events and messages always have a JSON form
 	return string(b) + "\n"
 }
 

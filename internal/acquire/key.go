@@ -168,9 +168,13 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	if w.holdersSession() == nil {
 		w.noteAppearsDead(*held)
 	}
-	w.holder.Store(held)
-	if isNew && !w.view.Ours {
-		w.c.Local.ReportHolder(w.want.Key, held)
+	if w.view.Ours {
+		w.holder.Store(nil) // no caller holds the key, so the error of the call must not name a holder
+	} else {
+		w.holder.Store(held)
+		if isNew {
+			w.c.Local.ReportHolder(w.want.Key, held)
+		}
 	}
 	if isNew {
 		w.queue.told = -1

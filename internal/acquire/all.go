@@ -51,7 +51,7 @@ func (w *call) acquireAll() error {
 			w.c.keeper.GiveBack(w.takeHeld())
 			held = nil
 			for _, of := range w.parts {
-				of.passTurn() // otherwise other goroutines would wait behind this call for keys that are free
+				of.startOver()
 			}
 		}
 	}

@@ -280,3 +280,47 @@ func TestGoroutineAcquiresKeyThatAcquireAllHasGivenBack(t *testing.T) {
 		<-ended
 	})
 }
+
+// AcquireAll has lost a, so it gives b back. A grant of b that had no answer arrives only now.
+func TestLateGrantOfKeyGivenBackByAcquireAllBlocksNoGoroutine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		held := w.Acquire(other, "c")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(grants("b"), lab.Delayed(10*time.Second)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := lab.Go(func() error { return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"))) })
+		lab.Elapse(2 * time.Second)
+		w.Steal("a")
+		lab.Elapse(7 * time.Second)
+		w.Release(held)
+		lab.Elapse(2 * time.Second)
+		lab.Want(t, "keys held after the late grant", w.HeldAmong(leasehold.Keys("b")), []string{"b"})
+		b, err := c.TryAcquire(t.Context(), "b")
+		lab.WantErr(t, "TryAcquire", err, nil)
+		if err == nil {
+			w.Release(b)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestAcquireAllReacquiresLostKeyEvenIfAccessIsDeniedBriefly(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		b := w.Acquire(other, "b")
+		c, wire := w.Client(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := lab.Go(func() error { return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"))) })
+		lab.Elapse(time.Second)
+		lab.OK(t, other.Break(t.Context(), lab.Must(other.Get(t.Context(), "a"))(t), leasehold.BreakOptions{}))
+		lab.Elapse(time.Minute)
+		wire.SetFault(lab.On(grants("a"), lab.Refused("AccessDeniedException")))
+		w.Release(b)
+		lab.Elapse(time.Second)
+		wire.SetFault(nil)
+		lab.OK(t, <-ended)
+		cancel()
+	})
+}

@@ -185,13 +185,25 @@ func (w *waiter) passTurn() {
 	}
 }
 
+// startOver is called after the call has given its keys back, and before it begins again. It passes
+// the turn, as otherwise other goroutines would wait behind this call for a key that is free. Before
+// that it records the unanswered attempts as in doubt: if DynamoDB applies one only now, these
+// goroutines must not take it for a live holder.
+func (w *waiter) startOver() {
+	w.granted = w.granted || w.ready
+	abandoned := w.tried.Keep(0)
+	w.c.leaveInDoubt(w.want.Key, attempts.Versions(abandoned))
+	w.inDoubt = append(w.inDoubt, abandoned...)
+	w.passTurn()
+}
+
 // leave ends the wait for the key. If the call is first in the local queue, leave lets the
 // next call proceed. It frees the key if an attempt without an answer has acquired it, and
 // removes the waiter's entry from the record's queue. leave sends these requests in the
 // background, on a goroutine that w.undone counts. That goroutine uses the fields of the waiter, so
 // leave must be called last, and once.
 func (w *waiter) leave() {
-	tried := w.leaveTried()
+	tried := append(w.inDoubt, w.leaveTried()...)
 	w.passTurn()
 	w.undone.Add(1)
 	w.c.Detach(func() {

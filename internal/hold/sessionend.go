@@ -36,7 +36,6 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	}
 	_, leave := takeTurns(limit, holdsOf(freed))
 	defer leave()
-	started := c.Now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, core.ErrLost) {
 		return nil // the session and all its locks were lost before Close
@@ -46,7 +45,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	}
 	for _, r := range freed {
 		h := r.h
-		c.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
+		c.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: c.Now().Mono - r.started.Mono,
 			Held: h.held(), Err: err})
 	}
 	return err

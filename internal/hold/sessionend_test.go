@@ -89,6 +89,21 @@ func TestReleaseAfterCloseSendsNoRequest(t *testing.T) {
 	})
 }
 
+func TestEventOfCloseCountsTimeFromEndOfTrust(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		released := lab.Events(&cfg, leasehold.EventReleased)
+		began := time.Now()
+		c, wire, lock := w.Work().Holding(cfg)
+		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))
+		committed := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
+		lab.Elapse(time.Second)
+		lab.OK(t, c.Close(t.Context())) // ends the trust at once, and waits for the commit
+		lab.OK(t, <-committed)
+		e := released()[0]
+		lab.Want(t, "time until the hold began", e.Time.Add(-e.Took-e.Held).Sub(began), 0)
+	})
+}
+
 func TestEventReleasedContainsErrorIfCloseOfClientFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()

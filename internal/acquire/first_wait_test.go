@@ -160,6 +160,18 @@ func oftenHandedOver(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Loc
 	return c, wire, a
 }
 
+func TestTryAcquireDoesNotWaitBehindPauseForOtherProcesses(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _, a := oftenHandedOver(w)
+		next := w.Queue(c, "a")
+		w.Release(a)
+		began := time.Now()
+		lab.WantErr(t, "TryAcquire", lab.ErrorOf(c.TryAcquire(t.Context(), "a")), leasehold.ErrHeld)
+		lab.Want(t, "returned after", time.Since(began), 0)
+		w.Release(<-next)
+	})
+}
+
 func TestPauseForOtherProcessesIsNotCutShortIfTurnIsPassedOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, a := oftenHandedOver(w)

@@ -45,6 +45,7 @@ type localQueue struct {
 	grant     Holding          // grant of the goroutine that has the turn; nil while that goroutine acquires the key
 	reported  *protocol.Record // holder that ReportHolder has received in the current turn; nil if there is none, or once the goroutine with the turn has acquired the key
 	before    *protocol.Record // last holder that ReportHolder received before the current turn; nil if ReportHolder has received a holder in the current turn, or if a goroutine has acquired the key since
+	yielded   *protocol.Record // last holder before a turn that began with a delay, until a goroutine has reported a holder or a grant in this turn; nil in any other turn
 	known     bool             // a goroutine has reported a holder or a grant, so DynamoDB has answered a request for the key
 	handOvers int              // number of hand-overs in a row
 	longest   time.Duration    // longest time for which a grant lasted before one of these hand-overs
@@ -171,7 +172,7 @@ func (l *LocalQueues) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if q := l.byKey[key]; q != nil {
-		q.reported, q.before, q.known = holder, nil, true
+		q.reported, q.before, q.yielded, q.known = holder, nil, nil, true
 		l.tellHolder(q)
 	}
 }
@@ -237,12 +238,14 @@ func (l *LocalQueues) holder(q *localQueue) *protocol.Record {
 }
 
 // tellHolder sends the holder to the calls with NoWait that stand in the queue, and removes these
-// calls from it. It does nothing if no holder is known. The caller must hold l.mu.
+// calls from it. If the goroutine with the turn pauses, so that other processes can acquire the key
+// first, the calls need not wait for it: tellHolder then sends the holder before this turn. It does
+// nothing if no holder is known. The caller must hold l.mu.
 func (l *LocalQueues) tellHolder(q *localQueue) {
 	if len(q.waiting) == 0 {
 		return
 	}
-	holder := l.holder(q)
+	holder := cmp.Or(l.holder(q), q.yielded)
 	if holder == nil {
 		return
 	}
@@ -257,7 +260,7 @@ func (l *LocalQueues) tellHolder(q *localQueue) {
 
 // granted does the work of Granted. The caller must hold l.mu.
 func (l *LocalQueues) granted(q *localQueue, key protocol.Key, grant Holding) {
-	q.grant, q.reported, q.before, q.known = grant, nil, nil, true
+	q.grant, q.reported, q.before, q.yielded, q.known = grant, nil, nil, nil, true
 	l.tellHolder(q)
 	if grant.IsOver() {
 		l.pass(q, key, 0)
@@ -280,6 +283,10 @@ func (l *LocalQueues) pass(q *localQueue, key protocol.Key, delay time.Duration)
 	}
 	if last || !several {
 		q.handOvers, q.longest = 0, 0
+	}
+	q.yielded = cmp.Or(l.holder(q), q.yielded)
+	if delay <= 0 {
+		q.yielded = nil
 	}
 	q.before = cmp.Or(q.reported, q.before)
 	q.grant, q.reported = nil, nil

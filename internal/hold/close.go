@@ -112,7 +112,7 @@ func (cl *closer) freeAll(locks []*Lock) {
 			cl.freeOne(h)
 		}
 	}
-	if slices.ContainsFunc(ofSession, func(h *Lock) bool { return !h.working.Wait(patience) }) {
+	if slices.ContainsFunc(ofSession, func(h *Lock) bool { return h.isBusy() && !h.working.Wait(patience) }) {
 		for _, h := range ofSession {
 			cl.freeOne(h)
 		}
@@ -125,7 +125,7 @@ func (cl *closer) freeAll(locks []*Lock) {
 // freeOne itself waits for a slot for the request, so that locks receive slots in the order of the
 // calls. Otherwise the goroutine waits, first for the function and then for a slot.
 func (cl *closer) freeOne(h *Lock) {
-	if h.working.AreOver() {
+	if !h.isBusy() {
 		ok := cl.slots.Lock(cl.limit)
 		cl.wg.Go(func() { cl.report(cl.free(h, ok)) })
 		return
@@ -140,6 +140,14 @@ func (cl *closer) freeOne(h *Lock) {
 		}
 		cl.report(cl.free(h, cl.slots.Lock(cl.limit)))
 	})
+}
+
+// isBusy reports whether a function passed to Do runs under the lock. A function that runs on after
+// its lock was released does not count: Close need not wait for it before it repeats the release.
+func (h *Lock) isBusy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.givenUp && !h.working.AreOver()
 }
 
 // free frees a lock. The parameter ok is true if the first request of the release has a slot. It is

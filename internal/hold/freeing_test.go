@@ -142,6 +142,31 @@ func TestCloseRepeatsFailedReleaseEvenIfOtherWorkDoesNotEnd(t *testing.T) {
 	})
 }
 
+func TestCloseRepeatsFailedReleaseWithoutWaitForItsFunction(t *testing.T) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, wire, lock := w.Holding(cfg)
+		released, end := make(chan struct{}), make(chan struct{})
+		worked := lab.Go(func() error {
+			return lock.Do(t.Context(), func(context.Context, *leasehold.Lock) error {
+				wire.SetFault(lab.On(lab.Call.Releases, lab.Throttled))
+				lab.WantFailed(t, "release", lock.Release(w.Ended()))
+				wire.SetFault(nil)
+				close(released)
+				<-end // the function goes on with work for which it needs no lock
+				return nil
+			})
+		})
+		<-released
+		began := time.Now()
+		lab.OK(t, c.Close(t.Context()))
+		lab.Want(t, "closed after", time.Since(began), 0)
+		other, _ := w.Client(cfg)
+		w.Release(w.Acquire(other, "job", leasehold.NoWait()))
+		close(end)
+		<-worked
+	})
+}
+
 func TestDoReturnsFunctionErrorDespiteFailedRelease(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"denied": lab.Refused("AccessDeniedException"), "unavailable": lab.Out,

@@ -37,7 +37,7 @@ func (c *Holds) Close(ctx context.Context) error {
 	c.WaitIdle(limit)
 	// The release of another call may have failed since Close has begun: no timer repeats it now.
 	if limit.Err() == nil {
-		late := c.failedToFreeBesides(locks)
+		late := cl.failedBesides(locks)
 		for _, h := range late {
 			cl.freeOne(h)
 		}
@@ -57,6 +57,7 @@ type closer struct {
 	slots ctxmutex.Mutex // semaphore that limits the number of requests in flight to the client's Renewals
 	wg    sync.WaitGroup
 	busy  atomic.Bool // a function passed to Do did not return in time, and still runs
+	ended bool        // one write has ended the session, which has freed its locks
 
 	mu   sync.Mutex
 	errs []error // guarded by mu, until wg is done
@@ -71,13 +72,16 @@ func (cl *closer) report(err error) {
 	}
 }
 
-// failedToFreeBesides returns the locks of failedToFree that are not among the given ones.
-func (c *Holds) failedToFreeBesides(locks []*Lock) []*Lock {
+// failedBesides returns the locks of failedToFree that are not among the given ones, and that the end
+// of the session has not freed.
+func (cl *closer) failedBesides(locks []*Lock) []*Lock {
 	given := map[*Lock]bool{}
 	for _, h := range locks {
 		given[h] = true
 	}
-	return slices.DeleteFunc(c.failedToFree(), func(h *Lock) bool { return given[h] })
+	return slices.DeleteFunc(cl.c.failedToFree(), func(h *Lock) bool {
+		return given[h] || cl.ended && h.session != nil && !h.want.Delete
+	})
 }
 
 // byTrust returns the held locks, the lock with the least remaining trust first. It omits
@@ -118,7 +122,10 @@ func (cl *closer) freeAll(locks []*Lock) {
 		}
 	}
 	cl.wg.Wait()
-	cl.report(cl.c.closeSession(cl.limit, cl.busy.Load()))
+	busy := cl.busy.Load()
+	err := cl.c.closeSession(cl.limit, busy)
+	cl.ended = err == nil && !busy
+	cl.report(err)
 }
 
 // freeOne starts a goroutine that frees a lock. If no function passed to Do runs under the lock,

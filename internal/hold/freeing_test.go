@@ -125,6 +125,30 @@ func TestCloseRepeatsReleaseThatFailsDuringClose(t *testing.T) {
 	})
 }
 
+// The release fails while Close waits for a function. One write to the session then frees all keys.
+func TestCloseRepeatsNoFailedReleaseAfterEndOfSession(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire, lock := w.Holding(lab.SharedConfig())
+		other := w.Acquire(c, "other")
+		worked := lab.Go(func() error {
+			return other.Do(t.Context(), func(ctx context.Context, _ *leasehold.Lock) error {
+				<-ctx.Done()
+				time.Sleep(800 * time.Millisecond)
+				return nil
+			})
+		})
+		isJob := func(c lab.Call) bool { return c.Releases() && slices.Contains(c.Keys(), "job") }
+		wire.SetFault(lab.On(isJob, lab.Throttled))
+		released := lab.Go(func() error { return lock.Release(w.Ended()) }) // fails after 2 s
+		lab.Elapse(1500 * time.Millisecond)
+		began := time.Now()
+		lab.OK(t, c.Close(t.Context()))
+		lab.Want(t, "closed after", time.Since(began), 800*time.Millisecond)
+		<-released
+		<-worked
+	})
+}
+
 func TestCloseRepeatsFailedReleaseEvenIfOtherWorkDoesNotEnd(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)

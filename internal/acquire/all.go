@@ -49,10 +49,13 @@ func (w *call) acquireAll() error {
 		w.c.Local.ReportHolder(left[0].want.Key, &r)
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			w.c.keeper.GiveBack(w.takeHeld())
-			held = nil
-			for _, of := range w.parts {
-				of.startOver()
+			for i := range held {
+				next := w.parts[i].startOver()
+				w.mu.Lock()
+				w.parts[i] = next // w.waiters is a part of w.parts
+				w.mu.Unlock()
 			}
+			held = nil
 		}
 	}
 	for i, of := range w.parts {

@@ -177,40 +177,32 @@ func (w *waiter) leaveTried() []GrantAttempt {
 	return tried
 }
 
-// passTurn lets the next call in the local queue of the key proceed, if this call is first there.
-func (w *waiter) passTurn() {
-	if w.ready {
-		w.ready = false
-		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
-	}
-}
-
-// startOver is called after the call has given its keys back, and before it begins again. It passes
-// the turn, as otherwise other goroutines would wait behind this call for a key that is free. Before
-// that it records the unanswered attempts as in doubt: if DynamoDB applies one only now, these
-// goroutines must not take it for a live holder.
-func (w *waiter) startOver() {
-	w.granted = w.granted || w.ready
-	abandoned := w.tried.Keep(0)
-	w.c.leaveInDoubt(w.want.Key, attempts.Versions(abandoned))
-	w.inDoubt = append(w.inDoubt, abandoned...)
-	w.passTurn()
-}
-
 // leave ends the wait for the key. If the call is first in the local queue, leave lets the
 // next call proceed. It frees the key if an attempt without an answer has acquired it, and
 // removes the waiter's entry from the record's queue. leave sends these requests in the
 // background, on a goroutine that w.undone counts. That goroutine uses the fields of the waiter, so
 // leave must be called last, and once.
 func (w *waiter) leave() {
-	tried := append(w.inDoubt, w.leaveTried()...)
-	w.passTurn()
+	tried := w.leaveTried()
+	if w.ready {
+		w.ready = false
+		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
+	}
 	w.undone.Add(1)
 	w.c.Detach(func() {
 		defer w.undone.Done()
 		w.freeInDoubt(tried)
 		w.leaveQueue()
 	})
+}
+
+// startOver ends the wait for a key that the call has given back, and returns a new waiter for it.
+// If the call kept its turn, other goroutines would wait behind it for a key that is free.
+func (w *waiter) startOver() *waiter {
+	w.leave()
+	next := w.newWaiter(w.want)
+	next.view.Known, next.view.Free = true, true
+	return next
 }
 
 // freeInDoubt releases the key if one of the attempts in tried has acquired it. It sends each

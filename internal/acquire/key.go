@@ -30,15 +30,13 @@ type waiter struct {
 	local   *Place        // the call's entry in the local queue of the key; nil unless First waits for several keys: other calls wait in awaitTurn
 	ready   bool          // the call is first in the local queue of the key
 	from    time.Duration // monotonic time until which the waiter pauses, so that other processes can acquire the key first
-	granted bool          // an earlier grant of the call was applied, so DynamoDB has answered a request for the key
 	missing bool          // the key has no record, and Want.IfExists forbids a grant without one
 	dropped error         // reason why the call has stopped waiting for this key; nil if it waits
 
 	tried   attempts.Sequence[GrantAttempt]
-	inDoubt []GrantAttempt // attempts without an answer that startOver has removed from tried
-	unclear bool           // the last grant had no answer, and the record has not shown yet whether it was applied
-	failing step           // kind of the last failed request; the value nothing if a request of that kind, or a grant, has had an answer since
-	retryAt time.Duration  // monotonic time from which a failed request may be repeated
+	unclear bool          // the last grant had no answer, and the record has not shown yet whether it was applied
+	failing step          // kind of the last failed request; the value nothing if a request of that kind, or a grant, has had an answer since
+	retryAt time.Duration // monotonic time from which a failed request may be repeated
 	pauses  attempts.Pauses
 
 	view        decide.View
@@ -356,7 +354,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 // belong to this call, to an earlier call that this call continues (core.GoesOn), or to a
 // call that was ahead in the local queue.
 func (w *waiter) isAnswered() bool {
-	return w.view.Known || w.granted || core.IsGoingOn(w.values, w.want.Key) || w.c.Local.IsKnown(w.want.Key)
+	return w.view.Known || core.IsGoingOn(w.values, w.want.Key) || w.c.Local.IsKnown(w.want.Key)
 }
 
 // willRepeat reports whether the waiter pauses before it repeats a failed request.

@@ -134,10 +134,7 @@ func (r *Report) print(f Finding) error {
 	case r.JSON:
 		return json.NewEncoder(r.Out).Encode(f)
 	case r.Out.Terminal:
-		what := f.What
-		if f.Do != "" {
-			what += ": " + f.Do
-		}
+		what := strings.TrimSuffix(f.What+": "+f.Do, ": ")
 		state := fmt.Sprintf("%-7s", f.State)
 		text := wording.Fill(fmt.Sprintf("%s  %-18s  ", state, f.Check), what, r.Out.Columns())
 		return r.Out.Show(colours[f.State], state, strings.TrimPrefix(text, state))

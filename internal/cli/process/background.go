@@ -54,15 +54,6 @@ type background struct {
 	blind    bool      // true if leasehold cannot list the processes
 }
 
-// newBackground returns a background whose channel deaths receives SIGCHLD. It must be
-// called before CMD runs.
-func newBackground(mode string) *background {
-	b := &background{mode: mode, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
-	b.look.Stop()
-	adoptOrphans(b.deaths)
-	return b
-}
-
 // lookIn schedules the next read of the process list for d from now, unless an earlier read is
 // already scheduled. So a series of exits cannot postpone the read forever.
 func (b *background) lookIn(d time.Duration) {

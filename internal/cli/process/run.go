@@ -73,8 +73,10 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	s := &supervision{
 		Job: j, lock: lock, signals: signals, renewed: renewed, say: say,
 		descent:    watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
-		background: newBackground(j.Background),
+		background: &background{mode: j.Background, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)},
 	}
+	s.background.look.Stop()
+	adoptOrphans(s.background.deaths)
 	name := j.Cmd.Args[0] // read here, because startAtGate changes the arguments
 	defer signal.Stop(s.background.deaths)
 	var err error

@@ -200,11 +200,8 @@ func openEventFile(path string) (*os.File, error) {
 // noReader reports whether err means that path is a FIFO that no process has open for
 // reading.
 func noReader(path string, err error) bool {
-	if !errors.Is(err, syscall.ENXIO) {
-		return false
-	}
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+	info, unknown := os.Stat(path)
+	return errors.Is(err, syscall.ENXIO) && unknown == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
 // openToAppend opens the file at path to append to it. It creates the file if it does not
@@ -213,9 +210,8 @@ func openToAppend(path string) (*os.File, error) {
 	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
 	f, err := plainfile.OpenNamed(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
-		var file string
-		if file, err = plainfile.Named(path); err == nil {
-			f, err = os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read the file but never write it, whatever the umask
+		if path, err = plainfile.Named(path); err == nil {
+			f, err = os.OpenFile(path, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read the file but never write it, whatever the umask
 		}
 	}
 	if errors.Is(err, fs.ErrExist) { // another process created it after the first OpenNamed

@@ -36,14 +36,6 @@ func Began(pid int) int64 {
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor still runs. It does not look for a process with
-// the supervisor's id, because a later process may have this id. Instead, a watchdog process
-// compares its parent's id with the supervisor's id: when the supervisor dies, the watchdog gets
-// another parent.
-func (d Descent) supervisorLives() bool {
-	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
-}
-
 // All returns CMD and all its descendants, including zombies. The supervisor may have other
 // children, which the SDK has started to get credentials. All omits these children: unlike CMD,
 // they are in the supervisor's own process group.
@@ -59,7 +51,9 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.supervisorLives() { // checked after childrenOf: if the supervisor has died, its id may now belong to another process
+	// If the supervisor has died, its id may now belong to another process, to which childrenOf then
+	// refers. The watchdog notices this because it gets another parent when the supervisor dies.
+	if os.Getpid() != d.Supervisor && os.Getppid() != d.Supervisor {
 		return nil, nil
 	}
 	var found []Process

@@ -240,7 +240,11 @@ const (
 // process groups of orphans, whose parents have ended. A descendant whose parent still runs may get
 // sig from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
-	if d.isGroup(group) {
+	// The group's id now belongs to another program if a process other than CMD has it. This can
+	// happen if the watchdog is suspended: the supervisor dies, CMD and its group end, and then a new
+	// process gets CMD's id. If no process has the id, CMD has ended: the kernel keeps the id for
+	// CMD's group while the group has a process.
+	if now := Began(group); d.Began == 0 || now == 0 || now == d.Began {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
 	}
 	if d.GroupOnly || !SeesDescent {
@@ -258,17 +262,6 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 			_ = KillGroup(p.Group, sig)
 		}
 	}
-}
-
-// isGroup returns false if the process group with this id may belong to another program, because
-// the id now belongs to a process other than CMD. This can happen if the watchdog is suspended:
-// the supervisor dies, CMD and its group end, and then a new process gets CMD's id.
-//
-// isGroup returns true if the process with this id is CMD. It also returns true if CMD has ended
-// and no process has the id: the kernel keeps the id for CMD's group while the group has a process.
-func (d Descent) isGroup(group int) bool {
-	now := Began(group)
-	return d.Began == 0 || now == 0 || now == d.Began
 }
 
 // kill finds and kills CMD's descendants, and repeats this until none is left. The method All

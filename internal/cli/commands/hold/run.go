@@ -151,7 +151,6 @@ func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 
 // setKeys sets f.Keys to args and the values of --key, without duplicates.
 func (f *wantedFlags) setKeys(args []string) {
-	f.Keys = nil
 	for _, key := range slices.Concat(args, f.more) {
 		if !slices.Contains(f.Keys, key) {
 			f.Keys = append(f.Keys, key)

@@ -47,6 +47,13 @@ import (
 
 // Main runs the command line in env.Args and returns its exit code.
 func Main(env invocation.Env) int {
+	// If the program that reads standard error has exited, a write to standard error causes
+	// SIGPIPE. The messages are then lost, but this process must not be killed, because its exit
+	// code must still be correct. A message may wait for its reader until leasehold exits.
+	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
+		signal.Notify(broken, syscall.SIGPIPE)
+		defer signal.Stop(broken)
+	}
 	in := invocation.New(env)
 	root := newRoot(in)
 	root.SetArgs(env.Args)
@@ -55,13 +62,6 @@ func Main(env invocation.Env) int {
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		err = in.Stdout.Failed // help and --version do not return the error of a failed write to standard output
-	}
-	// If the program that reads standard error has exited, a write to standard error causes
-	// SIGPIPE. The messages below are then lost, but this process must not be killed, because
-	// its exit code must still be correct.
-	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
-		signal.Notify(broken, syscall.SIGPIPE)
-		defer signal.Stop(broken)
 	}
 	in.Say.Clear()
 	defer in.Say.Flush()

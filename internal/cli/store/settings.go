@@ -95,7 +95,8 @@ func (s *Settings) Place(granted string) (Place, error) {
 		return p, failure.Misusef("--file %s: %v", p.File, err)
 	}
 	if !utf8.ValidString(abs) { // grants, events and metrics contain the path, as text
-		return p, failure.Misusef("--file %s: the path is not UTF-8", visible.Name(abs))
+		return p, failure.Misusef("no local store at %s: the path is not UTF-8: use --table, or another --file PATH",
+			visible.Name(abs))
 	}
 	p.File = abs
 	return p, nil

@@ -46,6 +46,7 @@ func TestStoreIsChosenByFlagOrEnvironmentOrDefault(t *testing.T) {
 		{name: "a table", flags: Settings{Table: "t"}, table: "t"},
 		{name: "a file", flags: Settings{File: "/f"}, table: "leasehold", file: "/f"},
 		{name: "a file whose path JSON cannot contain", flags: Settings{File: "/\xff"}, err: "the path is not UTF-8"},
+		{name: "a home that JSON cannot contain", env: map[string]string{"HOME": "/\xff"}, err: "use --table, or another --file"},
 		{name: "a table in a file", flags: Settings{File: "/f", Table: "t"}, table: "t", file: "/f"},
 		{name: "a table in the environment", env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "t"},
 		{name: "a file in the environment", env: map[string]string{"LEASEHOLD_FILE": "/f", "AWS_REGION": "x"}, table: "leasehold", file: "/f"},

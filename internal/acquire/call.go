@@ -132,12 +132,13 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	}
 	if why != nil {
 		at, holder := w.waitsFor()
+		last := at.lastErr.Load() // before giveUp, which cancels the request in flight
 		if held, ok := w.giveUp(); ok {
 			w.cleanUp(held)
 			if holder != nil {
 				why = w.withDamaged(why)
 			}
-			return Result{At: at.want.Key}, c.ended(at.want, holder, why, at.lastErr.Load())
+			return Result{At: at.want.Key}, c.ended(at.want, holder, why, cmp.Or(last, at.lastErr.Load()))
 		}
 	}
 	<-w.done

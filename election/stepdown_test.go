@@ -402,20 +402,3 @@ func TestOnStepDownRejectsInvalidArguments(t *testing.T) {
 		w.Release(term)
 	})
 }
-
-func TestTryAcquireDoesNotWaitBehindCandidateThatPauses(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, c, _ := elects(w, lab.Config())
-		operator := elect(w, lab.Config())
-		_, stop := leads(t, e, "", 0)
-		lab.Elapse(time.Second)
-		_, stopSecond := leads(t, newElection(w, c), "", 0)
-		lab.Elapse(time.Second)
-		lab.OK(t, operator.StepDown(t.Context()))
-		began := time.Now()
-		lab.WantErr(t, "TryAcquire", lab.ErrorOf(c.TryAcquire(t.Context(), seat)), leasehold.ErrHeld)
-		lab.Want(t, "returned after", time.Since(began), 0)
-		_, _ = stop(), stopSecond()
-		_ = c.Close(t.Context())
-	})
-}

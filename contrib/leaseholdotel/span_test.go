@@ -55,9 +55,7 @@ func TestSpanIsCreatedForEachAcquireHoldAndCommit(t *testing.T) {
 		hows := map[string]int{}
 		for _, s := range spansNamed(spans, "leasehold.acquire") {
 			hows[value(s, "leasehold.how")]++
-			if s.Status.Code != codes.Unset {
-				t.Errorf("status of a grant: %v", s.Status)
-			}
+			lab.Want(t, "status of a grant", s.Status.Code, codes.Unset)
 		}
 		for how, n := range life.Grants {
 			lab.Want(t, "grants "+how, hows[how], n)

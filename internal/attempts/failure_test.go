@@ -186,9 +186,7 @@ func TestCauseShowsWhetherContextWasCancelledOrTimedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := attempts.Cause(tc.ctx)
-			if !errors.Is(err, context.Cause(tc.ctx)) {
-				t.Errorf("%v does not match the cause", err)
-			}
+			lab.WantErr(t, "error", err, context.Cause(tc.ctx))
 			if errors.Is(err, context.DeadlineExceeded) != tc.deadline || errors.Is(err, context.Canceled) != tc.canceled {
 				t.Errorf("%v matches DeadlineExceeded: %t, Canceled: %t", err, !tc.deadline, !tc.canceled)
 			}

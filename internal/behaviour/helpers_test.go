@@ -105,9 +105,7 @@ func as[E error](err error) (found E) {
 // wantCount fails the test unless exactly n of the calls satisfy the given predicate.
 func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bool, n int) {
 	t.Helper()
-	if got := lab.Count(calls, is); got != n {
-		t.Errorf("%d %s, want %d", got, what, n)
-	}
+	lab.Want(t, what, lab.Count(calls, is), n)
 }
 
 // wantSent fails the test unless exactly n requests were sent since the last call of wire.Sent.

@@ -368,9 +368,7 @@ func TestDamagedDoneMarkStillCountsIfLabelOrPeriodIsReadable(t *testing.T) {
 		} {
 			works(w, c)
 			w.Update("job", map[string]types.AttributeValue{"lastDone": &types.AttributeValueMemberM{Value: tc.mark}})
-			if err := c.Do(t.Context(), "job", fails, tc.opt); errors.Is(err, leasehold.ErrDone) != tc.done {
-				t.Errorf("%s: %v", name, err)
-			}
+			lab.Want(t, name+": is done", errors.Is(c.Do(t.Context(), "job", fails, tc.opt), leasehold.ErrDone), tc.done)
 		}
 		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // a valid mark is a map; this mark is a string
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)

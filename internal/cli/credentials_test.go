@@ -28,11 +28,6 @@ func credentialsFile(t *testing.T, dir, name, key string) string {
 	return path
 }
 
-// signedBy reports whether the request was signed with the given access key.
-func signedBy(r *http.Request, key string) bool {
-	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
-}
-
 // After the grant, the server refuses the old access key. CMD replaces the credentials file with a
 // file that contains a new access key. CMD then runs until a renewal with the new key has been
 // applied.
@@ -45,7 +40,7 @@ func TestRunReloadsCredentialsAfterAWSRejectsThem(t *testing.T) {
 			file, next, renewed := credentialsFile(t, dir, "credentials", "OLD"), credentialsFile(t, dir, "next", "NEW"), filepath.Join(dir, "renewed")
 			var refused atomic.Bool
 			f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if refused.Load() && signedBy(r, "OLD") {
+				if refused.Load() && strings.Contains(r.Header.Get("Authorization"), "Credential=OLD/") {
 					refuse(w, code, "The security token included in the request is not good any more")
 					return
 				}

@@ -77,9 +77,7 @@ func expectLine(t *testing.T, lines map[string]line, check, state string, texts 
 			t.Errorf("%s does not say %q: %+v", check, text, l)
 		}
 	}
-	if l.State != state {
-		t.Errorf("%s is not %s: %+v", check, state, l)
-	}
+	lab.Want(t, "state of "+check, l.State, state)
 }
 
 func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {

@@ -166,12 +166,6 @@ func noTouch(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// patient returns cfg with long pauses between polls, so that a test of many hours has few steps.
-func patient(cfg leasehold.Config) leasehold.Config {
-	cfg.PollMax = time.Minute
-	return cfg
-}
-
 func TestRenewedSessionKeepsLockHeldAfterLeaseInRecordExpires(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
@@ -193,7 +187,9 @@ func TestRenewedSessionKeepsLockHeldAfterLeaseInRecordExpires(t *testing.T) {
 			if lab.IsQuick() && name != "AcquireAny" { // each wait of 70 minutes takes seconds
 				continue
 			}
-			waiter, _ := w.Client(patient(lab.Config()))
+			cfg := lab.Config()
+			cfg.PollMax = time.Minute // long pauses between polls, so that a test of many hours has few steps
+			waiter, _ := w.Client(cfg)
 			ctx, cancel := context.WithTimeout(t.Context(), 70*time.Minute)
 			if got, err := acquire(ctx, waiter); !errors.Is(err, leasehold.ErrHeld) {
 				t.Errorf("%s after %v: %v, %v", name, time.Since(began), got, err)

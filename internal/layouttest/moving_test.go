@@ -164,12 +164,6 @@ func TestMoveFromDynamolockLayoutNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
-// others returns the layouts that cannot use the native layout's table, because they need a
-// different key schema.
-func others() []layout.Layout {
-	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
-}
-
 // threeStages returns the three stages of a move from a table with layout l to a table with layout
 // native. Processes of the first stage lock the key in the old table. Processes of the second stage
 // lock the key in both tables. Processes of the third stage lock the key in the new table.
@@ -181,7 +175,8 @@ func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 }
 
 func TestThreeStageMoveToLayoutNativeNeverAllowsTwoHolders(t *testing.T) {
-	for _, l := range others() {
+	// These layouts cannot use the native layout's table, because they need a different key schema.
+	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
 				sideBySide(t, w, threeStages(t, w, l)[from:from+2]...).mustExclude(t)

@@ -125,18 +125,16 @@ func TestCommitAndReleaseSucceedsAfterOutage(t *testing.T) {
 }
 
 func TestLockDetachedInOutageCanBeResumed(t *testing.T) {
-	lab.Each(t, map[string]bool{"resumed": false, "lost": true}, func(t *testing.T, w *lab.World, taken bool) {
+	lab.Each(t, map[string]error{"resumed": nil, "lost": leasehold.ErrLost}, func(t *testing.T, w *lab.World, want error) {
 		_, _, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
 		grant := w.Detach(lock)
 		other, _ := w.Client(lab.OutageConfig())
-		if taken {
+		if want != nil {
 			w.Release(w.Acquire(other, "job"))
 		}
 		resumed, err := other.Resume(t.Context(), grant)
-		if taken != errors.Is(err, leasehold.ErrLost) || taken == (err == nil) {
-			t.Errorf("resumed: %v", err)
-		}
+		lab.WantErr(t, "resume", err, want)
 		if err == nil {
 			w.Release(resumed)
 		}

@@ -64,9 +64,7 @@ func TestUIPageAndCommandShowSameHolderState(t *testing.T) {
 			lab.Elapse(30 * time.Second)
 			found := <-command
 			b.isShown("on the page", "job", c.page)
-			if found.State != c.command {
-				t.Errorf("in the command: %+v, want %s", found, c.command)
-			}
+			lab.Want(t, "state in the command", found.State, c.command)
 			if c.end > 0 {
 				page := time.UnixMilli(b.lock.Holder.Until).Sub(began)
 				lab.WantRange(t, "end of the lease on the page", page, c.end, c.end+time.Second)

@@ -143,9 +143,7 @@ func TestAllAdaptersRequireSameReleaseOfLeasehold(t *testing.T) {
 			t.Errorf("%s requires %s, which is not a release version", adapter, version)
 		}
 	}
-	if len(versions) != 1 {
-		t.Errorf("the adapters require different versions: %v", versions)
-	}
+	lab.Want(t, "versions that the adapters require", len(versions), 1)
 }
 
 func TestReleaseTagMustBeVersionThatAdaptersRequire(t *testing.T) {

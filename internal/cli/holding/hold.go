@@ -207,11 +207,12 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 // release began. If done is true, the release also marks the work as done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
-	what := "release " + h.String()
+	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
 	if done {
-		what = fmt.Sprintf("store that %s is done", h)
+		tell = func() {
+			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
+		}
 	}
-	tell := func() { h.say().Text("CMD has ended: trying to %s, for up to %s", what, wording.Duration(limit)) }
 	if ended.Stopped && lost == nil { // CMD was stopped because renewals failed, so the release may fail too: print the message immediately
 		tell()
 	} else if limit > lostReleaseLimit {

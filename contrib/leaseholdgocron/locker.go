@@ -60,9 +60,8 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // scheduler's jobs as the period. Start the jobs at the beginning of a period, as
 // gocron.CronJob does. A run counts as done once it has ended, even with an error or a panic, or
 // if gocron.BeforeJobRunsSkipIfBeforeFuncErrors has skipped it, because gocron does not tell the
-// lock. In layouts other than Native, the method Lock
-// of the returned Locker returns a *leasehold.UnsupportedError. If the period is below 1 s,
-// Lock returns an error, too.
+// lock. In layouts other than Native, the method Lock of the returned Locker returns a
+// *leasehold.UnsupportedError. If the period is below 1 s, Lock returns an error, too.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, &period}
 }

@@ -195,7 +195,7 @@ func (d *Demo) say(s Step, format string, args ...any) {
 	case d.err != nil:
 	case d.JSON:
 		s.ElapsedMs = elapsed.Milliseconds()
-		_ = json.NewEncoder(d.Out).Encode(s) // ignored: if no process reads the output, SIGPIPE ends the demo
+		_ = json.NewEncoder(d.Out).Encode(s) // ignored: the demo goes on to its end, even if no process reads the output
 	default:
 		fmt.Fprintf(d.Out, "%5.1fs  %s  %s\n", elapsed.Seconds(), s.Process, fmt.Sprintf(format, args...))
 	}

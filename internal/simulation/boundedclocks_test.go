@@ -22,10 +22,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients in this world declare a bound for the error of their wall clock (MaxSkew), and
-// their clocks are wrong by up to that bound. The clocks of the other clients are wrong by up
-// to ten seconds. While leases run, wall clocks are set again, within the same limits. The world
-// has locks, shared leases and queues. The test checks all promises of docs/guarantees.md.
+// Most clients in this world declare MaxSkew, and their wall clocks are wrong by up to MaxSkew. The
+// clocks of the other clients are wrong by up to ten seconds. Clocks are set again while leases
+// run. The test checks all promises of docs/guarantees.md.
 func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(boundedClocks(1)))
 }
@@ -34,9 +33,8 @@ func TestSimulationOfClocksWithinMaxSkewFindsNoViolation(t *testing.T) {
 const mostBound = 500 * time.Millisecond
 
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of their
-// bound. It must not be inlined: the compiler would then name its closures after the caller. The
-// function chance derives random numbers from the names of functions, so a seed would have a
-// different history in each caller.
+// bound. If it were inlined, its closures would have other names in each caller. The function
+// chance uses these names, so a seed would have another history.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -125,10 +123,9 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds stores in c.ends the time until which the holder trusts its lock after request r. It
-// does nothing if the item stores no lease end. It also does nothing if r hands the key to the head
-// of a queue: the head's lease begins at one of the head's own reads, and notesEnds does not know
-// when that read was sent. The caller must hold c.mu.
+// notesEnds stores in c.ends the time until which the holder trusts its lock after r. It skips
+// items without a lease end and hand-overs to a queue's head, whose lease begins at an unknown
+// time. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -139,17 +136,16 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether the sender of r may take over a lock whose record contains the given
-// version, without observing this version for a whole lease. This is allowed if the holder and the
-// sender have bounded clocks, and the holder no longer trusted the lock when r was sent. The caller
-// must hold c.mu.
+// isOver reports whether r may take over a record of this version before its sender has observed
+// the version for a whole lease. Both clients must have bounded clocks, and the holder's trust must
+// have ended when r was sent. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version in the attribute leaseEnds: the lease end in this attribute applies
-// only to a record of that version. endOf returns "" if the item has no lease end.
+// endOf returns the version to which the lease end in the attribute leaseEnds applies. It returns
+// "" if the item has no lease end.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -168,9 +164,8 @@ func TestSimulationCatchesClocksWrongByMoreThanMaxSkew(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion changes a reply. The attribute leaseEnds contains a lease end, and the
-// record version to which the end applies. withEndsOfEveryVersion replaces this version with the
-// current version, so that clients also use the lease end of an earlier version.
+// withEndsOfEveryVersion makes each lease end in a reply apply to the record's current version.
+// Clients then also use the lease end of an earlier version.
 func withEndsOfEveryVersion(body []byte) []byte {
 	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
@@ -231,11 +226,9 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	return out
 }
 
-// clocks are the three clocks of one process: mono, boot and wall. Mono and boot run at the rate of
-// the process. While the machine is suspended, mono almost stops, but the timers of the synctest
-// bubble still fire. If a timer fires before mono has reached the timer's time, the client sets the
-// timer again. So mono must not stop completely: the client would set its timer again forever. The
-// wall clock is set to random times.
+// clocks are the three clocks of one process: mono, boot and wall. During a suspend mono almost
+// stops, but timers still fire. If a timer fires before its time by mono, the client sets it again:
+// forever, if mono stopped completely.
 type clocks struct {
 	rate  float64
 	began time.Time

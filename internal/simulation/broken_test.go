@@ -251,9 +251,9 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	)
 }
 
-// oneByOne returns a function that acquires keys in the given order. While the function waits for a
-// key, it holds the earlier keys. If it cannot acquire a key, it returns an error. If releases is
-// true, it first releases the keys that it holds. Otherwise it keeps them.
+// oneByOne returns a function that acquires keys in the given order. While it waits for a key, it
+// holds the earlier keys. If it cannot acquire a key, it releases the earlier keys if releases is
+// true, and otherwise keeps them.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

@@ -15,11 +15,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Every random decision in a run comes from its seed, and never depends on an order that Go's
-// scheduler could change. The fault that a request meets depends on the worker for which the
-// request is sent, on the operation and the keys of the request, and on the number of earlier
-// requests with the same worker, operation and keys. Two processes never reach the table at the
-// same instant, because each process's messages arrive in time slots of its own (see slot).
+// Every random number in a run depends on the seed, and never on an order that Go's scheduler could
+// change. The section "Why a seed can be replayed" in doc.go lists the rules for this.
 
 // drawn returns a source of random numbers. The numbers depend only on the seed and on the
 // other arguments, which describe the purpose of the numbers.
@@ -63,10 +60,9 @@ func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance returns a random number for the client. Two goroutines that call chance at the same
-// instant must get different numbers. With equal numbers their timers would fire at the same
-// instant, and the scheduler would decide which goroutine runs first. The number depends on the
-// functions on the stack and on the worker, but not on the order in which workers call chance.
+// chance returns a random number for the client. It depends on the functions on the stack and on
+// the worker, not on the order of the workers' calls. Two goroutines get different numbers at the
+// same instant, so that their timers do not fire together.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
@@ -85,11 +81,9 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// staggerWakeups sleeps for a random time, so that goroutines that were woken by the same event
-// continue at different instants. For example, the release of several keys wakes one call in the
-// local queue of each key. Each of these calls draws a random number, and so sleeps here, before it
-// checks its local queue. So the scheduler does not affect the order of these checks.
-// staggerWakeups returns the worker for which this goroutine works.
+// staggerWakeups sleeps for a random time, so that goroutines woken by one event continue at
+// different instants. For an example, see doc.go. It returns the worker for which this goroutine
+// works.
 func (c *process) staggerWakeups(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -109,8 +103,8 @@ func (c *process) staggerWakeups(why string) (who string) {
 	return who
 }
 
-// asksFor records a request as the last request of two goroutines: the goroutine that sends it, and
-// the goroutine that started the sender. ctx is the context of the request and names both.
+// asksFor records a request as the last request of its goroutine and of that goroutine's parent.
+// Both are named in ctx, the context of the request.
 func (c *process) asksFor(ctx context.Context, asks string) {
 	who, _ := ctx.Value(goroutinesKey{}).([2]string)
 	c.mu.Lock()
@@ -122,9 +116,9 @@ func (c *process) asksFor(ctx context.Context, asks string) {
 
 type goroutinesKey struct{}
 
-// namesGoroutine adds the ids of the sending goroutine and of its parent to the context of each
-// request. It finds them before the SDK handles the request: inside the SDK the stack is so deep
-// that printing it would take a third of the time of the simulation.
+// namesGoroutine adds the ids of the sending goroutine and of its parent to each request's context.
+// It does so before the SDK's work, where the stack is still short. Printing the deep stack inside
+// the SDK would take a third of the simulation's time.
 func namesGoroutine(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("names the goroutine", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 		self, parent := goroutine()
@@ -132,10 +126,9 @@ func namesGoroutine(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// asking contains the last requests of a goroutine and of the goroutines that it has started. One of
-// these requests may be sent at the same instant at which the goroutine draws a random number. The
-// scheduler then decides which of the two happens first. So the random number depends only on
-// requests at earlier instants (see the method before).
+// asking contains the last requests of a goroutine and of the goroutines that it started. The
+// scheduler decides the order of a request and a random number at the same instant. So the random
+// number depends only on requests at earlier instants (method before).
 type asking struct {
 	// latest is the newest request. Among requests sent at the same instant, the alphabetically
 	// greatest counts as the newest.

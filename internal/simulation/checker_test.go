@@ -18,10 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// checker watches a run from outside: what each process sends and receives, what the table applies
-// and in which order, and when each process trusts a grant. Each violation that it reports begins
-// with the number of an invariant in docs/guarantees.md. If a workload, such as elections, has
-// rules of its own, a violation of one of these rules names the workload instead of a number.
+// checker records what each process sends and receives, what the table applies, and when each
+// process trusts a grant. A violation begins with the number of an invariant in docs/guarantees.md.
+// A violation of a workload's own rule names the workload instead.
 type checker struct {
 	mu       sync.Mutex
 	clocked  bool // set for layouts whose records have an expiry time
@@ -37,9 +36,9 @@ type checker struct {
 	longest         time.Duration   // the longest lease of any client
 	trustsPastLease bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
 	broken          map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
-	// deleted contains the grants whose record was deleted by hand. DynamoDB then rejects the commits
-	// of these grants. But if a late copy of a grant's request creates the record again, a late copy
-	// of a rejected commit may be applied after that. This is no violation.
+	// deleted contains the grants whose record was deleted by hand, so that their commits are
+	// rejected. If a late copy of a grant's request creates the record again, a late copy of a
+	// rejected commit may be applied. This is no violation.
 	deleted       map[string]bool
 	brokenAt      map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
 	noticedWithin time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
@@ -68,8 +67,7 @@ type checker struct {
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue. The head
-// sends no grant request from which it could count its lease. It counts from one of its reads,
-// which it sent before the table applied the hand-over.
+// counts its lease from one of its reads, which it sent before the table applied the hand-over.
 type handed struct {
 	applied time.Time     // time when the table applied the hand-over
 	trust   time.Duration // longest time for which the head may trust the grant, by its own clock
@@ -285,10 +283,9 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns the time, by the world's clock, until which the sender of r may trust its grant
-// if r is applied. By its own clock, the sender trusts the grant for the duration "trust" after it
-// has sent r. If its clock is slow, this is a longer time by the world's clock. If its clock is
-// fast, it is not a shorter time, because timers run by the world's clock.
+// supports returns until when, by the world's clock, the sender of r may trust its grant. The
+// parameter trust is by the sender's clock: a slow clock makes it longer. A fast clock does not
+// make it shorter, because timers run by the world's clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

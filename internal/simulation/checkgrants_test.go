@@ -100,9 +100,8 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // the change is a renewal or a release: the remaining checks are for new grants
 	}
 
-	// The change is a new grant. A hand-over to the head of the record's queue writes a version
-	// that differs from the grant id, even if the head is a client of the same process. A hand-over
-	// to a goroutine in the local queue writes a version that equals the grant id.
+	// The change is a new grant. If it hands the key to the head of the record's queue, its version
+	// differs from the grant id. In a hand-over to the local queue, the two are equal.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
@@ -204,9 +203,8 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns for how long the sender of r had known a version when it sent r: the time since
-// the first reply that showed the version to the sender, by the sender's own clock. It returns
-// false if the sender has not seen the version. The caller must hold c.mu.
+// watched returns how long before r its sender first saw a version in a reply, by the sender's
+// clock. It returns false if the sender has not seen the version. The caller must hold c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

@@ -95,9 +95,9 @@
 // tells the checker that the client begins to trust a lock (believes), and that a Release of
 // the lock returned nil (releasedForGood). Before each call of the client, the section calls
 // operation or asks, which count the calls. The methods acquires and frees do all this for one
-// key. Write a function that returns the world of a seed, and add it to worlds. Write a test that runs the world: forSeeds(t, worldSeeds,
-// likewise(yourWorld)). Then write a variant that breaks the property that the workload tests,
-// and list the variant here.
+// key. Write a function that returns the world of a seed, and add it to worlds. Write a test that
+// runs the world: forSeeds(t, worldSeeds, likewise(yourWorld)). Then write a variant that breaks
+// the property that the workload tests, and list the variant here.
 //
 // # Which defects it finds
 //

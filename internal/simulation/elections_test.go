@@ -20,8 +20,8 @@ import (
 )
 
 // This test simulates elections. Every process leads whenever it is elected, observes the
-// leader, and asks the leader to step down. Leaders commit under their terms, resign, are cut
-// off from the table, and crash. The test checks the invariants of the protocol, and also that
+// leader, and asks it to step down. Leaders commit under their terms, resign, are cut off from
+// the table, and crash. The test checks the invariants of the protocol, and also that
 //
 //   - the fencing tokens of the terms increase,
 //   - no two functions that a process has passed to Lead run at the same time,
@@ -226,9 +226,9 @@ func (v *voter) asks(ctx context.Context) {
 	}
 }
 
-// checkAsked is called when the context of a leader is cancelled. If the cause is a request to step
-// down, the record must contain a request that names this term. After the term has ended, this is
-// not checked, because the record may then contain a request to a later leader.
+// checkAsked is called when a leader's context is cancelled. If the cause is a request to step
+// down, the request in the record must name this term. Once the term has ended, this is not
+// checked: the record may then name a later leader.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -322,9 +322,9 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a live process leads in a term other than the given last term, and
-// returns that process. If this takes too long, it reports a violation and returns nil. The limit
-// is a lease by the slowest clock, plus the longest pause between polls, plus 100 ms.
+// awaitLeader waits until a process leads in another term than last, and returns that process.
+// After a lease by the slowest clock, plus the longest pause between polls, plus 100 ms, it reports
+// a violation and returns nil.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond

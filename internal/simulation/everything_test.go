@@ -14,13 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// This world has all features: locks, groups, a semaphore and an election on one table. The clients
-// have different configurations: for example, some have shared leases. Processes crash, are closed,
-// paused and suspended, and new processes replace them. Operators break locks and delete records.
-// The network has every fault, the table is throttled, and credentials expire or are unavailable for
-// a moment. In every third seed, about half of the clients use the Java client's layout, and the
-// others use the layout native, as during a move between these layouts. The test checks all promises
-// of docs/guarantees.md except the promises about broken and deleted locks.
+// This world has locks, groups, a semaphore and an election on one table. In every third seed,
+// about half of the clients use the Java client's layout, as during a move. The test checks all
+// promises of docs/guarantees.md except those about broken and deleted locks.
 func TestSimulationOfAllFeaturesTogetherFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateEverything)
 }

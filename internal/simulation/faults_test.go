@@ -243,10 +243,9 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// This case matches hand-overs, but also requests that join a queue, create the row of a
-		// session, or grant a key only if it has a record (IfExists). All of them get the manner
-		// handsOver, because the random faults depend on the manner: another manner would change
-		// the runs of all seeds.
+		// This case matches hand-overs, and also requests that join a queue, create a session's
+		// row, or grant a key that must have a record (IfExists). A more exact manner would change
+		// the random faults, and so the runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants

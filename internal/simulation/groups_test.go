@@ -110,9 +110,9 @@ func (c *process) allOf(r *worker) {
 // commitThenRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires a key by two calls: Acquire and then, while the process holds the key, AcquireAll
-// (Reentrant) for this key or for both keys. In half of the cases it then calls CommitAndRelease on
-// the group that AcquireAll returned. In the other cases it only releases this group.
+// twice acquires a key by Acquire and then again by AcquireAll (Reentrant), for this key or for
+// both keys. In half of the cases it then calls CommitAndRelease on the group, and otherwise
+// Release.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {

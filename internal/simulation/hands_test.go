@@ -16,9 +16,9 @@ import (
 // operator is the id of the process that acts as an operator and breaks locks.
 const operator = 50
 
-// An operator breaks locks while they are held. In half of the seeds some of these locks
-// belong to a group. For the broken grants, promise 2 of docs/guarantees.md does not hold: the
-// next client may be granted the key before the holder stops. Fenced writes stay safe.
+// An operator breaks locks while they are held. In half of the seeds some belong to a group. For
+// broken grants, promise 2 of docs/guarantees.md does not hold: the next client may acquire the key
+// before the holder stops. Fenced writes stay safe.
 func TestSimulationOfBreakingHeldLocksFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breaking))
 }
@@ -85,9 +85,9 @@ func (c *checker) brokeAndTold(grant string) {
 	c.brokenAt[grant] = time.Now()
 }
 
-// checkHearing checks that a process stopped trusting a broken grant soon enough: at most
-// c.noticedWithin after the break or, if the faults ended later than that, after their end. The
-// caller must hold c.mu.
+// checkHearing checks that a process stopped trusting a broken grant within c.noticedWithin. This
+// time begins at the break or at the end of the faults, whichever is later. The caller must hold
+// c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.brokenAt[b.grant]
 	if !broken || c.noticedWithin == 0 {
@@ -101,11 +101,9 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted in two ways. First, an operator deletes records by hand, whatever state they
-// are in. For the grants in these records, promise 2 of docs/guarantees.md does not hold. Second,
-// TTL deletes records that are released and have expired. If a copy of an earlier request arrives
-// after a deletion of either kind, it may break the order of tokens. The test checks all other
-// promises.
+// An operator deletes records by hand, and TTL deletes expired ones. For grants deleted by hand,
+// promise 2 of docs/guarantees.md does not hold. After a deletion, a late copy of a request may
+// break the order of tokens. The test checks all other promises.
 func TestSimulationOfDeletedRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(deletion))
 }
@@ -149,9 +147,9 @@ func (s *run) deleteNow(key string) {
 	}
 }
 
-// An operator damages rows of locks and of shared leases: the lease in a row becomes
-// unreadable. Up to six seconds later the operator repairs the row. The test checks all
-// promises of docs/guarantees.md: while a row is unreadable, its holder must not count as dead.
+// An operator makes the lease in a row of a lock or of a session unreadable, and repairs the row up
+// to six seconds later. Meanwhile the holder must not count as dead. The test checks all promises
+// of docs/guarantees.md.
 func TestSimulationOfDamagedRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(damage))
 }

@@ -103,9 +103,9 @@ func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}
 }
 
-// A record contains hints about its queue: whether the previous holder handed the key over,
-// how long the queue is suspended, and which clients wait. In this world the hints are wrong.
-// No promise of docs/guarantees.md depends on the hints, so the test checks all promises.
+// A record contains hints about its queue: whether the key was handed over, how long the queue is
+// suspended, and which clients wait. In this world the hints are wrong, but all promises of
+// docs/guarantees.md must still hold.
 func TestSimulationOfWrongQueueDataInRecordsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
@@ -143,8 +143,8 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// stale returns the longest time for which the client of checkLiveness may use an earlier read of a
-// session's row instead of reading the row again. Without shared leases, it returns zero.
+// stale returns how long the client of checkLiveness may use an earlier read of a session's row.
+// Without shared leases, it returns zero.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -152,9 +152,8 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time of the last write that affects how long the key is held: a write
-// that changed the key's record, or that renewed a session. Late copies of requests count, too. If
-// there was no such write after the given time, lastArrival returns the given time.
+// lastArrival returns the time of the last write to the key's record or to the row of a session.
+// Late copies of requests count, too. If there was no such write after from, it returns from.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +180,8 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The limit is a lease by the waiter's clock, plus twice the longest pause between polls,
-		// plus 100 ms for a round trip, plus the result of s.stale().
+		// The limit is a lease by the waiter's clock, twice the longest pause between polls, 100 ms
+		// for a round trip, and s.stale().
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

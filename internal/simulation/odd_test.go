@@ -25,19 +25,17 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w in which some fields come from the parameter "by": the functions
-// that change requests or replies, or observe the run, and the lists of allowed faults.
+// watchedAs returns w with some fields replaced by those of the parameter "by". They limit the
+// faults, change requests or replies, or observe the run.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
 	return w
 }
 
-// The clients of one table have different leases. Their network delivers copies of requests up
-// to three minutes later. AWS answers some requests with AccessDeniedException, although it has
-// applied some of these requests. In some seeds the reply to a failed condition does not contain
-// the item. In some seeds, a client forgets a key as soon as it stops observing the key. The
-// test checks all promises of docs/guarantees.md.
+// The clients of one table have different leases. The network has more faults (type troubles): late
+// copies, denials of access and, in some seeds, error replies without the item. The test checks all
+// promises of docs/guarantees.md.
 func TestSimulationOfUnusualNetworkFaultsFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
 }
@@ -145,10 +143,9 @@ func (c *process) sectionBeforeClose(r *worker) {
 	}
 }
 
-// During an outage, DynamoDB answers each request with a server error. In this world most clients
-// keep their locks through outages (AWSLabs.HoldThroughOutage), even after their leases have
-// expired. Promise 2 of docs/guarantees.md (the holder stops before another client can acquire the
-// key) does not hold then, so the checker skips it. Fenced writes stay safe.
+// During an outage, DynamoDB answers each request with a server error. Most clients keep their
+// locks even after their leases have expired (AWSLabs.HoldThroughOutage). Promise 2 of
+// docs/guarantees.md does not hold then, so the checker skips it. Fenced writes stay safe.
 func TestSimulationOfOutagesFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(outages))
 }

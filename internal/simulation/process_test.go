@@ -76,8 +76,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// The rate of each clock differs from 1 by at most 4 %. cfg.Margin is a tenth of the
-	// lease, so it covers the errors of two clocks together.
+	// The rate of each clock differs from 1 by at most 4 %. The margin is a tenth of the lease, so
+	// it covers the errors of two clocks together.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
@@ -148,9 +148,9 @@ func (c *process) frees(ctx context.Context, lock *leasehold.Lock) {
 	}
 }
 
-// try returns the option for a call that does not wait for a live holder. For half of the processes
-// this is NoWait, with which the call still waits for a lease if the holder appears dead. For the
-// others it is NoWaitEvenIfDead, with which the call does not wait even then.
+// try returns the option for a call that does not wait for a live holder. In half of the processes
+// it is NoWait, which still waits a lease if the holder appears dead. In the others it is
+// NoWaitEvenIfDead.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()

@@ -17,12 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// In all worlds of this package, AWS sometimes refuses the requests of one process, or of all
-// processes, because credentials have expired or are unknown, or because access is denied. The
-// checker checks promise 11 of docs/guarantees.md for every wait. Once DynamoDB has accepted a
-// client's credentials, a refusal of credentials must not end the client's waits. Once DynamoDB has
-// answered a request that a call sent for a key, a denial of access must not end the call's wait
-// for that key.
+// In all worlds, AWS sometimes refuses the requests of one process or of all: credentials have
+// expired or are unknown, or access is denied. The checker checks promise 11 of docs/guarantees.md
+// for every wait.
 
 const (
 	// refusalWindow is the length of a window of time. In each window, at most one refusal
@@ -70,8 +67,8 @@ func isRefused(body []byte) bool {
 }
 
 // isRefusal reports whether err is a refusal by AWS, and whether this refusal is a denial of
-// access. It takes the error code from the error's message, where the simulated AWS repeats it. The
-// error's own code may differ: the variants with broken waits change it in the reply.
+// access. It reads the code in the error's message, because broken variants change the error's own
+// code in the reply.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -86,9 +83,9 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // guarded by checker.mu
 	answered map[string]bool // keys for which DynamoDB has answered a request of the call
 
-	// The next two fields hold what was known when AWS last refused a request of the call. Answers
-	// after this refusal must not count: before the call returns, the client may send one more
-	// request, to undo its attempt, and DynamoDB answers that request, too.
+	// The next two fields hold what was known when AWS last refused a request of the call. Later
+	// answers must not count: before the call returns, the client may send one more request, to
+	// undo its attempt.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
@@ -100,8 +97,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply shows: that AWS accepts the credentials of the process, that
-// DynamoDB has answered a request of a wait, or that AWS has refused a request of a wait.
+// heardOf records what a reply shows about the process's credentials and about the wait to which
+// the request belongs.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body := bodyOf(res)
 	c.checker.mu.Lock()
@@ -140,8 +137,9 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp reports a violation if a refusal ended a wait that it must not end (see the beginning of
-// this file). It ignores waits that ended for another reason.
+// gaveUp reports a violation if a refusal ended a wait wrongly. A refusal of credentials may end it
+// only until DynamoDB has accepted the client's credentials. A denial may end it only until
+// DynamoDB has answered the call for the key.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
@@ -160,7 +158,7 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 }
 
 // expired reports a violation if a lock expired although AWS refused no request of the process in
-// the last 1.5 seconds. onEvent calls it only in worlds whose only faults are refusals.
+// the last 1.5 seconds. It is called only in worlds whose only faults are refusals.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // longest pause between two attempts of a renewal, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {

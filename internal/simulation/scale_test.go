@@ -57,12 +57,9 @@ var worlds = []struct {
 	{"TestSimulationOfRefusedRequestsFindsNoViolation", 1, simulateRefusals},
 }
 
-// TestSimulationAtScaleFindsNoViolation runs rounds of all simulations. It ends when as many
-// operations have met a fault as LEASEHOLD_FAULTED says, when the time in LEASEHOLD_FOR has passed,
-// or when it is interrupted. The seeds start at LEASEHOLD_FIRST. Without this variable they start
-// at a number made from the current time, so that they are new. A test binary runs one seed at a
-// time, on one thread. So the test starts one process of the binary, called a lane, for each
-// processor, and divides the rounds among the lanes.
+// TestSimulationAtScaleFindsNoViolation runs rounds of all simulations (doc.go describes the
+// environment variables). A test binary runs one seed at a time, on one thread. So the test starts
+// one process of the binary, called a lane, per processor, and divides the rounds among the lanes.
 func TestSimulationAtScaleFindsNoViolation(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)

@@ -24,9 +24,9 @@ const (
 	recipeSeeds = 30  // default number of seeds of the simulation of each recipe, such as elections
 )
 
-// tests is a testing.M that runs one seed at a time, on one thread, so that every run of a seed has
-// the same history. Under the race detector it may use more threads: the detector makes the
-// scheduler pick goroutines at random, so one thread would not make histories the same.
+// tests is a testing.M that runs one seed at a time, on one thread, so that all runs of a seed have
+// the same history. Under the race detector it uses more threads, because the scheduler then picks
+// goroutines at random anyway.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -206,10 +206,9 @@ type shrunk struct {
 	history []string
 }
 
-// shrink reduces the faults of a failing seed while the seed still breaks the same invariant. It
-// first removes halves of the faults, then smaller and smaller parts (Zeller and Hildebrandt,
-// "Simplifying and Isolating Failure-Inducing Input", 2002). The seed fails with the remaining
-// faults, and does not fail if any one of them is left out.
+// shrink removes faults of a failing seed while the seed still breaks the same invariant. It
+// removes halves first, then smaller parts (Zeller and Hildebrandt, "Simplifying and Isolating
+// Failure-Inducing Input", 2002). Each of the remaining faults is necessary.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
@@ -270,9 +269,8 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// The function shrink reduces a failing seed to a plan of a few faults, which show the cause
-// of the failure. If the seed runs again with this plan, it must fail in the same way and have
-// the same history. If any one of these faults is left out, the seed must not fail.
+// With only the faults that shrink returns, a seed must fail in the same way and have the same
+// history. Without any one of these faults, it must not fail.
 func TestFaultsOfFailingSeedAreReducedToNecessaryOnes(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
@@ -281,8 +279,8 @@ func TestFaultsOfFailingSeedAreReducedToNecessaryOnes(t *testing.T) {
 		s = shrink(t, seed, twice, world{})
 	}
 	t.Logf("seed %d: %d faults of %d: %v\n%s", seed, len(s.faults), s.before, s.faults, s.problem)
-	// Two kinds of faults are needed: one lost reply, and a few faults that make two
-	// processes act on the same key at the same time.
+	// The seed needs one lost reply, and a few faults that make two processes act on one key at the
+	// same time.
 	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 {
 		t.Errorf("%d faults are left of %d", len(s.faults), s.before)
 	}

@@ -39,10 +39,9 @@ type operation struct {
 
 type operationKey struct{}
 
-// operation counts a call to the client. The caller must make the call with the returned
-// context, and call the returned function when the call has ended. The call begins after a
-// random delay. Without the delay, it could begin at the same instant as an operation that the
-// client itself starts, and the scheduler would decide which goroutine runs first.
+// operation counts a call to the client. The caller makes the call with the returned context, and
+// then calls the returned function. A random delay keeps the call from beginning at the same
+// instant as an operation that the client itself starts.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)
@@ -65,9 +64,8 @@ func (c *process) asks(ctx context.Context, what string) context.Context {
 	return of
 }
 
-// counts adds a request, and the fault that it met, to the tally. There are two exceptions if the
-// request failed because its process had crashed: it is not added if it belongs to no call in
-// progress, or if its call has already met a fault.
+// counts adds a request, and the fault that it met, to the tally. A request that fails in a crash
+// counts only if it belongs to a call in progress that has not met a fault before.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -101,9 +99,9 @@ func (t *tally) count(o *operation, f fault) {
 	}
 }
 
-// alone is called for a request that belongs to no call in progress, and adds it to the tally. If
-// the previous request of the same kind for the same keys met a fault, both requests belong to the
-// same operation. Otherwise a new operation begins.
+// alone adds a request that belongs to no call in progress to the tally. It continues the operation
+// of the previous request of the same kind and keys if that request met a fault. Otherwise a new
+// operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]
@@ -211,10 +209,10 @@ func TestTallyCountsSeveralFaultsInOneOperationAsOneFault(t *testing.T) {
 	lab.Want(t, "requests", c.tally.Requests, 10)
 }
 
-// TestHistoriesOfSimulationAreWrittenToFile simulates several seeds. It writes the history of
-// each run to the file that the environment variable LEASEHOLD_WRITES names. Programs in
-// proof/spec check these histories against the models. If LEASEHOLD_BROKEN is set, the test
-// simulates the variant of that name, which is broken on purpose.
+// TestHistoriesOfSimulationAreWrittenToFile writes the histories of several seeds to the file that
+// the environment variable LEASEHOLD_WRITES names. Programs in proof/spec check them against the
+// models. If LEASEHOLD_BROKEN is set, the test simulates the variant of that name, which is broken
+// on purpose.
 func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {

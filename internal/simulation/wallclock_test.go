@@ -20,10 +20,9 @@ import (
 // between their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
-// This test simulates layouts whose records store an expiry time. The network has the same
-// faults as in the other simulations. The expiry time minus the declared skew is the latest
-// time at which a client may still trust its lock. No two clients may trust one lock at the
-// same time. Free locks, and the locks of dead holders, must be granted in time.
+// This test simulates layouts whose records store an expiry time. A client may trust its lock until
+// this time minus the declared skew. No two clients may trust one lock at once. Free locks, and
+// locks of dead holders, must be granted in time.
 func TestSimulationOfLayoutsThatStoreExpiryFindsNoViolation(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -88,9 +87,9 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is greater than the difference between any two results of rightWall in the same world.
-// It does not apply to worlds with the function world.wall, which determines the results itself, or
-// to layouts with an expiry time, for which world.skew is the largest difference.
+// mostSkew is greater than the difference between any two results of rightWall in a world. It does
+// not apply to worlds with the function world.wall, or to layouts with an expiry time (see
+// world.skew).
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns a random difference between a wall clock and the true time. The difference is
@@ -110,8 +109,8 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 }
 
 // setWall sets the wall clock of the process to a random time within the skew of the world. In
-// layouts without an expiry time, it sometimes sets the clock to a wrong time instead, which
-// is off by up to ten seconds or by up to a day.
+// layouts without an expiry time, it sometimes sets a time that is wrong by up to ten seconds or a
+// day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {
@@ -175,8 +174,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	}
 }
 
-// changesByTheClock stores in c.trusts the time until which the sender of a request may trust its
-// grant: the expiry time that the request has stored, minus wallSkew. The caller must hold c.mu.
+// changesByTheClock stores in c.trusts until when the sender of a request may trust its grant. This
+// is the expiry time that the request has stored, minus wallSkew. The caller must hold c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
 	if r.Op != "UpdateItem" || item == nil {

@@ -13,25 +13,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// writes contains a history of each key, which the models of proof/spec check. A history has
-// one line for each of these events: a process sends a request, the request arrives at the
-// record, a reply shows the record, a process begins to trust a grant, and a process stops
-// trusting a grant. The history contains no conditions and no times, because the models have their
-// own conditions and notion of time. The lines for these five events look as follows:
+// writes contains a history of each key, which the models of proof/spec check. The models have
+// their own conditions and notion of time, so a history contains neither. It has these lines:
 //
-//	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
-//	meets ATTEMPT applied|refused RECORD
-//	hears PROCESS ATTEMPT RECORD
-//	believes PROCESS GRANT
-//	doubts PROCESS GRANT
+//	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...   a process sends a request
+//	meets ATTEMPT applied|refused RECORD                    the request arrives at the record
+//	hears PROCESS ATTEMPT RECORD                            a reply shows the record
+//	believes PROCESS GRANT                                  a process begins to trust a grant
+//	doubts PROCESS GRANT                                    a process stops trusting a grant
 //
-// KIND is the operation of the request: grant, renew, release, handover (to another goroutine of
-// the same client), head (a hand-over to the head of the record's queue), join, leave, guard or
-// read. LEASE is "short" if the lease is shorter than usualLease, and otherwise "-". The GRANTs are
-// first the grant that the request creates, if any, and then the grants that it acts on. PLACE and
-// ENTRY are the index and the version of the queue entry that the request removes; each is "-" if
-// the request removes no entry, and PLACE is "all" if it removes the whole queue. RECORD contains
-// the record's version and grant, "held" or "free", and the queue; it is "-" if there is no record.
+// The words in capitals mean:
+//
+//	KIND      operation of the request: grant, renew, release, handover (to another goroutine of
+//	          the same client), head (a hand-over to the head of the record's queue), join, leave,
+//	          guard or read
+//	LEASE     "short" if the lease is shorter than usualLease, and otherwise "-"
+//	PLACE     index of the queue entry that the request removes; "all" if it removes the whole
+//	          queue, and "-" if it removes no entry
+//	ENTRY     version of the queue entry that the request removes; "-" if it removes no single entry
+//	GRANT...  the grant that the request creates, if any, and then the grants that it acts on
+//	RECORD    version and grant of the record, "held" or "free", and the queue; "-" if there is no
+//	          record
 type writes struct {
 	lines map[string][]string     // lines of the history of each key, by key
 	logs  map[string]int          // length of the log of each key, by key
@@ -174,8 +176,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted adds a line to the history of a key for each process that has stopped trusting a grant of
-// this key since the last call. The caller must hold c.mu.
+// doubted adds a line to the history of a key for each trust in a grant that has ended since the
+// last call. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {

@@ -31,8 +31,8 @@ type scene struct {
 }
 
 // The first four constants are the time limits of calls whose context does not end. A call that
-// reaches its limit cancels its request in flight. The call may then take a few more seconds, given
-// by the constant "undoes", to reverse any effect of this request.
+// reaches its limit cancels its request, and may then take the time "undoes" to reverse any effect
+// of this request.
 const (
 	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second // time for which a holder trusts its lock after a renewal

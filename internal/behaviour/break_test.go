@@ -179,8 +179,8 @@ func TestResumeSucceedsAfterUnansweredRenewal(t *testing.T) {
 }
 
 // The fuzzed text stands for JSON that another process has written. If it is parsed as a grant, the
-// lease of the grant must not be negative, and encoding and parsing the grant again must not change
-// any field, except perhaps TrustedUntil, which the test does not compare.
+// lease must not be negative. Encoding and parsing the grant again must not change any field but
+// TrustedUntil, which the test does not compare.
 func FuzzParsedGrantIsUnchangedByReencoding(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// A section is the work of a client while it holds the key. roundTrip is the time from a request to
-// its reply. limit is the least time from the start of one section to the start of the next: one
-// section, a round trip for the grant and a round trip for the release.
+// A section is the work of a client while it holds the key. The constant "limit" is the least time
+// from the start of one section to the start of the next. It includes a round trip for the grant
+// and one for the release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
@@ -145,8 +145,8 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. Results vary by chance, so the test accepts a
-// tenth more than the recorded values. With fewer clients the test runs more sections, to reduce
-// the variation. A correct client then exceeds a bound only once in many million runs.
+// tenth more than the recorded values. With so many sections, a correct client exceeds a bound only
+// once in many million runs.
 func TestPollingCostOfContendedLockStaysWithinRecordedBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, recorded := range []struct {
@@ -235,9 +235,9 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		// share is the fraction of the time during which a client works under the lock. A client
-		// that takes the key over from a dead head of the queue suspends the queue. If it did not,
-		// the key would next be handed to other dead waiters, and share would be only a quarter.
+		// A client that takes the key over from a dead head of the queue suspends the queue. If it
+		// did not, the key would next be handed to other dead waiters, and share would be only a
+		// quarter.
 		if share < 0.7 {
 			t.Errorf("clients worked under the lock for %.2f of the time", share)
 		}
@@ -247,9 +247,9 @@ func TestKeyIsHeldMostOfTheTimeWhileQueuedWaitersDie(t *testing.T) {
 	})
 }
 
-// While the key is held, the head of the queue reads the record four times a second, and the other
-// queued waiters read it once a second. Most waiters find no room in the queue. A waiter outside
-// the queue reads the record once in twelve seconds.
+// While the key is held, the head of the queue reads the record four times a second. The other
+// queued waiters read it once a second. Most waiters find no room in the queue, and read the record
+// once in twelve seconds.
 func TestThousandWaitersSendFewReads(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	waiters, most := lab.Cases(1000, 100), lab.Cases(120, 36)

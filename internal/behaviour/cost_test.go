@@ -178,9 +178,9 @@ var sharedOperations = []priced{
 	}},
 }
 
-// measure returns the number of requests of an operation, and the capacity units that these
-// requests consume. A rejected write consumes as much as an applied write, but the reply to it
-// states no units. So lab.Meter counts one unit, which is right for records of at most 1 KB.
+// measure returns the number of requests of an operation, and the capacity units that they consume.
+// The reply to a rejected write states no units. For it lab.Meter counts one unit, which is right
+// for records of at most 1 KB.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -23,9 +23,8 @@ func leased(lease time.Duration) leasehold.Config {
 	return cfg
 }
 
-// handed makes a holder hand the key to a waiter that has been in the queue for a while. A read by
-// the waiter then shows the hand-over. The function returns the waiter's lock, and the time when
-// the waiter sent its previous read, which did not show the hand-over yet.
+// handed makes a holder hand the key to a waiter that has been in the queue for a while. It returns
+// the waiter's lock, and the time of the waiter's last read that did not show the hand-over yet.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l := inOrderBehind(t, w, holds, 1, waits)
@@ -102,9 +101,9 @@ func TestLeaseOfHandOverCountsFromLastReadThatDidNotShowIt(t *testing.T) {
 }
 
 func TestQueueHeadReplacesHandOverThatItCanTrustOnlyBriefly(t *testing.T) {
-	// The head replaces a hand-over with a grant of its own in two cases: if less than half of the
-	// hand-over's trusted time is left, or if less than one second is left. If the head has a short
-	// lease, the limit is not one second but half of the time for which a grant is trusted.
+	// The head replaces a hand-over with its own grant if less than half of the trusted time is
+	// left or less than one second. If the head's lease is short, half of a grant's trusted time
+	// takes the place of one second.
 	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // even a new hand-over is then trusted for only 800 ms
 	short := leased(time.Second)             // a grant is trusted for 900 ms, so the limit is 450 ms
@@ -241,10 +240,9 @@ func TestFailedDetachAfterHandOverLeavesLockHeld(t *testing.T) {
 	})
 }
 
-// suspended makes three clients wait in the queue, and makes the first of them die. The holder
-// hands the key to this dead client, so another waiter takes the key over. The takeover suspends
-// the queue: until the suspension ends, clients poll instead of joining. The result "next" is the
-// lock of the waiter that took the key over.
+// suspended lets a holder hand the key to the first of three waiters, which is dead. The waiter
+// that takes the key over suspends the queue: clients then poll instead of joining. The result
+// "next" is the lock of this waiter.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -306,9 +304,9 @@ func TestTakeoverOfKeyHandedToDeadWaiterSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The holder dies after it has written to the record: in one case its own grant, in the other case
-// a renewal after it was handed the key. So the record shows that the holder was live while it held
-// the key. The clients in the queue may be live too, so the takeover must not suspend the queue.
+// The holder dies after it has written its own grant or, after a hand-over, a renewal. So the
+// record shows that the holder was live. The clients in the queue may be live too, so the takeover
+// must not suspend the queue.
 func TestTakeoverFromDeadHolderKeepsQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"after a hand-over": 2 * time.Second, "after its own grant": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -384,9 +382,9 @@ func TestReleaseDoesNotHandOverKeyWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, waiters of other processes poll, and the record does not show them.
-// To give them a chance, a client hands the key over between its own goroutines at most sixteen
-// times in a row, and then releases it. A client does the same in a layout without a queue.
+// Waiters of other processes poll while the queue is suspended, and the record does not show them.
+// So a client hands the key over between its own goroutines at most sixteen times in a row. It does
+// the same in a layout without a queue.
 func TestClientReleasesKeyAfter16HandOversIfQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))

@@ -27,10 +27,9 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 	return cfg
 }
 
-// withDeadHolder runs the given test twice. In each run, a client acquires "job", immediately
-// renews the lock, and dies. In one run, the record of "job" contains the time at which the lease
-// ends. In the other run, the lease is shared, and the row of the client's session contains this
-// time.
+// withDeadHolder runs the given test twice. In each run, a client acquires "job", renews the lock,
+// and dies. The lease end is stored in the record of "job" in one run, and in the row of the
+// client's session in the other.
 func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
 	t.Helper()
 	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
@@ -216,14 +215,13 @@ func TestLockContextEndsBeforeTakeoverDespiteClockSkew(t *testing.T) {
 	})
 }
 
-// DynamoDB applies the hand-over 2.9 s after the former holder has built the request. Meanwhile, the
-// head of the queue reads the record, and counts the lease of the hand-over from this read. So the
-// lease ends later for the head than the former holder can know. The hand-over must not store a
-// lease end. Otherwise another client could take the key over while the head still trusts its lock.
+// The head of a queue counts the lease of a hand-over from a read, so the lease ends later than the
+// former holder can know. A hand-over must store no lease end: otherwise another client could take
+// over while the head trusts its lock.
 func TestKeyIsNotTakenOverFromNewHolderIfHandOverWasDelayed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
-		cfg.Lease = 6 * time.Second // of which a hand-over has half
+		cfg.Lease = 6 * time.Second // the lease of a hand-over is half as long
 		holder, wire := w.Client(cfg)
 		head, headWire := w.Client(cfg)
 		lock := w.Acquire(holder, "job")
@@ -265,7 +263,7 @@ func TestHandedOverLockStaysValidForAtLeast500Milliseconds(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
-			cfg.Lease = 6 * time.Second // of which a hand-over has half
+			cfg.Lease = 6 * time.Second // the lease of a hand-over is half as long
 			l := inOrderBehind(t, w, cfg, 1, cfg)
 			w.Release(l.lock)
 			next := <-l.got[0]
@@ -303,16 +301,15 @@ func TestNewRejectsInvalidOrUnsupportedMaxSkew(t *testing.T) {
 	})
 }
 
-// Without MaxSkew, clients do not use the wall-clock times in the records: neither the time when a
+// Without MaxSkew, clients do not use the wall-clock times in records. Neither the time when a
 // holder stops trusting its lock nor the time of a takeover depends on them. Only people and TTL
 // use these times.
 func TestWallClockJumpsDoNotChangeTimesOfLossAndTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
-		// The function "course" makes one client hold a key and another client wait for that key.
-		// After a minute, "course" cuts the holder off from the network. Every 700 ms it moves the
-		// wall clocks of both clients by the results of the function "step". It returns how long
-		// the holder trusted its lock, and after what time the waiter took the key over.
+		// The function "course" returns when the trust of a holder ended and when a waiter took the
+		// key over. After a minute, it cuts the holder off from the network. Every 700 ms it moves
+		// the wall clocks of both by the results of "step".
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

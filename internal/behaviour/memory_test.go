@@ -34,9 +34,9 @@ func heapOf(n int, fn func()) int {
 func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector uses additional memory")
 	const most = 3000
-	// Each attempt has a context with a timer. After the attempt, the runtime may keep the context
-	// and its stopped timer in memory until the timer would have fired. So the test waits this long
-	// before it measures the memory. No renewal is due in this time.
+	// After an attempt, the runtime may keep the attempt's context and stopped timer in memory
+	// until the timer would have fired. So the test waits this long before it measures the memory.
+	// No renewal is due in this time.
 	const attemptsAreOver = attempts.Limit + time.Second
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		n := lab.Crowd()

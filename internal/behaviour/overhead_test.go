@@ -28,10 +28,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside has two methods whose costs differ only by the cost of leasehold. The method "lock"
-// acquires and releases a key with a leasehold client, which takes two writes. The method
-// "twoWrites" sends the same two writes with the SDK alone. Both methods use the SDK's HTTP client,
-// which talks over loopback to a server that repeats recorded replies.
+// beside has two methods whose costs differ only by the cost of leasehold: lock and twoWrites. Both
+// send the same two writes over loopback to a server that repeats recorded replies. The method
+// twoWrites uses the SDK alone.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client            // SDK client for the two writes without leasehold

@@ -26,20 +26,12 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request adds its client to the queue in the record.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// A section is the work of one client under the lock. From the start of one section to the start of
-// the next, at least one section and two round trips pass: one for the release, and one for the
-// next grant. The longest wait is counted in rounds. In one round, each client has one section on
-// average.
-//
-// With 64 clients, not all fit in the queue. The others join when positions become free. Clients
-// that have waited longer are more likely to join first.
-//
-// The function longTailed makes one request in a hundred slow. The bounds are then a little higher,
-// but a waiter must not lose its position in the queue because of a slow request.
+// The longest wait is counted in rounds. In one round, each client works once on average. With 64
+// clients, not all fit in the queue. A waiter must not lose its position because of a slow
+// request (longTailed).
 //
 // Results vary by chance: with 64 clients, the longest of 400 waits takes 1.6 to 1.9 rounds. So the
-// test compares the median of several runs with the bound. A quick test does only one run, and its
-// bounds are an eighth higher.
+// test compares the median of several runs with the bound.
 func TestWaitTimeAndCostInQueueStayWithinBounds(t *testing.T) {
 	lab.SkipUnderRace(t, "measures waits and costs")
 	for _, tc := range []struct {
@@ -63,9 +55,8 @@ func TestWaitTimeAndCostInQueueStayWithinBounds(t *testing.T) {
 		runs, worse := 3, 1.
 		switch {
 		case lab.IsQuick() && (tc.section > 1.04 || tc.clients > 16):
-			// A quick test does only one run of each case. It leaves out the cases with rare slow
-			// requests, for which one run is not enough, and the cases with many clients, whose
-			// runs take long.
+			// A quick test leaves out the cases with rare slow requests, for which one run is not
+			// enough. It also leaves out the cases with many clients, whose runs take long.
 			continue
 		case lab.IsQuick():
 			runs, worse = 1, 1.125
@@ -192,9 +183,9 @@ func TestReleaseHandsOverKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// The network may deliver a late second copy of the waiter's join request, which puts
-			// the waiter in the queue again. A second hand-over to it then has the same grant id, but
-			// must have another version. So a hand-over must not use the grant id as its version.
+			// A late copy of the waiter's join request may put the waiter in the queue again. A
+			// second hand-over to it has the same grant id, but must have another version. So a
+			// hand-over must not use the grant id as its version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("the hand-over to waiter %d has its grant id as its version", i)
 			}
@@ -484,9 +475,8 @@ func TestNewWaitersDoNotTakeLastThreePositionsInQueue(t *testing.T) {
 	})
 }
 
-// The head of the queue may begin its work as soon as it reads that the key was handed to it. A
-// former holder that gets no reply to its hand-over does not know whether the head has begun. So it
-// must not undo the hand-over.
+// The head of the queue may begin its work as soon as it reads the hand-over. A former holder that
+// gets no reply does not know whether the head has begun, so it must not undo the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

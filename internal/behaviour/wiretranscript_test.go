@@ -42,9 +42,9 @@ var mishaps = []mishap{
 	}},
 }
 
-// The file testdata/wire.txt contains the requests that each operation sends, once without a fault
-// and once with each fault in the variable "mishaps". The test fails if any of these requests has
-// changed. After an intended change, rewrite the file with this command, and read the diff:
+// The file testdata/wire.txt contains the requests of each operation, without a fault and with each
+// fault in mishaps. The test fails if any of these requests has changed. After an intended change,
+// rewrite the file with this command, and read the diff:
 //
 //	go test -run '^TestRequestsMatchRecordedTranscript$' ./internal/behaviour -rewrite
 func TestRequestsMatchRecordedTranscript(t *testing.T) {

@@ -10,8 +10,8 @@
 //	go test -run 'TestOutcomesUnderFaultsMatchGoldenFiles/^commit$' ./internal/ambiguity -v
 //	                                       plays the cells of one operation, and prints them
 //
-// Under the race detector the package plays a fifth of the cells, and does not compare the
-// results with tables.md.
+// Under the race detector and with the flag -short, the package plays a fifth of the cells, and
+// does not compare the results with tables.md.
 //
 // The tests of internal/attempts play the same faults on a bare sequence of three attempts,
 // outside any operation of a client.

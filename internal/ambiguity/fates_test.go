@@ -248,8 +248,8 @@ func keeps(lock *leasehold.Lock) func() error {
 	}
 }
 
-// asks returns a value for the field operation.ask: a function that creates a client, which has
-// read nothing from the table, and acquires keys with this client.
+// asks returns a value for the field operation.ask: a function that acquires keys with a new
+// client, which has read nothing from the table.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
 		lock, err := acquire(ctx, x, x.rival())

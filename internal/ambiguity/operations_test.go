@@ -423,8 +423,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns a value for the field operation.prepare: a function that acquires a lock, and
-// then returns a function that runs the operation "call" with this lock.
+// holding returns a value for the field operation.prepare. The value acquires a lock, and then
+// returns a function that runs the operation "call" with this lock.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

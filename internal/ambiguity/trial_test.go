@@ -78,8 +78,8 @@ type trial struct {
 // all late requests have arrived.
 const settles = arrivesLate + time.Second
 
-// outcome is the result of a trial, in the words of the tables: what the caller sees, what the
-// record shows, and what another client finds later.
+// outcome is the result of a trial, in the words of the tables. It contains what the caller sees,
+// what the record shows, and what another client finds later.
 type outcome struct{ sees, record, later string }
 
 // ctx returns the context of the operation's caller. The context ends when the caller stops

@@ -3,9 +3,8 @@ package conformance
 import "strings"
 
 // capacityCases returns the cases for the capacity units that requests consume. A write consumes
-// one unit per KB. A strongly consistent read consumes one unit per 4 KB, and an eventually
-// consistent read consumes half a unit per 4 KB. A transaction consumes twice the units of the same
-// requests sent without a transaction.
+// one unit per KB, and a strongly consistent read one unit per 4 KB. An eventually consistent read
+// consumes half as much, and a transaction twice as much.
 func capacityCases() []Case {
 	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // the names "x" and "pk" and the value "a" take 4 bytes
 	small, large := item(Item{"x": num("1")}), kilobytes(9)

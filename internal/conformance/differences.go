@@ -25,8 +25,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// The method "of" returns the reply and the table content that the tests expect in case c from an
-// engine with the difference d, instead of those that AWS documents.
+// The method "of" returns the reply and the table content that the tests expect from an engine with
+// the difference d in case c.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err

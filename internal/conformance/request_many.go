@@ -96,10 +96,9 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page converts one page of a Query or Scan into a Reply. It sets the field Scanned only if scanned
-// differs from count, which means that a filter has dropped items. It sets the field Count only if
-// items is nil: the request then asked only for the number of items, or found none. If items is not
-// nil and count is not the number of items, page returns an error.
+// page converts one page of a Query or Scan into a Reply. It sets Scanned only if a filter has
+// dropped items, and Count only if items is nil. It returns an error if items is not nil and count
+// differs from its length.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

@@ -56,9 +56,9 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether the request is a hand-over: a write that ends the sender's own
-// grant and grants the key to a waiter. HandsOver looks for a grant whose condition has an IN
-// list (of the sender's grant) but no OR. No other kind of grant has such a condition.
+// HandsOver reports whether the request ends the sender's own grant and grants the key to a waiter.
+// It looks for a grant whose condition has an IN list (of the sender's grant) but no OR. No other
+// kind of grant has such a condition.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }

@@ -47,9 +47,8 @@ func Leases() map[string]leasehold.Config {
 }
 
 // IsQuick reports whether a long test should try fewer cases. It returns true under the race
-// detector, with which a test takes five times as long. It also returns true with the flag -short,
-// which "make test" sets. "make check" runs long tests with the race detector, and then without it,
-// with all cases.
+// detector, with which a test takes five times as long, and with the flag -short of "make test".
+// The command "make check" also runs long tests with all cases.
 func IsQuick() bool { return Race || testing.Short() }
 
 // Cases returns its second argument if IsQuick returns true, and otherwise its first argument.
@@ -129,8 +128,7 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 }
 
 // Events changes cfg so that every client with this Config records its events of the given kinds,
-// or all its events if no kinds are given. It returns a function that returns the events recorded
-// so far.
+// or all if no kinds are given. It returns a function that returns the events recorded so far.
 func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
 	var mu sync.Mutex
 	var events []leasehold.Event

@@ -133,8 +133,8 @@ func breakOursForPeer(e *env) {
 }
 
 // breakOtherPeer checks that a break of one peer's grant does not change the next peer's grant. A
-// peer is a client of another lock library. A break must not identify a grant by its owner alone:
-// in some layouts a record has no owner, and in others several peers may have the same owner name.
+// break must not identify a grant by its owner alone: some records have no owner, and several peers
+// may have the same owner name.
 func breakOtherPeer(e *env) {
 	c, _ := e.client()
 	e.put(e.granted(e.key, "a-peer", patience))

@@ -119,8 +119,8 @@ func retention(e *env) {
 }
 
 // fencedOrNot checks that leasehold reads neither a fencing token nor a grant id from the grant of
-// a peer. A peer is a client of another lock library. When the peer is granted the key, attributes
-// of an earlier grant of leasehold may stay in the record.
+// a peer. When the peer is granted the key, attributes of an earlier grant of leasehold may stay in
+// the record.
 func fencedOrNot(e *env) {
 	c, _ := e.client()
 	e.release(e.acquire(c))

@@ -55,9 +55,9 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// The method damages returns two lists of bad attribute values for the record of a held key. A
-// value in the first list makes any record invalid. A value in the second list makes a record of
-// leasehold invalid, but not a record of another lock library.
+// The method damages returns two lists of bad attribute values for the record of a held key. Values
+// in the first list make any record invalid. Values in the second list make only records of
+// leasehold invalid, not those of other lock libraries.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -106,9 +106,9 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// The method another returns a record of a different layout, and the name of an attribute. The
-// layout of s requires this attribute, and the record lacks it. A client with the layout of s that
-// reads the record must return an error with this name.
+// The method another returns a record of a different layout, and the name of an attribute that the
+// record lacks. A client with the layout of s that reads the record must return an error with this
+// name.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -147,9 +147,8 @@ func damagedPeers(e *env) {
 }
 
 // keptAlive adds a user's attribute to the record of a live lock, under a name that leasehold
-// itself uses. The error of TryAcquire must then advise renaming the attribute, and must not advise
-// breaking the lock. keptAlive checks locks of leasehold, and locks of peers (clients of other lock
-// libraries).
+// itself uses. The error of TryAcquire must then advise renaming the attribute, not breaking the
+// lock. keptAlive checks locks of leasehold and of peers.
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())

@@ -59,11 +59,9 @@ func reservedNames(e *env) {
 	e.release(lock)
 }
 
-// ownNames checks which layouts accept a caller's attribute with the name expiresAt. Layout native
-// must refuse it, because this is its TTL attribute. Layouts awslabs and dynamolock must refuse it,
-// too: their clients can use a table of layout native, and each grant by such a client removes
-// expiresAt, so that TTL does not delete a held record. Every other layout must store the
-// attribute.
+// ownNames checks which layouts accept a caller's attribute named expiresAt. Layout native must
+// refuse it: it is the TTL attribute. Layouts awslabs and dynamolock must refuse it: their grants
+// remove it, so that TTL deletes no held record. Every other layout must store it.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
 		return // skipped, because this layout does not store attributes of callers

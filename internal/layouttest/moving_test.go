@@ -21,8 +21,8 @@ import (
 )
 
 // These tests follow the procedures of docs/migrating, which move a fleet of processes to another
-// layout in stages. While a stage is rolled out, processes of the previous stage are still running.
-// Even then, the locks must let only one process work at a time, whatever its stage.
+// layout in stages. While a stage is rolled out, processes of the previous stage still run. Even
+// then, only one process may work at a time.
 
 // stage is one stage of a move to another layout: the configurations of the locks that a process
 // holds while it works. The process acquires the locks in the order of the configurations.
@@ -134,8 +134,8 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude fails the test if two processes were in the section at the same time, or if a grant
-// did not have a higher token than the grant before it in the same table.
+// mustExclude fails the test if two processes were in the section at once. It also does so if the
+// tokens of a table do not increase.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
 	lab.Want(t, "entries while another process was inside", s.overlaps.Load(), 0)
@@ -164,9 +164,9 @@ func TestMoveFromDynamolockLayoutNeverAllowsTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
-// threeStages returns the three stages of a move from a table with layout l to a table with layout
-// native. Processes of the first stage lock the key in the old table. Processes of the second stage
-// lock the key in both tables. Processes of the third stage lock the key in the new table.
+// threeStages returns the stages of a move from a table with layout l to a table with layout
+// native. The first stage locks the key in the old table, the second stage in both tables, and the
+// third stage in the new table.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))
@@ -204,8 +204,8 @@ func ttlOn(t *testing.T, w *lab.World) {
 }
 
 // A native client that releases a key leaves an expiry time in the record. A grant by a client with
-// layout awslabs or dynamolock removes this time, so TTL does not delete the held record. TTL can
-// therefore stay on while such a client and a native client use the same table.
+// layout awslabs or dynamolock removes this time. So TTL can stay on while such clients and native
+// clients use one table.
 func TestTTLDoesNotDeleteRecordHeldInLayoutAWSLabsOrDynamolock(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -232,9 +232,8 @@ func TestTTLDoesNotDeleteRecordHeldInLayoutAWSLabsOrDynamolock(t *testing.T) {
 }
 
 // When a native client with a shared lease closes, it only marks its session as dead. Clients with
-// layout awslabs ignore sessions, so they treat the keys of the session as held. Therefore a fleet
-// must not use shared leases until all its processes use layout native. The next test shows why the
-// fleet must not use the done marks of the options Once and Every until then, either.
+// layout awslabs ignore sessions, so a fleet must not use shared leases until all its processes use
+// layout native.
 func TestClientWithLayoutAWSLabsWaitsAnHourForKeyOfClosedSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

@@ -100,11 +100,9 @@ func TestDynamolockReadsRecordRewrittenInItsLayout(t *testing.T) {
 	})
 }
 
-// This test shows why TTL must be off while clients of the library dynamolock use the table. First, a
-// native client breaks the lock of a dynamolock client: the break adds an expiry time to the record.
-// Then the dynamolock client acquires the key again. It does not know the expiry time, and leaves it
-// in the record. So TTL deletes the record while the key is held. The Java client leaves the expiry
-// time in the record, too, if it acquires the key by an update in place.
+// TTL must be off while clients of dynamolock use the table. A break by a native client adds an
+// expiry time, and the next grant of a dynamolock client leaves it in the record. So does an update
+// in place by the Java client.
 func TestTTLWronglyDeletesRecordOfDynamolockClientAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

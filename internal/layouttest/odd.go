@@ -23,8 +23,8 @@ func oddChecks() []check {
 type odd struct {
 	what   string
 	change Item
-	// Time from the last renewal until the holder is dead: zero if it is the lease in the record,
-	// and negative if the holder never counts as dead.
+	// Time from the last renewal until the holder is dead. Zero means the lease in the record, and
+	// a negative value means that the holder never counts as dead.
 	dies time.Duration
 }
 
@@ -218,9 +218,9 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns the record of a peer's grant with an empty owner. A peer is a client of another
-// lock library. nameless also reports whether this library stores owners and renews grants. If not,
-// the caller must skip its check: dynamo-dlm stores no owner, and dyndb-mutex never renews.
+// nameless returns the record of a peer's grant with an empty owner. It also reports whether the
+// peer's library stores owners and renews grants. If not, the caller must skip its check:
+// dynamo-dlm stores no owner, and dyndb-mutex never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()

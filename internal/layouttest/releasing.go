@@ -64,8 +64,8 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 }
 
 // eachWay runs a check twice, because a holder can discover the loss of its lock in two ways. The
-// check must call its parameter "find" with the lost lock and the expected reason. In the first
-// run, "find" calls Release, and in the second run Renew.
+// check calls "find" with the lost lock and the expected reason. The function "find" calls Release
+// in the first run, and Renew in the second.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {

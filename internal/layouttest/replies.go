@@ -195,10 +195,9 @@ func resumeInDoubt(e *env) {
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that client c acquires the key within a second, although the record shows c
-// as the holder. There are two reasons for such a record: c got no reply to a grant that was
-// applied, or a release by c did not arrive. c must recognize its own grant: TookOver must not
-// report that c took the key over from a dead holder.
+// takesAtOnce checks that c acquires the key within a second, although the record shows c as the
+// holder. Either c got no reply to a grant, or a release by c did not arrive. TookOver must not
+// report a takeover from a dead holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

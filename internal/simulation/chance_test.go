@@ -128,7 +128,7 @@ func namesGoroutine(stack *middleware.Stack) error {
 
 // asking contains the last requests of a goroutine and of the goroutines that it started. The
 // scheduler decides the order of a request and a random number at the same instant. So the random
-// number depends only on requests at earlier instants (method before).
+// number depends only on requests at earlier instants (see asking.before).
 type asking struct {
 	// latest is the newest request. Among requests sent at the same instant, the alphabetically
 	// greatest counts as the newest.

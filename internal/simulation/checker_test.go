@@ -283,9 +283,9 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns until when, by the world's clock, the sender of r may trust its grant. The
-// parameter trust is by the sender's clock: a slow clock makes it longer. A fast clock does not
-// make it shorter, because timers run by the world's clock.
+// supports returns the world's time until which the sender of r may trust its grant. The parameter
+// trust is by the sender's clock: a slow clock makes it longer. A fast clock does not make it
+// shorter, because timers run by the world's clock.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }

@@ -170,9 +170,8 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
-		// By now, the workers of live processes have released their locks and returned. Locks of
-		// dead processes, and locks that a process neither renews nor has released, become free when
-		// their lease expires.
+		// By now, the workers of live processes have released their locks and returned. All other
+		// locks become free when their lease expires.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")

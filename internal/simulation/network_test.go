@@ -41,7 +41,7 @@ type fate struct {
 	late        time.Duration // additional delay if the fault is that the request or its reply is late
 	there, back time.Duration // delays of the request and of its reply
 	rng         *rand.Rand    // source of the further random numbers for this request
-	to          string        // description of the request, from which the id of its fault is computed
+	to          string        // description of the request; the id of its fault is computed from it
 	heard       time.Duration // time from the cancellation of the request until hang returns
 }
 

@@ -18,7 +18,7 @@ import (
 // tally counts operations, and the faults that these operations met.
 type tally struct {
 	Operations map[string]int // number of operations, by name
-	Faulted    map[string]int // number of operations of which a request met a fault, by name
+	Faulted    map[string]int // number of operations with a request that met a fault, by name
 	Requests   int
 	Faults     map[fault]int
 	Runs       int
@@ -99,8 +99,8 @@ func (t *tally) count(o *operation, f fault) {
 	}
 }
 
-// alone adds a request that belongs to no call in progress to the tally. It continues the operation
-// of the previous request of the same kind and keys if that request met a fault. Otherwise a new
+// alone adds a request that belongs to no call in progress to the tally. If the previous request of
+// the same kind and keys met a fault, both requests belong to the same operation. Otherwise a new
 // operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")

@@ -174,8 +174,9 @@ func (c *process) sectionByTheClock(r *worker) {
 	}
 }
 
-// changesByTheClock stores in c.trusts until when the sender of a request may trust its grant. This
-// is the expiry time that the request has stored, minus wallSkew. The caller must hold c.mu.
+// changesByTheClock stores in c.trusts the time until which the sender of a request may trust its
+// grant. This is the expiry time that the request has stored, minus wallSkew. The caller must hold
+// c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
 	if r.Op != "UpdateItem" || item == nil {

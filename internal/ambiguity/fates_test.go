@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// fate is what the simulated network does to one request of a trial.
+// fate is the way in which the simulated network treats one request of a trial.
 type fate struct {
 	name, short string
 	answered    bool // if set, a reply tells the client whether the request was applied

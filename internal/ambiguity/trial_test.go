@@ -43,7 +43,7 @@ type operation struct {
 
 	acquires bool          // the client holds a lock after the operation if and only if the operation returned nil
 	frees    bool          // if the operation returned nil, the client holds no lock afterwards
-	writes   bool          // the result of shows begins with what was written; the trial checks that part, and not the holder
+	writes   bool          // the result of shows begins with the number of writes; the trial checks that part, and not the holder
 	breaks   bool          // two clients may trust their locks of the key after the operation; the check allows this
 	patient  time.Duration // how long the caller waits; zero means the constant patient (8 s)
 }

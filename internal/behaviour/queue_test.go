@@ -55,8 +55,8 @@ func TestWaitTimeAndCostInQueueStayWithinBounds(t *testing.T) {
 		runs, worse := 3, 1.
 		switch {
 		case lab.IsQuick() && (tc.section > 1.04 || tc.clients > 16):
-			// A quick test leaves out the cases with rare slow requests, for which one run is not
-			// enough. It also leaves out the cases with many clients, whose runs take long.
+			// A quick test leaves out the cases with rare slow requests, which need more than one
+			// run. It also leaves out the cases with many clients, whose runs take long.
 			continue
 		case lab.IsQuick():
 			runs, worse = 1, 1.125

@@ -47,7 +47,7 @@ func Leases() map[string]leasehold.Config {
 }
 
 // IsQuick reports whether a long test should try fewer cases. It returns true under the race
-// detector, with which a test takes five times as long, and with the flag -short of "make test".
+// detector, which makes a test take five times as long, and with the flag -short of "make test".
 // The command "make check" also runs long tests with all cases.
 func IsQuick() bool { return Race || testing.Short() }
 

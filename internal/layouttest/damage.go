@@ -57,7 +57,7 @@ func join(all ...[]damage) (out []damage) {
 
 // The method damages returns two lists of bad attribute values for the record of a held key. Values
 // in the first list make any record invalid. Values in the second list make only records of
-// leasehold invalid, not those of other lock libraries.
+// leasehold invalid, not records of other lock libraries.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),

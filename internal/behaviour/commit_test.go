@@ -270,7 +270,7 @@ func TestTransactionWithGuardSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestMethodGuardErrorMarksLockAsLostIfGuardHasFailed(t *testing.T) {
+func TestGuardErrorMarksLockAsLostIfGuardHasFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")

@@ -115,7 +115,7 @@ func TestGroupReleasesOtherLocksIfOneIsLostOrReleasedBeforeWork(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForWorkThatGroupNeverStarted(t *testing.T) {
+func TestCloseReturnsSoonIfGroupDidNotStartItsWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)

@@ -205,8 +205,8 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 		broken = "the call returned nil, but the item was not written exactly once"
 	case err != nil && !unknown && !strings.HasPrefix(after, "not written"):
 		broken = "the call failed, but the item was written"
-	case strings.HasPrefix(after, "written 2"):
-		broken = "the item was written twice"
+	case !strings.HasPrefix(after, "written once") && !strings.HasPrefix(after, "not written"):
+		broken = "the item was written more than once"
 	case unknown && !x.unanswered:
 		broken = "every request was answered, but the error is ErrUnknownOutcome"
 	}

@@ -17,8 +17,8 @@ type Listing struct {
 }
 
 // IsDamaged reports whether err is about a single record that cannot be decoded. A listing can
-// continue after such a record. IsDamaged returns false if the item lacks the layout's key. In
-// that case the table and the layout have different key schemas, so every item lacks the key.
+// continue after it. IsDamaged returns false if the item lacks the layout's key: then the table and
+// the layout have different key schemas.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})

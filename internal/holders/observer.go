@@ -61,12 +61,9 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 	return out
 }
 
-// Watch is like Observe, but reports by the callbacks "planned" and "settled". If some holders are
-// still undecided after the first successful read, Watch calls "planned" once. Watch calls "settled"
-// once for each record, when the state of its holder is known. When the observation cannot continue,
-// or o.Limit has passed, Watch reports all undecided holders as Unknown. The Observation of such a
-// holder contains the error that stopped the observation. If o.Limit stopped it, the Observation
-// contains the error of the last read instead, or nil if that read succeeded.
+// Watch is like Observe, but calls "settled" for each record as soon as the state of its holder is
+// known. If holders are undecided after the first successful read, it calls "planned" once. At the
+// end, it reports undecided holders by the method "end".
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Plan describes the rest of an observation. Holders is the number of holders that are still
-// observed. The other fields are the time, the requests and the read units that the observation
-// still takes if no holder is live. If some holders are live, it takes less.
+// Plan describes the rest of an observation. Holders is the number of undecided holders. The other
+// fields are the time and the cost if no holder is live. If some holders are live, the observation
+// takes less.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration

@@ -20,16 +20,14 @@ import (
 
 const (
 	concurrentReads = 32 // maximum number of GetItem requests in flight
-	// unreadPause is the pause before the next BatchGetItem if the last reply left out some
-	// keys, because the reply was full or the table is throttled.
+	// unreadPause is the pause before the next BatchGetItem if a reply left out keys: the reply was
+	// full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
 )
 
-// Reader reads items with strong consistency. It reads them by key or by a listing of many
-// items, whichever uses fewer read units. An item that is read by key uses at least one read
-// unit, however small it is. A listing uses one read unit for every 4 KB, which is about a
-// dozen records. But a listing reads the whole table or partition, even if only a few of its
-// items are wanted.
+// Reader reads items with strong consistency: by key, or by a listing if that uses fewer read
+// units. By key, each item uses at least one. A listing uses one per 4 KB, about a dozen
+// records, but reads the whole table or partition.
 type Reader struct {
 	db      leasehold.DB
 	table   string
@@ -57,10 +55,9 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing contains every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList allows the Reader to read a whole listing instead of single items by key. The parameter
-// "listed" is the scope of that listing. Call MayList after you have read the listing once, without
-// consistent reads. The parameters "requests" and "units" are the cost of that read: the number of
-// requests, and the read units used.
+// MayList allows the Reader to read the listing with the scope "listed" instead of single items.
+// The other parameters are the cost of one read of that listing without consistent reads: the
+// number of requests, and the read units used.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units
@@ -105,8 +102,8 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether a listing with a Partition or a Prefix may leave out the item with the key
-// k, because the item is a session's row. The Reader reads such rows by key.
+// hides reports whether k is the key of a session's row. A listing with a Partition or a Prefix may
+// leave out such rows, so the Reader reads them by key.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }

@@ -59,11 +59,9 @@ const (
 	givenUpAfter    = 10 * time.Second
 )
 
-// readInterval returns the interval between two reads of a record: 0.3 of "left", within the limits
-// above. The parameter "left" is the time until the record's holder counts as dead if it does not
-// renew, usually one lease. Live holders renew about four times per lease, so nearly all of them
-// have renewed before the second read. Unless a limit applies, the record of a dead holder is read
-// five times: at 0, 0.3, 0.6, 0.9 and 1.0 of "left".
+// readInterval returns the interval between reads of a record: 0.3 of "left", the time until its
+// holder counts as dead. By the second read, a live holder has usually renewed: it renews four
+// times per lease. A dead holder's record is usually read five times.
 func readInterval(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }

@@ -16,18 +16,16 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// guard admits requests that have the token and come from this server's own pages. Open routes
-// need no token: they respond to every client in the same way, and reveal nothing about the
-// table.
+// guard admits requests that have the token and come from this server's own pages. Open routes need
+// no token: they answer every client alike, and reveal nothing about the table.
 //
-// The page first receives the token in the fragment of the URL, which browsers do not send.
-// It stores the token in the storage of its origin, which includes the port, and sends it
-// in a header. A cookie would be sent to every port of the host, and so to other users'
-// servers.
+// The page gets the token in the URL's fragment, which browsers do not send. It keeps the token in
+// the storage of its origin, which includes the port, and sends it in a header. Browsers would send
+// a cookie to every port of the host, and so to other users' servers.
 //
 // If an attacker's DNS name points at this machine (DNS rebinding), the browser treats the
-// attacker's page as a page of this server. So guard rejects a Host header with a name that
-// a DNS server can resolve, unless the field hosts contains the name.
+// attacker's page as a page of this server. So guard rejects a Host header with a name that DNS can
+// resolve, unless the field hosts contains it.
 type guard struct {
 	token string
 	// Names that the Host header may contain, besides IP addresses and localhost.
@@ -76,9 +74,9 @@ func (g *guard) knows(hostPort string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
-// isFromHere reports whether a request comes from a page of this server, from a URL that the user
-// typed, or from a link that opens the page. A request that changes something must come from a page
-// of this server, and must have a JSON body, which no HTML form can send.
+// isFromHere reports whether a request comes from a page of this server, a typed URL, or a link
+// that opens the page. A request that changes something must come from a page of this server, with
+// a JSON body, which no HTML form can send.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// A link on another site may open the page, but that site cannot read the response.
@@ -100,8 +98,8 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request needs no token: it reads a file of the page, or asks the server
-// to prove that it has the secret (whoPath).
+// isOpen reports whether a request needs no token. Such a request reads a file of the page, or
+// requests the server's proof (whoPath).
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

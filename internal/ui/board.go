@@ -238,8 +238,8 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets the reason of a break, because the break has failed, because a read has shown
-// the break, or because too many reasons are stored and this one is the oldest.
+// wontBreak forgets the reason of a break. The break has failed, a read has shown it, or it is the
+// oldest of too many.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })

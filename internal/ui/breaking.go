@@ -97,8 +97,8 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 	if changed {
 		return s.broke(asked, r, &leasehold.ChangedError{Now: r})
 	}
-	// If the record can show the break, only the record counts: a break without an answer may never be
-	// applied, and the grant may end in another way later.
+	// Store the reason only if the record cannot show the break. A break without an answer may
+	// never be applied, and the grant may end in another way later.
 	if !s.cfg.Layout.Capabilities().KeepOnRelease || r.Token == 0 {
 		s.scan.mu.Lock()
 		s.scan.board.willBreak(brokenGrant{key, asked.Grant}, asked.Reason)

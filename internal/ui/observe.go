@@ -63,11 +63,10 @@ type Event struct {
 	Reason string // reason for a break, or problem of a damaged record
 }
 
-// observe returns the state of a lock after a read, and the events since the previous read. The
-// parameter "before" is the state after the previous read, or nil if no read has shown the key
-// before. If "first" is true, no pass has read the whole table yet, so a grant in this read may be
-// older than the server. The function "broken" returns the reason if a grant was broken through
-// this server. If the record contains the break, observe takes the reason from there instead.
+// observe returns the state of a lock after a read, and the events since the state "before". This
+// state is nil at the first read of the key. If "first" is true, the grant may be older than the
+// server. The function "broken" returns the reason if a grant was broken through this server. A
+// break in the record takes precedence.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -163,10 +162,9 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession adds the events for the end of the previous grant and the beginning of the next grant.
-// If two successive reads showed the two grants, the end and the beginning may be one event: a
-// takeover of an expired lease, or a hand-over between grants with the same owner. Otherwise the key
-// was free between the two grants, although no read showed that.
+// succession adds the events for the end of one grant and the beginning of the next. Both may be
+// one event: a takeover of an expired lease, or a hand-over between grants with the same owner.
+// Otherwise the key was free in between.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -203,20 +201,13 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns how much of its lease a holder has left, at the least, while it renews on
-// time: three quarters, because such a holder renews four times per lease.
+// healthyFor returns the least time that is left of a holder's lease if the holder renews on time,
+// four times per lease.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. It returns true if h was already dead. If the last read of h and the first read of
-// next were far apart (see healthyFor), lapsed returns false, because h may have renewed and
-// released in between.
-//
-// In some layouts, each version and each grant id contains the time when a holder wrote it, by that
-// holder's clock. If the version of h and the grant id of next both contain such a time, and h has
-// no session, lapsed compares them. They are more exact than the times of this server's reads: the
-// next holder may have read the last renewal of h before this server did. In all other cases,
-// lapsed uses the observed end of the lease.
+// reads show. If the reads of h and next were far apart (healthyFor), lapsed returns false: h may
+// have renewed and released in between.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -224,6 +215,9 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if c.at.Sub(seen.Asked) >= healthyFor(h) {
 		return false
 	}
+	// Some layouts store the time of each write, by the writer's clock, in versions and grant ids.
+	// Compare these times if both are known. They are more exact than the times of this server's
+	// reads: the next holder may have read the last renewal of h earlier.
 	renewed, granted := protocol.VersionTime(h.Record.Version), protocol.VersionTime(next.Record.Grant)
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)

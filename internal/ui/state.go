@@ -7,10 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns the Beat (the observed renewals) of a lock that has a session. The parameter b is
-// the Beat of the lock's own record. The holder renews only the session, so the result has the
-// fields Until, Dead, Since and Lease of the session's Beat. But if the session has ended, its Beat
-// has no Since and no Lease, and the result keeps these two fields of b.
+// under returns the Beat (the observed renewals) of a lock with a session. The parameter b is the
+// Beat of the lock's own record, which the holder does not renew. If the session has ended, its
+// Beat has no Since and no Lease, and those of b stay.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

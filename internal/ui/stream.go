@@ -115,9 +115,9 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show makes a web page show the details of the lock with the given key. It sends the details now,
-// and flush sends later changes. If key is the zero Key, the page shows no details. The parameter
-// "page" is the id of the page. If no page with this id is connected, show returns false.
+// show makes the page with the given id show the details of a lock, or no details if key is the
+// zero Key. It sends the details now, and flush sends later changes. It returns false if no such
+// page is connected.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,12 +76,9 @@ func (b *board) row(e *entry, c clock) rowView {
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock, from the grant to the end of its lease. The
-// time of the grant comes from the record or, if the record lacks it, from the first read that
-// showed the grant. If the record contains it, and the holder's last version also contains a time,
-// heldFor calculates the end from that version, so that both times are by the holder's clock.
-// Otherwise the end is the time when this server saw the lease expire. That is too late if the
-// server started after the last renewal.
+// heldFor returns how long a dead holder held its lock, until its lease ended. Times in the records
+// are preferred, because they are by the holder's clock. The end that this server observes is too
+// late if the server started after the last renewal.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {

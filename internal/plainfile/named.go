@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// OpenNamed opens an existing file that the user of the command names. It refuses a file that
-// another user may have planted at that path. The file may be a regular file, a device, a FIFO
-// or an open stream of this process. Errors contain the path.
+// OpenNamed opens an existing file that the user of the command names. It may be a regular file, a
+// device, a FIFO or an open stream of this process. OpenNamed refuses a file that another user may
+// have planted. Errors contain the path.
 func OpenNamed(path string, flag int) (*os.File, error) {
 	file, err := Named(path)
 	if err != nil {

@@ -55,10 +55,9 @@ func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }
 
-// mayLead reports whether a symbolic link in dir may be followed. In a closed directory, every
-// link may be followed. In any other directory, root or the caller must own the link. The link must
-// also have only one name: if it has two, another user may have made a hard link in dir to a
-// symbolic link that root has made elsewhere.
+// mayLead reports whether the package's rule allows following a symbolic link in dir. The link may
+// have only one name: otherwise another user may have made a hard link in dir to a link that root
+// made elsewhere.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
@@ -71,9 +70,8 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether a path may continue through the directory "next", which is an entry of
-// dir. If the caller is not root, mayPass always returns true, because users may want to share a
-// directory that one of them has made in /tmp.
+// mayPass reports whether a path may continue through the directory "next", an entry of dir. Only
+// root is restricted: other users may want to share a directory that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

@@ -84,10 +84,9 @@ func changed(path string) error {
 	return &Error{Path: path, Why: "changes all the time", passes: true}
 }
 
-// Open opens an existing regular file for reading or writing. It does not follow a symbolic
-// link at the end of path. In the rest of path, it follows only links that the rule of package
-// plainfile allows. It refuses a file with several names (hard links), unless owner is Trusted
-// and the file's directory is closed.
+// Open opens an existing regular file. It follows only symbolic links that the package's rule
+// allows, and none at the end of path. It refuses a file with several names (hard links), unless
+// owner is Trusted and the file's directory is closed.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
@@ -168,10 +167,9 @@ func Dir(path string) (string, error) {
 
 func followed(path string) (dir, base string, err error) { return walk(path, false) }
 
-// Named returns the path of a file with all symbolic links resolved, including a link at the
-// end of path. The file need not exist. If the file exists, Named returns an error unless the
-// rule of package plainfile allows its use. The path of an open file of this process (IsStream)
-// is returned unchanged.
+// Named returns path with all symbolic links resolved, including one at the end. The file need not
+// exist. If it exists, Named returns an error unless the package's rule allows its use. Named
+// returns the path of a stream (IsStream) unchanged.
 func Named(path string) (string, error) {
 	return again(func() (string, error) { return named(path) })
 }

@@ -58,10 +58,9 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// Alone calls fn with the content of a file. fn may replace or remove the file. Until fn has
-// returned, calls of Alone for the same file in other processes wait. Alone returns ErrChanged
-// without calling fn if the file is gone, or was replaced while Alone waited. On systems without
-// file locks, two processes may call fn at the same moment.
+// Alone calls fn with the content of a file, which fn may replace or remove. Other calls of Alone
+// for the file wait meanwhile, except on systems without file locks. Alone returns ErrChanged if
+// the file is gone or was replaced during the wait.
 func Alone(path string, fn func(content []byte) error) error {
 	f, err := Open(path, os.O_RDONLY, Trusted)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,11 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r may be shown unescaped. It returns true for the space, and for the
-// letters, marks, digits, signs and symbols of any script. All other characters control a terminal
-// (control characters, including C1), reverse the direction of text, end a line, or are invisible.
-// Invisible characters are tags, variation selectors, characters without width, spaces other than
-// U+0020, and characters that Unicode has not assigned.
+// isShown reports whether r may be shown unescaped: a space, or a letter, mark, digit, sign or
+// symbol of any script. Other characters control a terminal, reverse text, end a line, are
+// unassigned, or are invisible. Tags, variation selectors and other spaces are invisible.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -110,10 +108,9 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not UTF-8 is
-// escaped with its hexadecimal value, such as \xff. Line ends and tabs stay. If s is a JSON
-// document, the result is an equal document: JSON contains invisible characters only in its
-// strings, and all its bytes are UTF-8.
+// Text returns s with invisible characters escaped as in JSON (\u001b), and with bytes that are not
+// UTF-8 as \xff. Line ends and tabs stay. The text of a document from json.Marshal stays an equal
+// document: only its strings contain such characters.
 func Text(s string) string { return escaped(s, "\n\t") }
 
 // Line is like Text, but also escapes line ends and tabs, so that the result fits in one line

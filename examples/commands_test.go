@@ -20,10 +20,9 @@ import (
 // typed matches the go run command in the comment at the beginning of an example program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless contains the programs that run until Ctrl-C. The test sends SIGINT to a program once it
-// has printed lines with these beginnings: then both processes of the program handle SIGINT. Until
-// then, its background process would ignore a signal, because the shell starts it with SIGINT
-// ignored.
+// endless contains the programs that run until Ctrl-C. The test sends SIGINT once a program has
+// printed lines with these beginnings. Earlier, the program's background process would ignore
+// SIGINT, because the shell starts it with SIGINT ignored.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {

@@ -13,10 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// root is the path of the module's folder. Each test changes to this folder with t.Chdir,
-// so that paths in the test's output are relative to the module. A single os.Chdir in TestMain
-// would not be enough: Go's test cache ignores such a call, and would show old results although
-// files have changed.
+// root is the path of the module's folder. Each test calls t.Chdir(root), so that paths in its
+// output are relative to the module. Go's test cache ignores an os.Chdir in TestMain, and would
+// show old results after files have changed.
 const root = "../.."
 
 // content returns the content of the file at path.
@@ -54,10 +53,9 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if n, the number of things that a search has found, is less than the
-// parameter "least". The error message calls the things by the name in the parameter "what".
-// Without this check, a test whose search finds nothing would succeed, although it has examined
-// nothing.
+// found fails the test if a search has found fewer than "least" things. n is the number found, and
+// "what" is their name in the error message. Without this check, a test whose search finds nothing
+// would succeed.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {

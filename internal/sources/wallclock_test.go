@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// root is the path of the module's folder. Each test changes to this folder with t.Chdir, so that
-// paths in the test's output are relative to the module. A single os.Chdir in TestMain would not be
-// enough: Go's test cache ignores it, and would show old results after files have changed.
+// root is the path of the module's folder. Each test calls t.Chdir(root), so that paths in its
+// output are relative to the module. Go's test cache ignores an os.Chdir in TestMain, and would
+// show old results after files have changed.
 const root = "../.."
 
 // The simulation, and tests in which a clock jumps, give a client simulated clocks. Code that reads

@@ -216,8 +216,8 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 		return false
 	}
 	// Some layouts store the time of each write, by the writer's clock, in versions and grant ids.
-	// Compare these times if both are known. They are more exact than the times of this server's
-	// reads: the next holder may have read the last renewal of h earlier.
+	// If both times are known, they are more exact than this server's reads: the next holder may
+	// have read the last renewal of h earlier.
 	renewed, granted := protocol.VersionTime(h.Record.Version), protocol.VersionTime(next.Record.Grant)
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)

@@ -117,9 +117,8 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 }
 
 // tuned returns settings that suit a scenario. The parameter "share" is the average time between
-// two polls, counted over all waiters. So between two polls of its own, each waiter pauses for this
-// time multiplied by the number of clients. Without these pauses, the polls alone would keep two
-// processors busy.
+// two polls of all waiters together. So each waiter pauses for "share" times the number of clients.
+// Without these pauses, the polls alone would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -131,9 +130,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal returns a function like tuned, for a library that does not renew leases. So the
-// given lease must be longer than the longest time for which a client holds the key. The argument
-// share is 0 if the library's pauses between polls cannot be configured.
+// withoutRenewal returns a function like tuned for a library that does not renew leases. So the
+// lease must exceed the longest time for which a client holds the key. The argument share is 0 if
+// the library's pauses cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

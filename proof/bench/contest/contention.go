@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// section is one critical section of a client: its wait for the key and, if the key is
-// granted, the time during which it holds the key.
+// section is one critical section of a client: its wait for the key and, after a grant, the time
+// for which it holds the key.
 type section struct {
 	client    int
 	lasts     time.Duration // how long the client holds the key
@@ -26,12 +26,9 @@ type section struct {
 	releasing time.Time     // time just before the client sent its release; zero if there was no grant
 }
 
-// contend returns the scenario in which clients contend for one key. One part of the scenario is
-// a closed loop: each client acquires the key again as soon as it has released it. Another part
-// is an open loop: critical sections are due at a fixed average rate, however long the waits
-// are. With 16 clients, a third part is a closed loop with critical sections of random length:
-// if all sections had the same length, the polls of a library could always coincide with the
-// ends of the sections.
+// contend returns the scenario in which clients contend for one key. In a closed loop, each client
+// acquires the key again as soon as it has released it. In an open loop, critical sections are due
+// at a fixed average rate, however long waits are.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
@@ -40,6 +37,8 @@ func contend(clients int) Scenario {
 	if clients > 16 {
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
+	// With equal sections, the polls of a library could always coincide with the ends of sections.
+	// So one more closed loop, with 16 clients, has sections of random length.
 	random := clients == 16
 	s := Scenario{
 		Name: name, clients: clients, kind: contending, takes: closedFor + openFor + starts,
@@ -180,9 +179,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue runs client i in an open loop. The client requests the key for a critical section
-// when the section is due, or when the client's previous section has ended, whichever is later. If
-// the client is not granted the key before the time "end", the section is recorded as not granted.
+// comeWhenDue runs client i in an open loop. The client requests the key when a critical section is
+// due, or when its previous section has ended, whichever is later. The section is recorded as not
+// granted if no grant comes before "end".
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -285,9 +284,9 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two numbers for each critical section i of p. lasted[i] is the time in ms from when
-// the section was due until its grant or, without a grant, until the end of the measurement.
-// overtaken[i] is the number of sections that were due later but were granted the key earlier.
+// waits returns two numbers for each critical section i of p. Element lasted[i] is the time in ms
+// from when it was due until its grant or, without one, the end of the measurement. Element
+// overtaken[i] counts the later sections that were granted earlier.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

@@ -11,11 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold returns the scenario in which one client holds a key for several seconds, twice.
-// During the first hold one other client waits for the key. During the second hold, 16 clients
-// wait. The length of the holds differs from round to round. If it were always the same multiple of
-// a waiter's pause between polls, the waiter would poll just before the release in every round, or
-// just after the release in every round.
+// longHold returns the scenario in which a client holds a key for several seconds while one client,
+// and then 16, wait. The length differs between rounds. With a fixed length, a waiter might always
+// poll just before or just after the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

@@ -34,15 +34,15 @@ type Row struct {
 	Bars []stats.Spread // one bar for each series; a zero Spread if the contender was not measured
 }
 
-// Contention returns a picture of the average time per critical section if each client asks for
-// the key again as soon as it has released it. There is one series for each number of clients.
+// Contention returns a picture of the average time per critical section in the closed loops. There
+// is one series for each number of clients.
 func Contention(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "One key, each client back at once: time per section of 10 ms", Unit: "ms a section"}, "section",
 		contending())
 }
 
-// Cost returns a picture of the average cost of a critical section, with one series for a
-// single client and one for each number of contending clients.
+// Cost returns a picture of the average cost of a critical section. There is one series for a
+// single client, and one for each number of contending clients.
 func Cost(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "Cost of a million sections, on demand in us-east-1", Unit: "dollars a million"}, "dollars",
 		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))

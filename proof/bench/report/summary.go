@@ -10,10 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Summary returns the first table of performance.md. Each library has one column, with the results
-// of its default settings or, if these were not measured, of its tuned settings. The rows show
-// the duration of a critical section, its cost and the longest wait. Each cell contains several
-// medians: one for each number of clients in the contention scenarios with a closed loop.
+// Summary returns the first table of performance.md. Each library has one column: the results of
+// its default settings or, if these were not measured, of its tuned settings. Each cell contains
+// the medians of the closed loops, one for each number of clients.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string

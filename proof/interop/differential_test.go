@@ -12,13 +12,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLocaldynamoAnswersLikeDynoxide sends the same random requests to localdynamo and to
-// dynoxide. It compares every reply and the final contents of the tables. If it fails, it prints
-// a command that sends the same requests again.
+// TestLocaldynamoAnswersLikeDynoxide sends the same random requests to localdynamo and to dynoxide.
+// It compares every reply and the final tables.
 //
-// The requests avoid the cases in which dynoxide is known to differ from AWS. Comments in
-// requests_test.go name these cases. The test does not compare error texts, because
-// dynoxide words them differently.
+// The requests avoid cases in which dynoxide is known to differ from AWS: see requests_test.go.
+// Error texts are not compared, because dynoxide words them differently.
 func TestLocaldynamoAnswersLikeDynoxide(t *testing.T) {
 	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}
 	theirs := conformance.Engine{Name: engines.Dynoxide.Name, Client: engines.Run(t, engines.Dynoxide).Client()}

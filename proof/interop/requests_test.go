@@ -53,9 +53,9 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
-// valueOf generates a value for the named attribute. It never generates null for the attributes
-// l and m, because some updates write l[0] or m.x: if l or m is null, DynamoDB refuses such an
-// update, but dynoxide executes it as if l were an empty list, or m an empty map.
+// valueOf generates a value for the named attribute. It never generates null for l and m, because
+// some updates write l[0] or m.x. If l or m is null, DynamoDB refuses such an update, but dynoxide
+// executes it as for an empty list or map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
@@ -207,12 +207,9 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 	return r
 })
 
-// actions generates an update expression that writes each attribute at most once.
-//
-// Inside lists and maps, it writes only the elements l[0] and m.x, and it removes no element. If it
-// wrote other elements or removed elements, the results of dynoxide and AWS would differ: dynoxide
-// fills a gap in a list with nulls, removes several elements one after another, and accepts a
-// removal inside a missing map.
+// actions generates an update expression that writes each attribute at most once. In lists and
+// maps, it writes only l[0] and m.x, and removes nothing. Elsewhere dynoxide differs from AWS: it
+// fills gaps in lists, removes elements singly, and accepts removals in missing maps.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

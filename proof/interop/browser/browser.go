@@ -232,9 +232,9 @@ func (p *Page) Wait(expression string) {
 // document, or is replacing it.
 var newDocument = []string{"navigated", "xecution context", "Promise was collected", "context with specified id"}
 
-// WaitFor waits until a JavaScript expression is true, for at most d. If the browser loads
-// a new document in this time, WaitFor evaluates the expression there. If the expression is
-// not true after d, the test fails, and the message contains the text of the page.
+// WaitFor waits until a JavaScript expression is true. If the browser loads a new document, WaitFor
+// evaluates the expression there. If the expression is not true after d, the test fails, and shows
+// the text of the page.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)

@@ -103,9 +103,9 @@ func exported(t *testing.T) map[string][]string {
 // fromPrometheus contains the labels that Prometheus adds to each series when it scrapes a process.
 var fromPrometheus = []string{"job", "instance"}
 
-// check parses a PromQL query. It fails the test if the query uses a series that leasehold
-// does not export, or selects or groups by a label that the series does not have. It
-// returns the names of the selected series and the labels of the result.
+// check parses a PromQL query. The test fails if the query uses a series that leasehold does not
+// export, or a label that the series does not have. The results are the names of the selected
+// series and the labels of the query's result.
 func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)

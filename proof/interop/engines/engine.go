@@ -54,11 +54,9 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 	return install.Once(ctx, e.Name+"-"+e.Version, e.install)
 }
 
-// Start starts the engine, and installs it first if necessary. The server's tables are in
-// memory, or in the folder given to [Engine.In] if it was called. Start returns when the
-// server answers requests. ctx limits only the installation and the wait for the first
-// answer. After Start has returned, cancelling ctx has no effect. The server ends when
-// [Server.Stop] is called or when this process ends.
+// Start starts the engine, and installs it first if necessary. The tables are in memory, or in the
+// folder given to [Engine.In]. ctx limits only the installation and the wait until the server
+// answers. The server ends when [Server.Stop] is called or this process ends.
 func (e Engine) Start(ctx context.Context) (*Server, error) {
 	dir, err := e.Install(ctx)
 	if err != nil {

@@ -23,9 +23,8 @@ import (
 //	namespace   brings loopback up, starts the server, accepts connections on the listener,
 //	            and relays each of them to the server
 //
-// A socket belongs to the namespace in which it was opened. So the process in the namespace
-// accepts connections from outside on the inherited listener, and connects to the server
-// inside.
+// A socket belongs to the namespace in which it was opened. So the inherited listener accepts
+// connections from outside the namespace.
 const (
 	// namespaceName is the value of argv[0] that makes this program run as the process in the
 	// namespace.

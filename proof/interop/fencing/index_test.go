@@ -46,10 +46,9 @@ func TestConditionalPutToS3RejectsStaleToken(t *testing.T) {
 	server.has(t, current, "d")
 }
 
-// In each case the stale holder reads the object, then the later holder writes it, and then the
-// stale holder tries to write it. S3 must reject this write because the ETag has changed. S3
-// computes an ETag from the content alone. So the content must include the token: otherwise equal
-// pages of the two holders would have the same ETag.
+// The stale holder reads the object, and the later holder writes it. Then S3 must reject the stale
+// holder's write, because the ETag has changed. The content must include the token: S3 computes an
+// ETag from the content alone.
 func TestS3RejectsWriteIfObjectChangedSinceRead(t *testing.T) {
 	type variant struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
@@ -181,9 +180,9 @@ func TestPostgresUpsertRejectsStaleToken(t *testing.T) {
 	isPriced(t, pool, 2, 201, current)
 }
 
-// When the stale holder begins its write, the next holder's transaction has written the row, but
-// has not committed. So the stale write waits for the row lock. After the next holder's commit,
-// PostgreSQL must compare the stale token with the new token in the row.
+// The next holder's transaction has written the row, but not committed. So the stale write waits
+// for the row lock. After the commit, PostgreSQL must compare the stale token with the new token in
+// the row.
 func TestPostgresChecksTokenAfterWaitForRowLock(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)

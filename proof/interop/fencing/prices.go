@@ -18,10 +18,9 @@ const Prices = `CREATE TABLE prices (
 	fence bigint NOT NULL DEFAULT 0
 )`
 
-// SetPrice changes a price under lock. ErrLost means that a later holder has written the
-// row, or that the row does not exist. If the isolation level is above READ COMMITTED and a
-// later holder writes at the same time, SetPrice returns a serialization failure instead of
-// ErrLost.
+// SetPrice changes a price under lock. ErrLost means that a later holder has written the row, or
+// that the row does not exist. Above the isolation level READ COMMITTED, a concurrent write by a
+// later holder causes a serialization failure instead.
 func SetPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id, price int64) error {
 	const update = `UPDATE prices SET price = $2, fence = $3 WHERE id = $1 AND fence <= $3`
 	tag, err := pool.Exec(ctx, update, id, price, lock.Token())

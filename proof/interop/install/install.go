@@ -16,11 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder with the given name. If the folder does not exist, Once makes a
-// temporary folder, calls fill to write the content into it, and then renames it. Because the
-// folder is renamed, fill must not write the folder's path into any file. A file lock prevents two
-// processes from filling a folder at the same time. A filled folder never changes, so its name
-// must contain the version of the program in it.
+// Once returns the folder with the given name. If it does not exist, fill writes its content to a
+// temporary folder, which Once then renames. So no file may contain the path dir. A filled
+// folder never changes, so name must contain the version of its program.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {

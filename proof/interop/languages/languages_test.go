@@ -47,9 +47,9 @@ type program struct {
 	stdin io.Writer
 }
 
-// start starts testdata/job.py or testdata/job.mjs, a program that holds a lock. The argument
-// "until" decides when the program ends. If it is "lost", the program ends when leasehold notifies
-// it that its lock is lost. Otherwise the program ends when it reads a line from stdin.
+// start starts testdata/job.py or testdata/job.mjs, a program that holds a lock. If "until" is
+// "lost", the program ends when leasehold notifies it that its lock is lost. Otherwise it ends when
+// it reads a line from stdin.
 func (m *machine) start(language, until, key string, flags ...string) *program {
 	m.t.Helper()
 	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]

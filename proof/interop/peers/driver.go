@@ -47,11 +47,9 @@ type Call struct {
 	reply  Reply // valid once done is closed
 }
 
-// Start starts a driver of the peer, and makes the driver's first client with the settings s.
-// The clients of the driver use the DynamoDB server at endpoint. Start installs the peer first
-// if necessary. ctx limits only the installation and the wait for the client. After Start has
-// returned, cancelling ctx has no effect. The driver ends when [Driver.Kill] is called or when
-// this process ends.
+// Start starts a driver of the peer, and its first client with the settings s. The clients use the
+// DynamoDB server at endpoint. Cancelling ctx stops only the installation and the wait for the
+// client. The driver ends when [Driver.Kill] is called or this process ends.
 func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, error) {
 	cmd, err := p.command(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for an event that must happen. It is long enough for a busy
-// machine. It is shorter than the time limit of go test, at which all tests of the package would
-// end: if the event does not happen, only the waiting test fails.
+// Patience is how long a test waits for an event that must happen, even on a busy machine. It is
+// shorter than the time limit of go test. So only the waiting test fails, not all tests of the
+// package.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)

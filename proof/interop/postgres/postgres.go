@@ -126,11 +126,8 @@ func start(ctx context.Context) (_ *server, err error) {
 }
 
 // notAsRoot returns the process attributes for PostgreSQL, or nil if this process is not root.
-// PostgreSQL refuses to run as root. So the attributes create a user namespace in which PostgreSQL
-// has the ID of an ordinary user. Outside the namespace, PostgreSQL still runs as root, and its
-// files belong to root.
-// The attributes also create a namespace for shared memory. The kernel removes this memory when
-// the last process of the namespace ends.
+// PostgreSQL refuses to run as root, so its user namespace maps root to an ordinary user. When its
+// IPC namespace ends, the kernel removes its shared memory.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

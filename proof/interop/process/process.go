@@ -21,10 +21,9 @@ type Process struct {
 	err   error // result of exec.Cmd.Wait; valid once the channel ended is closed
 }
 
-// Start starts cmd. When the calling program exits or is killed, the kernel kills the started
-// process. The output of cmd must go to files or writers. A pipe from StdoutPipe or StderrPipe
-// would lose output: Start calls exec.Cmd.Wait in the background, and Wait closes such a pipe when
-// the started process ends.
+// Start starts cmd. When the calling program ends, the kernel kills the started process. The output
+// of cmd must go to files or writers. A pipe from StdoutPipe or StderrPipe would lose output,
+// because exec.Cmd.Wait closes it when the process ends.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

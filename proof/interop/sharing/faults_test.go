@@ -30,9 +30,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// If the write of a dyndb-mutex client is denied, the client's acquire nevertheless returns success.
-// The client's caller may then work although leasehold holds the lock. Leasehold cannot prevent
-// this. But leasehold must keep the lock, and the record must still name leasehold as the holder.
+// If DynamoDB denies the write of a dyndb-mutex client, the client's acquire still returns success.
+// Its caller may then work although leasehold holds the lock. Leasehold must keep the lock, and the
+// record must still name leasehold as the holder.
 func TestDyndbMutexReportsSuccessDespiteDeniedWrite(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -63,8 +63,8 @@ func TestPythonDynamoDBLockSwallowsExceptionsOfCaller(t *testing.T) {
 	})
 }
 
-// If a dynamo-dlm lock object tries once to acquire its key, and the key is held, then the object
-// can never acquire the key, even after the key is released.
+// If a dynamo-dlm lock object has tried to acquire a held key, it can never acquire that key, even
+// after the key is released.
 func TestDynamoDLMLockObjectIsUnusableAfterFailedAcquire(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -79,9 +79,9 @@ func TestDynamoDLMLockObjectIsUnusableAfterFailedAcquire(t *testing.T) {
 	})
 }
 
-// A dyndb-mutex object can release any lock whose owner equals the object's name. So two
-// objects with the same name can release each other's locks. No object can release a lock of
-// leasehold, because the owner that leasehold writes is not the name of any object.
+// A dyndb-mutex object can release any lock whose owner equals the object's name, even if another
+// object holds it. No object can release a lock of leasehold, because the owner that leasehold
+// writes is not the name of any object.
 func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -158,9 +158,9 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	})
 }
 
-// The Java client can update an existing record to acquire a key, instead of replacing the record.
-// The record then still contains the token of leasehold's previous grant. While the Java client
-// holds the key, Get must not return this token. Leasehold's next grant must have a higher token.
+// The Java client can acquire a key by updating its record, which then still contains the token of
+// leasehold's previous grant. While the Java client holds the key, Get must not return this token.
+// Leasehold's next token must be higher.
 func TestGetReturnsNoTokenForGrantOfJavaClient(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -25,9 +25,9 @@ import (
 // patience limits how long a test waits for a shell to react.
 const patience = time.Minute
 
-// Bytes that a terminal sends for the keys TAB, Enter and Ctrl-T. The settings of each shell bind
-// Ctrl-T to a function that writes the edited line to a pipe, where the test reads it. The shell
-// calls this function after it has handled all keys that were pressed before Ctrl-T.
+// Bytes that a terminal sends for the keys TAB, Enter and Ctrl-T. Each shell binds Ctrl-T to a
+// function that writes the edited line to a pipe for the test. The shell calls it after it has
+// handled all earlier keys.
 const (
 	tab   = "\t"
 	enter = "\r"

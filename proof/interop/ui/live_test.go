@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// The page reads the table at intervals of length "every". Tests wait for at most "polls", which is
-// two intervals, until the page shows a change. The page reads the change within one interval, but
-// on a busy machine it may need the second interval to show it.
+// The page reads the table at intervals of length "every". Tests wait for two intervals (polls)
+// until the page shows a change. It reads the change within one, but may show it later on a busy
+// machine.
 const (
 	every = "5s"
 	polls = 2 * 5 * time.Second

@@ -97,9 +97,8 @@ func scroll(p *page) scrolling {
 }
 
 // TestPageLoadsAndScrollsTenThousandLocksQuickly measures how soon the page shows the locks, and
-// how smoothly it scrolls. Both depend on the load of the machine. So the limits are generous, and
-// the limit for scrolling also depends on how smoothly a list of only a hundred locks scrolls. The
-// test logs all measurements.
+// how smoothly it scrolls. Both depend on the load of the machine, so the limits are generous. The
+// limit for scrolling also depends on how smoothly a list of a hundred locks scrolls.
 func TestPageLoadsAndScrollsTenThousandLocksQuickly(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {

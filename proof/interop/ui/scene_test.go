@@ -210,17 +210,17 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short contains the flags for a lease of two seconds, and long contains the flags for a lease
-// of five seconds. Some states are visible only if the page polls several times during a lease.
-// Tests of such states use long, because polls are slow on a busy machine.
+// short contains the flags for a lease of two seconds, and long those for a lease of five. Some
+// states are visible only if the page polls several times during a lease. Tests of these use long,
+// because polls are slow on a busy machine.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}
 )
 
-// freePort returns a port on this machine at which no server listens. Until a server of the test
-// listens there, the kernel gives it to no other process: it is below the ports that the kernel
-// chooses, for outgoing connections and for servers. The port 10080 is one that Chromium blocks.
+// freePort returns a port at which no server listens. It is below the ports that the kernel
+// chooses, so the kernel gives it to no other process. It is above the port 10080, which Chromium
+// blocks.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for {

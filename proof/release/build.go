@@ -48,9 +48,8 @@ func clone(ctx context.Context, module string, c checkout, to string) error {
 	return err
 }
 
-// build builds the command leasehold for a platform. The same commit and Go version give
-// the same bytes on every machine, because the binary contains no path of the build machine
-// and no C code.
+// build builds the command leasehold for a platform. The same commit and Go version give the same
+// bytes everywhere: the binary contains no path of the build machine and no C code.
 func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
 	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
 	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-ldflags=-s -w", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// goVersionFile contains the version of Go for release builds. The CI workflow and the
-// Dockerfile use the same version, because only the same version of Go builds the same
-// bytes from a commit.
+// goVersionFile contains the version of Go for release builds. The CI workflow and the Dockerfile
+// use the same version, because only that version builds the same bytes from a commit.
 //
 //go:embed go-version
 var goVersionFile string

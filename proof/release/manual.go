@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli"
 )
 
-// manual returns the files of the documentation in a release: a manual page for each
-// command and help topic, and a completion script for each shell.
+// manual returns the documentation files of a release: a manual page for each command and help
+// topic, and a completion script for each shell.
 func manual(at time.Time) ([]file, error) {
 	root := cli.Command()
 	root.DisableAutoGenTag = true // cobra's line "auto generated" contains today's date, so two builds would differ

@@ -122,9 +122,9 @@ func numbersOf(h History) ([][]int, error) {
 	return events, nil
 }
 
-// For each attempt, mention finds the last event that uses it. An event uses an attempt in three
-// cases: the event names the attempt, the record contains the attempt at that time, or the
-// attempt is the reason why the event's client may believe that it holds the key.
+// mention finds the last event that uses each attempt. An event uses the attempts that it names and
+// those in the record. It also uses the attempt because of which its client believes that it holds
+// the key.
 func (n *numbered) mention() {
 	var record step
 	rests := map[[2]string]string{} // by client and grant: attempt because of which the client believes that it holds the key

@@ -81,9 +81,9 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// A hand-over replaces grant #1 with grant #4, and the reply to the hand-over is lost. Then a
-// release ends grant #4. The record is now free and no longer shows grant #1. Then the network
-// delivers the write of grant #1 a second time. The model must allow this copy to be applied.
+// A hand-over replaces grant #1 with grant #4, and a release ends grant #4. So the record no longer
+// shows grant #1. Then the network delivers the write of grant #1 a second time. The model must
+// allow this copy to be applied.
 func TestModelAllowsWriteOfGrantToBeDeliveredTwice(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
@@ -99,8 +99,8 @@ meets #1 applied #1 #1 held
 	lab.Want(t, "refused histories", refused, nil)
 }
 
-// Each case omits one rule from the code. The model must reject at least one history of that code:
-// if it rejected none, the comparison of code and model would not check the rule.
+// Each case omits one rule from the code. The model must reject some history of that code.
+// Otherwise the comparison of code and model would not check the rule.
 func TestModelRejectsSomeHistoryOfCodeThatLacksProtocolRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
@@ -127,9 +127,9 @@ func TestModelRejectsSomeHistoryOfCodeThatLacksProtocolRule(t *testing.T) {
 	}
 }
 
-// lawful is a handwritten history that the model must accept. Client 0 holds the key, and
-// renews it without receiving the reply. It hands the key to client 1, which is in the
-// queue before client 2. Client 1 dies, and client 2 takes the key over.
+// lawful is a handwritten history that the model must accept. Client 0 renews its grant, gets no
+// reply to the renewal, and hands the key to client 1. Client 1 dies, and client 2, which is next
+// in the queue, takes the key over.
 const lawful = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

@@ -10,10 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// eachHolder calls the function "test" once for each pair of a way to renew locks and a simulated
-// failure. Before the call, a client acquires a lock. The failure begins after one and a half
-// renewal periods. The function that "test" receives as "seek" acquires the same key for another
-// client.
+// eachHolder calls the function "test" for each way to renew locks and each simulated failure.
+// Before the call, a client acquires a lock. The failure begins after one and a half renewal
+// periods. The function "seek" acquires the same key for another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range lab.Leases() {
 		t.Run(kind, func(t *testing.T) {

@@ -153,12 +153,8 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target for the given time. If executions is above 0, fuzz ignores the time, and
-// stops after that many executions. The target runs in a single worker process.
-//
-// When the time has passed, fuzz interrupts the run, as Ctrl-C does. It does not set
-// -test.fuzztime to the time, because such a run sometimes fails with "context deadline exceeded"
-// although no input failed (https://go.dev/issue/75804).
+// fuzz runs the target in a single worker process for the given time. If executions is above 0, it
+// ignores the time, and stops after that many executions.
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -179,6 +175,9 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	if executions > 0 {
 		args = append(args, "-test.fuzztime="+strconv.FormatInt(executions, 10)+"x")
 	} else {
+		// Interrupt the run when the time has passed, as Ctrl-C does. A run with -test.fuzztime
+		// sometimes fails with "context deadline exceeded" although no input failed
+		// (https://go.dev/issue/75804).
 		limited, cancel = context.WithTimeout(ctx, each)
 	}
 	defer cancel()

@@ -110,9 +110,9 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	})
 }
 
-// Each case adds one defect to the lock, and runs random histories until the checker rejects one of
-// them. The checker reads no records. So it cannot find a defect that is visible only in records,
-// such as a commit whose condition compares only the owner. The simulation finds such defects.
+// Each case adds one defect to the lock, and runs random histories until the checker rejects one.
+// The checker reads no records. The simulation finds the defects that only records show, such as a
+// commit whose condition compares only the owner.
 func TestCheckerRejectsHistoriesOfDefectiveLockCode(t *testing.T) {
 	lab.SkipUnderRace(t, "the race detector makes this test five times as slow")
 	type variant struct {

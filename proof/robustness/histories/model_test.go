@@ -52,12 +52,9 @@ type key struct {
 	seen    int64 // highest token that the target of writes has seen
 }
 
-// step applies an operation to the model. It reports whether the operation was possible in
-// this state, and returns the state afterwards.
-//
-// A commit of unknown outcome is possible in every state. If its grant is no longer current, it
-// changes nothing. Such a commit has no end time. So if DynamoDB has never applied it, the checker
-// can place it at the end of the history, where no later operation sees an effect of it.
+// step reports whether an operation is possible in this state, and returns the state afterwards. A
+// commit of unknown outcome is always possible. It has no end time, so the checker can place one
+// that was never applied at the end of the history.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:

@@ -26,9 +26,9 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look updates h.least with the remaining time for which the client trusts the locks with the given
-// keys. It is called just before the client receives the reply to a renewal of these locks. At this
-// moment the remaining time is shortest, because the reply prolongs the trust.
+// look updates h.least with the time for which the client still trusts the locks with the given
+// keys. It is called just before the reply to a renewal arrives. At this moment the time is
+// shortest, because the reply prolongs the trust.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -42,9 +42,9 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	return names, nil
 }
 
-// tryAll tries each mutant and prints its result. The argument done is the name of a results file,
-// or empty. tryAll appends the results to the file, and skips mutants whose results the file
-// already contains. So a second run can continue an interrupted run.
+// tryAll tries each mutant and prints its result. It appends the results to the file "done", unless
+// that name is empty. It skips mutants whose results the file contains, so a second run can
+// continue an interrupted run.
 func tryAll(ctx context.Context, root string, all []Mutant, coverage, done string) (results []result, err error) {
 	names := map[string]bool{}
 	for _, m := range all {

@@ -51,8 +51,8 @@ type trial struct {
 // contain more tests.
 const batch = 25
 
-// try finds the tests that reach the mutant, builds them with the mutated file instead of the
-// original file, and runs them until one of them fails.
+// try finds the tests that reach the mutant, and builds them with the mutated file. It runs them
+// until one fails.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")

@@ -31,8 +31,8 @@ func (g *grant) String() string {
 }
 
 // end returns the last instant at which the worker believed, or could have believed, that it held
-// the key. For a killed worker, it is the time until which the worker trusted its lock. If another
-// worker is granted the key before this instant, the lock has broken a rule.
+// the key. For a killed worker, it is the end of its trust. No other worker may be granted the key
+// before this instant.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -96,10 +96,9 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	return grants, found
 }
 
-// verifyBeliefs checks that no two workers believe at the same time that they hold the same key,
-// that tokens increase, and that no two grants have the same token. A grant may be lost before its
-// worker first checks the lock. Then the worker never believes that it holds the key, and only the
-// check for equal tokens applies.
+// verifyBeliefs checks that no two workers believe at the same time that they hold a key. Tokens
+// must increase, and no two grants may have the same. A worker that lost its lock before its first
+// check never believed: its token must only differ.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // by key: grant whose belief ended latest so far
 	tokens := map[string]map[int64]*grant{}
@@ -131,9 +130,9 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 // A value of the type "still" is a period in which a worker's process was suspended or dead.
 type still struct{ from, to time.Duration }
 
-// verifyStops checks that, after a worker's process was suspended or dead for a whole lease, the
-// worker no longer believes that it holds a key. verifyBeliefs finds a wrong belief only if
-// another worker acquires the key; verifyStops finds it in any case.
+// verifyStops checks that a worker whose process was suspended or dead for a whole lease no longer
+// believes that it holds a key. Unlike verifyBeliefs, it finds a wrong belief even if no other
+// worker acquires the key.
 func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	const forever = time.Duration(1<<63 - 1)
 	stills := map[string][]still{}

@@ -49,10 +49,9 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD. A CMD cannot check the lock. So it records again and again, until it
-// ends, that it believes that it holds the lock. It also writes to a counter that rejects tokens
-// below the greatest that the counter has seen. CMD handles no signal, so a signal kills it
-// immediately.
+// run does the work of CMD, which cannot check the lock. Again and again, it records that it
+// believes that it holds the lock. It also writes to a counter that rejects old tokens. A signal
+// kills CMD immediately, because CMD handles none.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

@@ -45,8 +45,8 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 }
 
 // Two processes run "leasehold run" for the same key, each with a command CMD. The test kills or
-// stops one or two of three processes: the holder of the key, its watchdog, and its CMD. Then the
-// other "leasehold run" must start its CMD, and the two CMDs must never run at the same time.
+// stops the key's holder, its watchdog, its CMD, or two of them. Then the other process must start
+// its CMD, and the CMDs must never overlap.
 func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 	t.Parallel()
 	const lease = 6 * time.Second // the watchdog has a tenth of it to kill CMD, on a busy machine

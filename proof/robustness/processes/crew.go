@@ -171,10 +171,9 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim chooses a worker for a fault, and returns its slot, process and name. It prefers workers
-// that believe that they hold a key, because a fault of a holder does the most harm. If the test
-// uses queues (contended), every second victim is the head of a queue. This provokes hand-overs to
-// waiters that are dead or suspended.
+// victim chooses a worker for a fault, and returns its slot, process and name. It prefers holders,
+// because their faults do the most harm. With queues (contended), every second victim is the head
+// of a queue. This provokes hand-overs to dead or suspended waiters.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()

@@ -11,9 +11,9 @@ import (
 // Kind is the type of an event in the journal.
 type Kind string
 
-// Events that workers record. What an event says was true at the time in its field At. So before a
-// worker records that it holds a lock, it first reads the clock for At, and then checks the lock.
-// Before it records Over, it does the same. It sends the release only after it has recorded Over.
+// Events that workers record. Each event was true at the time in its field At. So before a worker
+// records that it holds a lock, or Over, it reads the clock and then checks the lock. It sends the
+// release after it has recorded Over.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error

@@ -72,8 +72,8 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 }
 
 // The first worker's network fails, and the second worker takes the key over. A sound worker checks
-// its lock and stops writing. With the flaw DeafToLoss, the first worker continues to write, but
-// the counter refuses its old token. With the flaw NoComparison, the counter accepts the writes.
+// its lock and stops writing. With the flaw DeafToLoss, the first worker continues, but the counter
+// refuses its old token. With NoComparison, the counter accepts the token.
 func TestVerifyDetectsWritesAfterLockIsLost(t *testing.T) {
 	// next is the result of the first worker's writes after its network is restored. A sound
 	// worker writes only under a new grant.
@@ -127,10 +127,9 @@ func TestVerifyDetectsSuspendedWorkerThatIgnoresLossOfItsLock(t *testing.T) {
 	})
 }
 
-// The network delays the replies to the first worker. In the table, a lease therefore starts long
-// before the worker receives the reply. If the worker measures the lease from the reply, it trusts
-// its lock for too long: by the delay, which is just below attempts.Limit. In this time the second
-// worker must start, too.
+// The network delays the replies to the first worker, by just less than attempts.Limit. If the
+// worker measures the lease from the reply, not from the request, it trusts its lock too long by
+// this delay. The second worker must start in this time, too.
 func TestVerifyDetectsLeaseMeasuredFromReplyInsteadOfRequest(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2800 * time.Millisecond

@@ -18,9 +18,9 @@ import (
 // which Regions fail in turn.
 const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 
-// longestRelease is the maximum duration of a release while one Region is down: the client
-// waits one second for a reply, and then sends the release to another Region. The rest is for a
-// machine that stands still for some seconds.
+// longestRelease is the maximum duration of a release while one Region is down. The client waits
+// one second for a reply, and then sends the release to another Region. The rest is for a machine
+// that stands still for some seconds.
 const longestRelease = 5 * time.Second
 
 func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
@@ -171,11 +171,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// regionsThatAreAllSlowAreLeftOnce makes every reply of every Region take 1.2 seconds. A client
-// leaves its first Region, because a request there gets no reply within one second. In the next
-// Region, the client waits longer for replies, until one takes less than one second. Here, none
-// does. So the client must not leave that Region: it would come through the first one every third
-// time. No lock may be lost.
+// regionsThatAreAllSlowAreLeftOnce makes every reply take 1.2 seconds. A client leaves its first
+// Region, because it waits only one second there. In the next, it waits longer until a reply takes
+// less than one second, so it must stay there. No lock may be lost.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -236,9 +234,9 @@ func (f regionFigures) String() string {
 		f.broken, f.grants, f.kills, f.lost, f.moves, f.release.Round(time.Millisecond), f.first.Round(100*time.Millisecond), f.trust.Round(100*time.Millisecond))
 }
 
-// endRegions ends the worker processes of a test on a global table, reports each rule that their
-// journal violates, and returns the figures of the test. It also checks that each key can be
-// acquired after the end of the workers, within the lease plus bound.
+// endRegions ends the workers of a test on a global table, reports each rule that their journal
+// violates, and returns the figures. It also checks that each key can then be acquired within the
+// lease plus bound.
 func (c *crew) endRegions() regionFigures {
 	c.t.Helper()
 	events := c.end()

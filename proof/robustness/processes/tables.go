@@ -172,9 +172,9 @@ func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) e
 // token.
 var errStale = errors.New("a later holder has written")
 
-// add adds one to the counter of a key, on behalf of a worker. The counter rejects a token
-// below the greatest it has seen, unless unchecked is true. add sends the request only once,
-// because a repeated request would count twice.
+// add adds one to the counter of a key for a worker. The counter rejects a token below the greatest
+// it has seen, unless unchecked is true. There is only one attempt, because a repeated request
+// would count twice.
 func (t *tables) add(ctx context.Context, key, who string, token int64, unchecked bool) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName:                aws.String(workTable),

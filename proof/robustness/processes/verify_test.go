@@ -57,10 +57,9 @@ func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
-// The previous holder hands the key to the worker "a". The lease of this hand-over is longer than
-// the lease that "a" uses, and the first renewal by "a" shortens it. If "a" is killed, the journal
-// may not show this renewal. So Verify must allow the next grant as soon as the shorter lease has
-// expired.
+// The previous holder hands the key to the worker "a" with a longer lease, which the first renewal
+// by "a" shortens. If "a" is killed, the journal may not show this renewal. So Verify must allow
+// the next grant after the shorter lease.
 func TestVerifyAcceptsThatReceiverShortensLeaseOfHandOver(t *testing.T) {
 	for name, died := range map[string]bool{"worker continues": false, "worker killed before its next event": true} {
 		t.Run(name, func(t *testing.T) {

@@ -190,9 +190,9 @@ type held struct {
 	unsure  bool // the last commit got no reply; DynamoDB may still apply it while the grant is current
 }
 
-// believes checks whether the lock is held. It records an event of the given kind or, if the lock
-// is lost, of kind Lost. It checks with Context, Bind and Err in turn. Each of these must report a
-// loss, even if the process was suspended until just before the check.
+// believes checks whether the lock is held, by Context, Bind and Err in turn. It records an event
+// of the given kind or, if the lock is lost, of kind Lost. Each check must report a loss, even just
+// after a suspension of the process.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error

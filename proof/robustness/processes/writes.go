@@ -43,9 +43,9 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 	return writes, found
 }
 
-// verifyCommits checks the counter that each commit increments, and the receipts. Each commit
-// writes a receipt with the new count. If the commits are sorted by their counts, each of them must
-// have added exactly one, and none may have a lower token than the commit before it.
+// verifyCommits checks the counter that each commit increments, and the commits' receipts, which
+// contain the new count. In the order of their counts, each commit must have added one, and none
+// may have a lower token than the commit before it.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
 	receipts := map[string]Event{}           // by id of the write: its receipt
@@ -165,8 +165,8 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds each write that was applied but should have been rejected: before the write was
-// sent, another write with a greater token had been acknowledged.
+// staleTokens finds each applied write that should have been rejected: a write with a greater token
+// had been acknowledged before it was sent.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })

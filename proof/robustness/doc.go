@@ -1,6 +1,6 @@
 // Package robustness contains long and destructive tests of the lock. They check histories
 // of calls for linearizability, kill and suspend processes, put the lock under load, and
-// search for leaks. The package is a separate module, and contains only tests and their
-// tools. docs/internals/reliability.md describes each test, how often it has run, and what
+// search for leaks. The package contains only tests and their tools, and is in the module
+// proof. docs/internals/reliability.md describes each test, how often it has run, and what
 // it has found.
 package robustness

@@ -203,7 +203,7 @@ func TestGooseLockersExcludeEachOther(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "orders.db"))
 	locktesting.TestConcurrentLocking(t, db, func(t *testing.T) lock.Locker {
 		return namesOf(t, env, leasehold.Config{}, "migrate/").ForDatabase("orders")
-	}, 2*time.Second) // one must be granted the lock within this time, and release it within three seconds after twice this time
+	}, 2*time.Second) // time limit of each Lock call; the locker that is granted the lock holds it twice as long
 }
 
 func TestGooseMigrationReturnsErrLostIfLockIsLost(t *testing.T) {

@@ -144,8 +144,8 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	g := newGlobalTable(t)
 	c := newCrew(t, "flap", g.direct)
 	for _, key := range keysOf(4) {
-		// The short hold makes each worker send requests all the time. A probe is sent with a
-		// request.
+		// A client probes the home Region only when it sends a request. So the hold is short: each
+		// worker then sends requests all the time.
 		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true, Hold: time.Second / 2})
 	}
 	c.hold(4)

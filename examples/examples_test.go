@@ -161,7 +161,7 @@ func TestCronExampleRunsJobOncePerPeriod(t *testing.T) {
 	}
 }
 
-func TestEachInvoiceIsPaidOnceByTwoProcessesOfCustomersExample(t *testing.T) {
+func TestCustomersExamplePaysEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	var want []string

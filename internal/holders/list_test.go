@@ -15,7 +15,7 @@ import (
 
 // A client with permission to write only one key can still put 400 KB of data into the record of
 // that key. If the option Bare of Listing is set, List must leave out such data.
-func TestListOmitsCallerAttributesAndLongDataIfOptionBareIsSet(t *testing.T) {
+func TestBareListOmitsAttributesAndLongData(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

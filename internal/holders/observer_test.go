@@ -144,7 +144,7 @@ func TestObserverOfOneSessionSendsAtMostSixRequests(t *testing.T) {
 	}
 }
 
-func TestHolderStillUndecidedAtTimeLimitIsReportedAsUnknown(t *testing.T) {
+func TestObserverReportsUndecidedHolderAsUnknownAtLimit(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())

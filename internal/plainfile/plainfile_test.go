@@ -249,7 +249,7 @@ func TestSymlinksInPathAreResolved(t *testing.T) {
 	}
 }
 
-func TestPlacingFileOnExistingTargetReturnsErrExist(t *testing.T) {
+func TestPlaceReturnsErrExistIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

@@ -45,7 +45,7 @@ func TestUIBreakAppliesOnlyToGrantShownInDialog(t *testing.T) {
 	})
 }
 
-func TestUIBreakFailsIfHolderHasRenewedAfterItWasShownAsDead(t *testing.T) {
+func TestUIBreakFailsIfHolderShownAsDeadHasRenewed(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := mortal(t, w, cfg)
@@ -148,7 +148,7 @@ func TestUIShowsBreakOnceDespiteLateReplyToEarlierScan(t *testing.T) {
 	})
 }
 
-func TestUIBreakIsForbiddenUnlessAllowBreakIsSet(t *testing.T) {
+func TestUIBreakRequiresAllowBreak(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		var out outcome
 		code := b.post("/break", breakRequest{shownGrant{Key: "job", Grant: "g", Version: "v"}, "job", ""}, &out)

@@ -42,7 +42,7 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	}
 }
 
-func TestEachRuleOfModelCanBeOmittedByMacroNamedAfterRule(t *testing.T) {
+func TestModelRulesMatchMacrosThatOmitThem(t *testing.T) {
 	models := lab.Must(Models("."))(t)
 	named := map[string]bool{}
 	for _, m := range models {
@@ -71,7 +71,7 @@ func TestEachRuleOfModelCanBeOmittedByMacroNamedAfterRule(t *testing.T) {
 	}
 }
 
-func TestModelsSatisfyInvariantsOnlyIfNoRuleIsOmitted(t *testing.T) {
+func TestModelsSatisfyInvariantsOnlyWithAllRules(t *testing.T) {
 	more := lab.Must(moreBounds())(t)
 	models := lab.Must(Models("."))(t)
 	checker := lab.Must(NewChecker(t.Context(), ".", more))(t)

@@ -158,7 +158,7 @@ func TestBreakButtonOfStalePageDoesNotBreakLockOfNewHolder(t *testing.T) {
 	}
 }
 
-func TestPageHasNoBreakButtonUnlessAllowBreakIsSet(t *testing.T) {
+func TestPageHasBreakButtonOnlyIfAllowBreakIsSet(t *testing.T) {
 	s := newScene(t)
 	p := s.ui()
 	s.hold("job")

@@ -107,7 +107,7 @@ func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 	lab.Must(readHarmless(harmlessList, real))(t)
 }
 
-func TestMutationScoreCountsUnreachedMutantsAsNotKilled(t *testing.T) {
+func TestMutationScoreOmitsOnlyInvalidMutants(t *testing.T) {
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}), 80)
 	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 3, known: 1}), 75)
 }

@@ -122,8 +122,8 @@ type nowhere struct{ io.Writer }
 
 func (nowhere) Close() error { return nil }
 
-// report writes a table with a line for each package, and then the names of the mutants
-// that no test has killed.
+// report writes a table with a line for each package, and then the names of the mutants whose
+// outcome is survived or unseen.
 func report(out io.Writer, results []result, least float64) error {
 	columns := []outcome{killed, timedOut, known, survived, unseen, invalid}
 	counts := map[string]map[outcome]int{"all": {}}

@@ -78,9 +78,9 @@ func same(a, b []file) error {
 	return errors.Join(problems...)
 }
 
-// releaseOf builds the files of a release in a new clone, so that only files of the commit are
-// included. It builds an archive and a bill of materials for each platform, and a file with their
-// checksums.
+// releaseOf builds an archive and a bill of materials for each platform, and a file with their
+// checksums. It builds the binaries in a new clone of the commit. The manual comes from the code of
+// this program, which may contain uncommitted changes.
 func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {

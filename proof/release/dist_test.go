@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The release is built from the commit that is checked out. Uncommitted changes are not part of it.
+// The binaries are built from the commit that is checked out, without uncommitted changes.
 func TestTwoReleaseBuildsOfSameCommitAreIdentical(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
 	c := lab.Must(checkedOut(t.Context(), "../.."))(t)

@@ -28,7 +28,7 @@ const (
 	survived outcome = "survived"
 	unseen   outcome = "unseen"   // no test reaches the mutant
 	invalid  outcome = "no Go"    // the mutant does not compile
-	known    outcome = "harmless" // no test killed the mutant, and harmless.txt lists it with a reason
+	known    outcome = "harmless" // the mutant survived, and harmless.txt lists it with a reason
 )
 
 // result is the outcome for one mutant, with the name of the test that killed it.

@@ -27,7 +27,7 @@ func NewName() string { return strings.ToLower(rand.Text()) + ".localhost" }
 func tokenFor(secret, host string) string { return sign(secret, "page", host) }
 
 // proofFor returns the proof that the server at host has the secret. The page chooses the
-// nonce, so nobody can replay an earlier proof.
+// nonce, so an earlier proof cannot be replayed.
 func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
 
 // sign returns the HMAC of the words. Each word is one line of the signed text, so a word must

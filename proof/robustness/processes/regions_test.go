@@ -30,7 +30,7 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s: %v", regionsForVariable, err)
 		}
-		shortest = 5 * time.Second // the shortest lease that docs/regions.md recommends: lost if the machine stands still for two seconds
+		shortest = 5 * time.Second // the shortest lease that docs/regions.md recommends: a lock is lost if the machine stands still for two seconds
 	}
 	for _, lease := range []time.Duration{shortest, 20 * time.Second} {
 		t.Run(lease.String(), func(t *testing.T) {

@@ -123,11 +123,11 @@ func numbersOf(h History) ([][]int, error) {
 }
 
 // mention finds the last event that uses each attempt. An event uses the attempts that it names and
-// those in the record. It also uses the attempt because of which its client believes that it holds
-// the key.
+// those in the record. It also uses the attempt that makes its client believe that it holds the
+// key.
 func (n *numbered) mention() {
 	var record step
-	rests := map[[2]string]string{} // by client and grant: attempt because of which the client believes that it holds the key
+	rests := map[[2]string]string{} // by client and grant: attempt that makes the client believe that it holds the key
 	for i, s := range n.steps {
 		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.queue, record.queue)...)
 		if s.event == "sends" {

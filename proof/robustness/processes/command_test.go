@@ -60,7 +60,7 @@ func TestCommandsUnderLockNeverOverlapDespiteKills(t *testing.T) {
 			watchdog := watchdogOf(t, leasehold, 0)
 			send(t, s, watchdog)
 			watchdogOf(t, leasehold, watchdog)
-			wait(lease / 8) // give leasehold time to tell it about CMD
+			wait(lease / 8) // give leasehold time to tell the new watchdog about CMD
 			then(t, leasehold, cmd)
 		}
 	}

@@ -20,7 +20,7 @@ const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 
 // longestRelease is the maximum duration of a release while one Region is down. The client waits
 // one second for a reply, and then sends the release to another Region. The rest is for a machine
-// that stands still for some seconds.
+// that pauses for some seconds.
 const longestRelease = 5 * time.Second
 
 func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s: %v", regionsForVariable, err)
 		}
-		shortest = 5 * time.Second // the shortest lease that docs/regions.md recommends: a lock is lost if the machine stands still for two seconds
+		shortest = 5 * time.Second // the shortest lease that docs/regions.md recommends: a lock is lost if the machine pauses for two seconds
 	}
 	for _, lease := range []time.Duration{shortest, 20 * time.Second} {
 		t.Run(lease.String(), func(t *testing.T) {

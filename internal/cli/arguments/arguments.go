@@ -74,10 +74,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of
-// the user. The value of the annotation is one of the three constants below it. UnlessWatch
-// means unless --watch or --step-down is given. Commands that run a CMD report their own
-// failures with other exit codes than all other commands do (see package failure).
+// RunsCMD is the key of an annotation on cobra commands that can run a CMD, a program of the
+// user. Its value is one of the constants below. UnlessWatch means unless --watch or --step-down
+// is given. Package failure has other exit codes for these commands.
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -176,10 +175,9 @@ func (f *Duration) Set(s string) error {
 	return nil
 }
 
-// Check adds the flag --check or --check=DURATION to fl. The command observes the records for
-// at most DURATION, to see whether their holders renew. A plain --check means one minute. It
-// does not mean "without a limit", because a single holder with a lease of hours would then
-// make the command wait for hours.
+// Check adds the flag --check or --check=DURATION to fl. The command then observes the records
+// for at most DURATION, to see whether their holders renew. A plain --check means one minute:
+// without a limit, one lease of hours would make the command wait for hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

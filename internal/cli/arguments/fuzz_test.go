@@ -10,10 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// FuzzPrintedFlagValueParsesToSameValue parses a text as the values of three flags: a duration,
-// attribute names and a signal. A rejected text must cause an error with a message. An accepted
-// duration must not be negative, and an accepted signal must be positive. An accepted duration or
-// list of attribute names is printed and parsed again. The result must be the same value.
+// FuzzPrintedFlagValueParsesToSameValue parses a text as a duration, as attribute names and as a
+// signal. An accepted duration or list of names must be the same after printing and parsing. A
+// duration must not be negative, and a signal must be positive.
 func FuzzPrintedFlagValueParsesToSameValue(f *testing.F) {
 	for _, seed := range []string{"30", "1h30m", "0.5", "2d", "-1", "1e9", "NaN", "inf", "0x1p-2", "9223372036s", "key=id,sort=x,ttl=-", "key=", "ttl=a,ttl=b", "TERM", "SIGKILL", "9", "-9", "64"} {
 		f.Add(seed)

@@ -66,15 +66,12 @@ func (b Info) String() string {
 	return fmt.Sprintf("%s (%s%s, %s/%s)", b.Version, from, b.Go, b.OS, b.Arch)
 }
 
-// A trial is a run of leasehold from its own source with go run ./cmd/leasehold, as README
-// suggests to new users. A trial is never a production job.
+// A trial is a run from leasehold's own source with go run ./cmd/leasehold, as README suggests.
+// It is never a production job, so AWS settings do not rule out the default local store (see
+// store.Settings.Place).
 //
-// If no setting names a store, a trial uses the default local store, even if AWS settings
-// are present: these usually belong to the user's other work.
-//
-// An installed leasehold may run in a cron job that has lost the environment variable with the
-// name of its table. AWS settings are then the only sign that the job should use DynamoDB. So if
-// AWS settings are present, an installed leasehold refuses the default store.
+// An installed leasehold may run in a cron job that has lost the variable with its table's name.
+// AWS settings are then the only sign that the job should use DynamoDB.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -82,11 +79,9 @@ func OnTrial() bool {
 	return err == nil && isTrial(recorded(), dir)
 }
 
-// isTrial reports whether a program is a trial, given its build information and the
-// directory in which it runs. It returns true if the build information contains neither a
-// version nor a commit, and dir is in the program's own source. go run records neither version
-// nor commit, and go install records at least a version. A program that was built with
-// -buildvcs=false also contains neither, so it counts as a trial in the directory of its source.
+// isTrial reports whether a program with the given build information, run in dir, is a trial. The
+// command go run records neither version nor commit; go install records at least a version. A
+// program built with -buildvcs=false counts as a trial in its source directory.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&

@@ -103,10 +103,9 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as a check has returned it. If Strict is set and a check failed,
-// Found prints nothing: Verdict returns the error of the check, and the command prints this error.
-// After a signal such as Ctrl-C, Found prints only the finding of cleanUp. The signal has cancelled
-// the requests of all other checks, so their findings would be wrong.
+// Found prints a finding. If Strict is set and the check failed, Found prints nothing: Verdict
+// returns the error of the check. After a signal, Found prints only the finding of cleanUp: the
+// signal has cancelled the requests of all other checks.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -180,8 +179,8 @@ var (
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
 )
 
-// Disk checks the file system that contains the local store's file at path. kindOf returns
-// the kind of a file system; it is the function FileSystem, except in tests.
+// Disk checks the file system that contains the local store's file at path. The parameter kindOf
+// is the function FileSystem, except in tests.
 func Disk(path string, kindOf func(path string) (string, error)) Finding {
 	_, err := os.Stat(path)
 	for ; err != nil && path != filepath.Dir(path); _, err = os.Stat(path) { // finds the nearest existing directory, because neither the file nor its directory need exist yet
@@ -223,8 +222,8 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 }
 
 // replicas reports in which Regions a strongly consistent global table has replicas. It also
-// warns of each Region in --failover that has no active replica. table.Check cannot warn of this,
-// because it does not know the Regions in --failover.
+// warns of each Region in --failover that has no active replica. The function table.Check cannot
+// warn of this: it does not know the Regions in --failover.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}

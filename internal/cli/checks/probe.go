@@ -56,10 +56,9 @@ func (p *probe) see(r requests.Request) {
 	}
 }
 
-// timed measures round trips. It calls send repeatedly, until measureTime has passed or
-// measureCount calls were made. It returns the sorted round-trip times of the requests that
-// were answered and not throttled. If send fails, timed stops, and returns the error of send
-// and the times so far.
+// timed calls send until measureTime has passed or measureCount calls were made. It returns the
+// sorted round-trip times of the requests that were answered and not throttled. If send fails,
+// timed stops and returns the error and the times so far.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	_, before := p.seen()
@@ -79,12 +78,13 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is how many renewal attempts, one after another, should fit between the time when a
-// renewal is due and the time when the holder stops trusting its lock.
+// leastTries is the number of renewal attempts that should fit, one after another, into a
+// holder's time. This time begins when a renewal is due, and ends when the holder stops trusting
+// its lock.
 const leastTries = 4
 
-// roundTrip returns a finding that says whether the measured round-trip times are short enough for a
-// lease of the given length. skew is the allowed clock error. The times must be sorted.
+// roundTrip returns a finding that says whether the round-trip times suit a lease of the given
+// length. The parameter skew is the allowed clock error. The times must be sorted.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -111,18 +111,15 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many renewal attempts, one after another, a holder has time for. The
-// parameter took says how long each attempt takes. The holder's time begins when a renewal is due,
-// and ends when the holder stops trusting its lock.
+// triesIn returns how many renewal attempts, one after another, fit into a holder's time (see
+// leastTries). The parameter took says how long each attempt takes.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests are too slow for the lease. The parameter "took" says how long
-// each request takes. Requests are too slow if a holder can make fewer than leastTries renewal
-// attempts after a renewal is due. They are also too slow if a request takes more than a quarter of
-// the time between two renewals: then an acquisition takes long, and a renewal that is somewhat
-// slower than the others exceeds its time limit (see decide.RenewalDeadline).
+// isSlow reports whether requests of duration took are too slow for the lease: fewer than
+// leastTries renewal attempts fit, or one takes more than t.Every/4. In the second case, a
+// slightly slower renewal exceeds its time limit (see decide.RenewalDeadline).
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
@@ -150,8 +147,8 @@ func roundTripText(d time.Duration) string {
 	return fmt.Sprintf("%.0fms", ms)
 }
 
-// percentile returns the p-quantile of values by the nearest-rank method. p is greater than
-// 0 and at most 1. values must be sorted, and not be empty.
+// percentile returns the p-quantile of values by the nearest-rank method, for p greater than 0
+// and at most 1. The values must be sorted, and not be empty.
 func percentile(values []time.Duration, p float64) time.Duration {
 	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
 }
@@ -161,9 +158,9 @@ func percentile(values []time.Duration, p float64) time.Duration {
 // the times that leasehold displays.
 const clockTolerance = 30 * time.Second
 
-// narrow improves the measurement of the server's clock. The server's replies state the time in
-// whole seconds only. So narrow sends a read at the moment when a new second probably begins on
-// the server's clock. The reply shows whether the second has begun, which halves the uncertainty.
+// narrow improves the measurement of the server's clock. The server's replies state whole seconds
+// only, so narrow sends a read when a new second probably begins there. The reply shows whether
+// it has begun, which halves the uncertainty.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -232,19 +229,17 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s %s the server's (give or take %s)", rounded(off), side, rounded(durations.Less(c.to, c.from)/2))
 }
 
-// clockRange is the range from the smallest to the largest possible difference between the
-// server's clock and this machine's. The difference is positive if the server's clock is ahead.
-// The Date header of a reply states the time in whole seconds. So after one reply, the range is
-// as wide as one second plus the duration of the request. Later replies may narrow the range.
+// clockRange is the range of possible differences between the server's clock and this machine's,
+// positive if the server is ahead. A reply's Date header states whole seconds. One reply gives a
+// range of one second plus the request's duration; later replies may narrow it.
 type clockRange struct {
 	known    bool
 	from, to time.Duration
 }
 
-// add narrows the range of possible clock differences, using one reply. The parameter "date" is the
-// time in the reply's Date header, truncated to seconds. The server wrote the header at a moment
-// between the times "sent" and "received". At that moment, the server's clock showed at least the
-// time "date", and less than one second more.
+// add narrows the range by one reply. The parameter date is the time in its Date header,
+// truncated to seconds. The server wrote it between the times sent and received, when its clock
+// showed at least date and less than one second more.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {

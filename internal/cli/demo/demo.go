@@ -129,9 +129,9 @@ func (d *Demo) run(ctx context.Context, name string) *run {
 	return r
 }
 
-// granted waits until process r has been granted the key. It then writes to the protected
-// item with the fencing token of r, and prints one line. format is a format string for that
-// line; its only argument is the token.
+// granted waits until process r has been granted the key. It then writes to the protected item
+// with the fencing token of r, and prints one line. The parameter format is the line's format
+// string; its only argument is the token.
 func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	r.token = d.next(ctx, r, string(leasehold.EventGranted)).Token
 	if d.write(ctx, r.token) {
@@ -156,10 +156,9 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop suspends process r (SIGSTOP). If r is suspended during a request to a local store, it keeps
-// the store's file locked, and the store answers no other process. So after each suspension, the
-// demo sends a request to the store. If this request fails, the demo continues r (SIGCONT), and
-// suspends r again a little later.
+// stop suspends process r (SIGSTOP). A process that is suspended during a request to a local
+// store keeps the store's file locked. So stop then sends a request itself. If this fails, stop
+// continues r, and suspends it again a little later.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -230,8 +229,8 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock protects. It writes the item as a lock record, because
-// the item is in the lock table, and "leasehold ls" reports all other items there as damaged.
+// makeTarget creates the item that the lock protects. It writes the item as a lock record,
+// because "leasehold ls" reports all other items in a lock table as damaged.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -243,9 +242,9 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// write writes to the protected item with the given fencing token. The attribute "fence" of
-// the item stores the highest fencing token of all writes to the item. write returns true
-// if DynamoDB refused the write because an earlier write had a higher token.
+// write writes to the protected item with the given fencing token. The item's attribute fence
+// stores the highest token of all writes. The result refused is true if DynamoDB refused the
+// write because an earlier write had a higher token.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
@@ -264,9 +263,9 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// run is one process of the demo: "leasehold run" with cat(1) as its CMD. The program cat reads
-// from a pipe. The demo's end of the pipe is in the field named cat. The program exits when the
-// demo closes this end, or when the demo exits.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. The field cat is the
+// demo's end of the pipe that this program reads. The program exits when the demo closes this end
+// or exits.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

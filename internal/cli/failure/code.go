@@ -89,10 +89,9 @@ func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer adds the exit code to err, the error of a command whose result may be "no", such as
-// "held" or "not found". If err means "no", Answer adds CodeNo. If a signal ended the command,
-// Answer returns an error with the exit code for that signal. It returns any other error
-// unchanged.
+// Answer adds the exit code to err, the error of a command whose result may be "no", such as "not
+// found". It adds CodeNo if err means "no". After a signal, it returns only the signal's exit
+// code. It returns any other error unchanged.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
 		return ended
@@ -127,9 +126,8 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Kind returns the value of the field "error" for err in JSON output: the first kind below
-// that fits err, or "unknown" if no kind fits. answer is true if err is the answer "no"
-// rather than a failure.
+// Kind returns the field "error" of JSON output: the first kind below that fits err, or "unknown"
+// if none does. The result answer is true if err is the answer "no" rather than a failure.
 func Kind(err error) (name string, answer bool) {
 	unknown := errors.Is(err, leasehold.ErrUnknownOutcome) // the failed request may have changed something
 	switch {

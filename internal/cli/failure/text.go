@@ -72,9 +72,9 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice if err means that the user gave --sort-key, but the layout has no sort
-// key. The advice is to leave out the flag or, if the layout allows it, to name the table's
-// sort key with --attr. For any other error, unfit returns "".
+// unfit returns advice if the user gave --sort-key, but the layout has no sort key. Where the
+// layout allows it, the advice includes naming the table's sort key with --attr. For any other
+// error, unfit returns "".
 func unfit(err error) string {
 	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {
@@ -190,8 +190,8 @@ func reason(err error) string {
 	return visible.Message(text)
 }
 
-// ownReason returns why a request failed, with advice, if the request got a reply or was
-// never sent. ownReason returns false if the request was sent but got no reply.
+// ownReason returns why a request failed, with advice, if the request got a reply or was never
+// sent. It returns false if the request was sent but got no reply.
 func ownReason(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the EC2 metadata service

@@ -24,9 +24,8 @@ const Standard = "-"
 // so long.
 const maxGrantSize = 1 << 20
 
-// File stores one grant for a command: in a regular file, or through standard input and
-// output. A regular file is written as a whole. It is written only if it does not exist, is
-// empty, contains a grant that has ended, or contains the grant that the new grant replaces.
+// File stores one grant for a command: in a regular file, or through standard input and output.
+// The package comment says when a regular file is replaced.
 type File struct {
 	path   string // path as the user gave it, or Standard
 	file   string // path with symbolic links resolved
@@ -101,10 +100,9 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld returns an error if replacing the file could lose a grant that is still needed:
-// a grant of another key or in another store, if the grant's lease may not have expired. A
-// grant of the same key in the same store is accepted, because it has ended by the time at
-// which the command is granted the key.
+// RefuseHeld returns an error if replacing the file could lose a grant of another key or store
+// whose lease may not have expired. It accepts a grant of the same key and store: that grant has
+// ended once the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

@@ -26,10 +26,9 @@ type Grant struct {
 	At Place
 }
 
-// Place identifies the store of a table, since tables in several stores may have the same
-// name. It also contains the layout of the table's records. A Place is stored in the JSON
-// of a grant. Its fields are empty if the library or an earlier version of leasehold wrote
-// the grant.
+// Place identifies the store of a table: tables in several stores may have the same name. It is
+// stored in a grant's JSON, with the layout of the records. Its fields are empty if the library
+// or an earlier version of leasehold wrote the grant.
 type Place struct {
 	File        string `json:"file,omitempty"`
 	Region      string `json:"region,omitempty"`
@@ -77,9 +76,9 @@ func parse(b []byte) (Grant, bool) {
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// leaseEnds returns the time at which the lease of g expires, by this machine's clock.
-// TrustedUntil is earlier by a margin of a tenth of the lease, so leaseEnds adds this margin. In
-// a layout that relies on clocks, the result is too early by the allowed clock skew.
+// leaseEnds returns when the lease of g expires by this machine's clock. TrustedUntil is earlier
+// by a tenth of the lease. In a layout that relies on clocks, the result is too early by the
+// allowed clock skew.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // PlaceOf returns the Place of the store s.
@@ -134,10 +133,9 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	}
 }
 
-// UseStore sets f to the table, store and layout of the grant, as if the user had given
-// them by flags. They then override the environment. UseStore returns an error if a flag
-// names another store, because that store would report the grant as lost. There is one
-// exception: --endpoint-url may name another endpoint, because the store's server can move.
+// UseStore sets f to the grant's table, store and layout, as if given by flags, which override
+// the environment. It returns an error if a flag names another store, which would report the
+// grant as lost. Only --endpoint-url may differ: the store's server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return failure.Misusef("the grant is from table %s, not %s", g.Table, f.Table)
@@ -150,9 +148,8 @@ func (g Grant) UseStore(f *store.Settings) error {
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
-	// If --layout is given, it must name the grant's layout. Even if the table's keys fit
-	// another layout too, a record in that layout could not be read by the other clients,
-	// which use the grant's layout.
+	// If --layout is given, it must name the grant's layout. The table's keys may fit another
+	// layout too, but the other clients could not read a record in that layout.
 	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
 		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -172,9 +169,9 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant and returns its lock. It fails if g is outdated, that is, if the grant
-// has been renewed since g was written. If Resume accepted an outdated copy, two processes with
-// copies could both hold the lock. The parameter "here" is the place of the client's store.
+// Resume renews the grant and returns its lock. It fails if g is outdated: the grant has been
+// renewed since g was written. Otherwise two processes with copies could both hold the lock. The
+// parameter here is the place of the client's store.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -184,11 +181,9 @@ func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, 
 // has renewed the grant in the meantime.
 const maxRenewalsFollowed = 5
 
-// ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
-// it accepts g even if the grant has been renewed since g was written, because the file with
-// the renewed grant may be lost. The id, token and owner in the record must still be those of
-// g. The parameter "least" is the shortest lease that the library accepts. The new lease is at
-// least that long.
+// ResumeToRelease renews the grant so that the caller can release its lock. It accepts an
+// outdated g if the record has its id, token and owner: the newer file may be lost. The parameter
+// least is the shortest lease that the library accepts.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)
@@ -203,10 +198,9 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	}
 }
 
-// explain adds a possible cause to err if err reports that the grant is lost. There are two such
-// causes: the grant was renewed after this copy of it was written, or it was granted by a store
-// other than the one at the place "here". If neither can be the cause, or if err reports no loss,
-// explain returns err unchanged.
+// explain adds a possible cause to an err that reports the grant as lost. The grant may have been
+// renewed after this copy was written, or may be from a store other than the parameter here. If
+// neither is possible, explain returns err unchanged.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

@@ -93,10 +93,9 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	// A Seat answers the HTTP probes that --http enables. It reports renewals as overdue when the
-	// trusted time that is left is below a limit. The limit is (lease - MaxSkew) / 3, because a
-	// renewal normally begins when at least 2/3 of the trusted time are left. If the grace is
-	// longer, the limit is the grace: elect stops CMD when only the grace is left.
+	// The probes of --http report renewals as overdue once the trusted time left is below (lease
+	// - MaxSkew) / 3. A renewal normally begins with at least 2/3 of the trusted time left. A
+	// longer grace replaces the limit, because elect then stops CMD.
 	seat := probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, j.Grace))
 	answer := func() {}
 	if f.http != "" {
@@ -164,11 +163,9 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor prints messages while stepDown waits for the leader to resign. waitFor returns
-// immediately, and the messages stop when stepDown calls end. On a terminal, it updates a line
-// about the leader every second. If the leader has not resigned after its lease plus one second,
-// waitFor prints advice once: by then, a live leader has read the request. If no process leads or
-// the record cannot be read, waitFor prints nothing, because StepDown then returns an error.
+// waitFor prints messages until stepDown calls end. A terminal shows a line about the leader,
+// updated every second. Advice follows once, after the leader's lease plus one second: a live
+// leader has read the request by then. Without a leader's record, nothing is printed.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

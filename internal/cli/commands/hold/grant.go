@@ -25,9 +25,9 @@ type grantFlags struct {
 	data arguments.Data
 }
 
-// read reads the grant from a file or from standard input, and returns the layout of the records.
-// It also returns the option for --data, or nil if the user did not give --data. The commands renew
-// and release call read before they open the store.
+// read reads the grant from a file or standard input, and returns the layout of the records. It
+// also returns the option for --data, or nil if that was not given. The commands renew and
+// release call it before they open the store.
 func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
 		return nil, nil, r, err
@@ -42,10 +42,9 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 	return file, data, r, err
 }
 
-// inStoreOf opens the store in which g was granted. It calls fn with a lock client for this store
-// and the store's Place. A signal cancels fn's context. If the layout cannot store the data of
-// --data, inStoreOf returns an error and does not call fn. Otherwise, release would resume the
-// grant before it finds the error, and renew could no longer resume the grant from the same file.
+// inStoreOf opens the store of g, and calls fn with a lock client and the store's Place. A signal
+// cancels fn's context. If the layout cannot store --data, inStoreOf returns an error before fn.
+// Once fn has resumed the grant, renew could no longer resume it from the same file.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -100,10 +99,9 @@ func (c *Commands) Renew() *cobra.Command {
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
-					// A signal arrived while the renewal was in flight, so its outcome is unknown.
-					// If DynamoDB applied it, the file's grant is outdated, and a later "leasehold
-					// renew" cannot resume it. This client can, because it knows the version that
-					// it wrote. So resume the grant again, and write the new grant.
+					// A signal arrived during the renewal, so its outcome is unknown. If it was
+					// applied, the file's grant is outdated, and a later "leasehold renew" cannot
+					// resume it. This client can, because it knows the version that it wrote.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {

@@ -322,13 +322,9 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}, err
 }
 
-// graceWithin returns the grace: how long CMD may take to stop before it is killed. The grace
-// must be shorter than 5/9 of the trusted time. Without a MaxSkew, the trusted time is 9/10 of the
-// lease, so this limit is half the lease (5/9 * 9/10 = 1/2).
-//
-// The limit leaves time for a renewal before CMD is stopped. A renewal normally begins when at
-// least 2/3 of the trusted time are left. CMD is stopped when only the grace is left, which is less
-// than 5/9 of the trusted time. So the renewal has at least 2/3 - 5/9 = 1/9 of the trusted time.
+// graceWithin returns how long CMD may take to stop before it is killed. This grace must be below
+// 5/9 of the trusted time (without a MaxSkew, half the lease). A renewal normally begins with at
+// least 2/3 of the trusted time left, so it has at least 1/9 before CMD is stopped.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -183,9 +183,9 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // even if the observation failed, print the record as last read
 }
 
-// answer reads the record of key and passes it to matches. If matches returns true, answer
-// returns nil (exit code 0). If matches returns false, or if the record does not exist,
-// answer returns an error with exit code 1. It returns any other error unchanged.
+// answer reads the record of key and passes it to matches. It returns nil (exit code 0) if
+// matches returns true. It returns an error with exit code 1 if matches returns false or the
+// record does not exist, and any other error unchanged.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, matches func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
@@ -200,9 +200,9 @@ func answer(ctx context.Context, t *store.Table, key leasehold.Key, matches func
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// isLabelOf reports whether label identifies the completed work. Work with --once is identified
-// by the label that the user gave with --once. Work with --every is identified by the start of
-// its period, in the format that "get" prints or in the format that "get --json" prints.
+// isLabelOf reports whether label identifies the completed work. Work of --once is identified by
+// its label. Work of --every is identified by the start of its period, as "get" or "get --json"
+// prints it.
 func isLabelOf(label string, work leasehold.Done) bool {
 	if work.Once != "" {
 		return label == work.Once

@@ -84,8 +84,8 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// grantOf returns the value for --token that identifies the grant in r: the fencing token
-// or, if a lock library without tokens wrote the record, the record's version.
+// grantOf returns the value of --token for the grant in r: the fencing token, or the version if a
+// library without tokens wrote the record.
 func grantOf(r leasehold.Record) string { return cmp.Or(wording.Token(r.Token), r.Version) }
 
 func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold.Key, f breakFlags) error {

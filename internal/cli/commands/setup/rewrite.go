@@ -40,9 +40,9 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 	return cmd
 }
 
-// toRewrite is a record that needs rewriting: the table has the layout of another lock library, and
-// that library cannot read the record, for example because it was written in another layout.
-// toRewrite is also the JSON object that "table rewrite --json" prints for the record.
+// toRewrite is a record that must be rewritten: the lock library whose layout the table has
+// cannot read it. One cause is that it was written in another layout. "table rewrite --json"
+// prints toRewrite as a JSON object.
 type toRewrite struct {
 	Table   string `json:"table"`
 	Key     string `json:"key"`

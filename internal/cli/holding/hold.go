@@ -151,11 +151,9 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error for this case: the lock was not renewed in time, so leasehold stopped
-// CMD, and CMD exited while the lock was still trusted. So no other client can have acquired the
-// lock before CMD exited. The error is ErrLost nevertheless, because leasehold stopped CMD as it
-// does after a loss. The parameter "why" is the error of the last renewal, or "" if a renewal
-// succeeded after CMD was stopped.
+// late returns the error if CMD was stopped for a missing renewal, but exited while the lock was
+// trusted. It is ErrLost, although no other client can have acquired the lock: leasehold stopped
+// CMD as after a loss. The parameter why is the last renewal's error, or "" if that succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -186,9 +184,8 @@ const (
 )
 
 // releaseLimit returns how long leasehold waits for the release after CMD has ended. If done is
-// true, the release also marks the work as done, and the limit is the length of the lease. Once the
-// lease has expired, the mark is useless, because another client may already have started the same
-// work.
+// true, the limit is the length of the lease. After that, marking the work as done is useless:
+// another client may already have started it.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -229,12 +226,9 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks. If done is false, the release ends when it has succeeded, ctx is
-// cancelled, or limit has passed.
-//
-// If done is true, the release also marks the work as done, and limit has no effect. If ctx is
-// cancelled in this case, free returns immediately, but the lock client continues the release until
-// the lease expires or the client is closed.
+// free releases the locks until success, cancellation of ctx, or limit. If done is true, it also
+// marks the work as done and ignores limit. If ctx is then cancelled, free returns, but the
+// client continues until the lease expires or it is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
@@ -309,9 +303,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the error text of a key whose last renewal failed. It returns "" if the last
-// renewal of every key succeeded. If the error is a timeout, the text also contains the most recent
-// error that was not a timeout, if there is one, because a timeout says little about the cause.
+// why returns the error text of a key whose last renewal failed, or "" if there is no such key. A
+// timeout says little about the cause. The text therefore adds the most recent error that was not
+// a timeout, if there is one.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -56,13 +56,9 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested returns an error if an outer run holds a wanted key. A wait for this key would
-// never end, because the outer run waits for this process to end. With --any, refuseNested
-// removes such keys from the wanted keys, and returns an error only if none would remain.
-//
-// A process that runs under a permit of a semaphore must not wait for a second permit. If the
-// holders of all permits waited for a second one, no permit would ever be released. With
-// --nonblock the process may try to acquire a second permit, because it does not wait.
+// refuseNested returns an error if an outer run holds a wanted key: each would wait for the
+// other. With --any, it removes such keys unless none would remain. A wait for a second permit of
+// a semaphore is refused too: the permits' holders could all wait for each other.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -93,10 +89,9 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	return nestedWait(nested)
 }
 
-// heldByOuter reports whether an outer run holds key now. The outer run may have ended,
-// although this process still runs. So heldByOuter reads the record of key and compares its
-// grant id with the grant ids in LEASEHOLD_HELD. If the record cannot be read, heldByOuter
-// compares the names of the table and store instead.
+// heldByOuter reports whether an outer run holds key now. The outer run may have ended before
+// this process, so the grant id in key's record is compared with those in LEASEHOLD_HELD. If the
+// record cannot be read, the names of table and store are compared.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
 		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
@@ -132,10 +127,9 @@ func (h *Hold) outerValue() string {
 	return string(b)
 }
 
-// outerBegins returns value, a JSON array for LEASEHOLD_HELD, without its final "]". Every
-// "leasehold run" inside CMD appends to the array, so LEASEHOLD_HELD begins with this text in
-// all descendants of CMD. No other process has this text in its environment, because it
-// contains the grant's id.
+// outerBegins returns value, a JSON array for LEASEHOLD_HELD, without its final "]". Runs inside
+// CMD append to the array, so LEASEHOLD_HELD begins with this text in all descendants of CMD. No
+// other process has it, because it contains the grant's id.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
 // environ returns the environment for CMD, with the lock's key, owner, token and table.

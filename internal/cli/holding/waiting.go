@@ -23,14 +23,9 @@ const (
 	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
-// A wait reports who holds a key while the command waits for the key. It reports when the wait
-// begins, and then once a minute, even if the holder changes more often. It also reports each new
-// position in the queue, but at most once a second. Each report is a line of output, and an event
-// unless the command uses -n. On a terminal, the wait rewrites a single line every second instead
-// of writing lines, but it emits the same events.
-//
-// The limits "once a minute" and "once a second" apply to all waits of the process together,
-// because an election may begin a new wait every second.
+// A wait reports the holder while the command waits. It reports at the start, once a minute, and
+// on each new queue position, at most once a second. Both limits span all waits of the process:
+// an election may begin one every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -75,9 +70,8 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a new wait. earlier is the previous wait of this process, or nil if this is the
-// first wait. former identifies the grant that this process had in its previous term. It is empty
-// if this process had no term.
+// newWait returns a new wait. The parameter earlier is this process's previous wait, or nil. The
+// parameter former identifies the grant of its previous term, and is empty if there was none.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -107,11 +101,9 @@ func (w *wait) tries(nonblock bool) {
 	}
 }
 
-// saw handles an event e of the lock client. A waiting event contains the holder of one key or
-// permit. If the client needs only one of several keys or permits, the parameter "all" is not nil.
-// saw then reports nothing until it has seen a holder of each of these keys or permits: until then,
-// one of them may be free. After a granted, done or gave-up event, w reports nothing until the next
-// waiting event.
+// saw handles an event e of the lock client. The parameter all is nil unless the client needs
+// only one of several keys or permits. In that case, saw reports nothing until it has seen a
+// holder of each: one may still be free.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,16 +261,13 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// A client recognizes a dead holder only after it has observed that holder for the length of a
-// lease. If --wait is shorter than the lease, the wait ends too early for this, even if the user
-// repeats the command. So after a wait that was too short, the command tries to acquire once
-// more, as with -n. If the holder appears dead, this attempt observes it for the whole length of
-// its lease.
+// A client recognizes a dead holder only after observing it for a lease. With a shorter --wait,
+// that never happens, even if repeated. So the command then tries once more, as with -n: this
+// observes a holder that appears dead for its lease.
 
-// wasTooShort reports whether the wait, which failed with err, was shorter than the lease of a
-// holder. It also returns true if err does not contain the length of every holder's lease: the
-// record of a lock under a shared lease does not contain the length of the shared lease, and the
-// error for several keys or permits contains only one holder.
+// wasTooShort reports whether the wait, which failed with err, was shorter than a holder's lease.
+// It also returns true if err lacks a holder's lease. A record under a shared lease does not
+// contain the length. The error for several keys or permits contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {
@@ -296,9 +285,8 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 }
 
 // afterSilence returns an OpError instead of err, the error of a wait, if the store answered no
-// request during the wait. In this case it is unknown whether the key is held. The exit code for
-// err would nevertheless tell a script that another process holds the key and does the work. The
-// parameter "answers" is the number of answered requests.
+// request. It is then unknown whether the key is held, but err's exit code would say that another
+// process holds it. The parameter answers counts the answered requests.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
 		return err // the store answered, or err says that the key is held, or err itself is a failure

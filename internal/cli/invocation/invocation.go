@@ -102,10 +102,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble prints n, a report that requests have been failing for some time or that they succeed
-// again. Without these reports, leasehold could retry failed requests for a long time and print
-// nothing. With -q, sayTrouble prints n only if requests will probably fail until the user
-// corrects the cause.
+// sayTrouble prints n, a report that requests have been failing for some time or succeed again.
+// Without it, leasehold could retry for a long time in silence. With -q, it prints n only if
+// requests will probably fail until the user corrects the cause.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -168,8 +167,8 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 	}))
 }
 
-// logRequests implements -v. It returns a function that reports one request that was sent to the
-// server of s: it emits an event of the kind "request", and prints a line of text.
+// logRequests implements -v. It returns a function that reports one request to the server of s,
+// as an event "request" and a line of text.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {
@@ -204,10 +203,9 @@ func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete stri
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns the keys that begin with the given prefix, but only those for whose records the
-// function "wanted" returns true. It returns at most completionKeys keys, and reads for at most
-// completionTime. It returns no keys if the table cannot be opened. It prints nothing and does not
-// create a store.
+// key returns keys with the given prefix for whose records the function wanted returns true: at
+// most completionKeys, read in at most completionTime. It returns none if the table cannot be
+// opened. It prints nothing and does not create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -260,9 +258,9 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 // can ask the user a question.
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
-// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes. For any
-// other answer it returns an error with exit code 1. The last parameter is the text of that
-// error. If ctx is cancelled, Confirm returns the cause without waiting for an answer.
+// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes, and
+// otherwise an error with exit code 1 and the text in the parameter no. If ctx is cancelled,
+// Confirm returns the cause without waiting for an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)

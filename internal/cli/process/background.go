@@ -64,9 +64,9 @@ func (b *background) lookIn(d time.Duration) {
 	}
 }
 
-// began is called when CMD has ended. It begins the wait for the processes that outlive
-// CMD. asked is true if leasehold was asked to exit, or to step down, while CMD ran. BackgroundWait
-// then becomes BackgroundStop: leasehold stops those processes instead of waiting for them.
+// began is called when CMD has ended. It begins the wait for the processes that outlive CMD. The
+// parameter asked is true if leasehold was asked to exit or step down while CMD ran.
+// BackgroundWait then becomes BackgroundStop, which stops these processes.
 func (b *background) began(c *Child, asked bool) {
 	b.since = time.Now()
 	if asked && b.mode == BackgroundWait {
@@ -75,12 +75,10 @@ func (b *background) began(c *Child, asked bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground is called after CMD has ended: with a signal that arrives or, if this leader is
-// asked to step down, with s.Stop. It ignores signals such as SIGWINCH, which would not end
-// leasehold's wait for a key either (see endsWait). It forwards other signals to the processes that
-// outlive CMD. These processes may ignore the signal: a shell, for example, makes background
-// processes ignore Ctrl-C. So stopBackground also switches to BackgroundStop, except from
-// BackgroundKeep, which lets these processes continue.
+// stopBackground handles a signal after CMD has ended (s.Stop if this leader must step down).
+// Signals that do not end a wait (endsWait) are ignored, others are forwarded to the processes
+// that outlive CMD. BackgroundStop replaces BackgroundWait, because a shell's background
+// processes ignore Ctrl-C.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return

@@ -46,8 +46,8 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 	return c, nil
 }
 
-// Each time that a signal such as SIGTSTP suspends CMD, watch puts this signal into the channel
-// c.Stops. It closes c.Exited when CMD has ended.
+// watch puts each signal that suspends CMD, such as SIGTSTP, into the channel c.Stops. It closes
+// c.Exited when CMD has ended.
 func (c *Child) watch() {
 	defer close(c.Exited)
 	for sig := c.await(); sig != 0; sig = c.await() {
@@ -89,8 +89,8 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// Find returns the path of the executable with the given name. leasehold calls Find before
-// the wait for KEY, because the wait would be useless if the executable did not exist.
+// Find returns the path of the executable with the given name. It is called before the wait for
+// KEY, which would be useless without the executable.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -119,20 +119,18 @@ func StartError(name string, err error) error {
 	return failure.Exit(failure.CodeNotExec, failure.Misusef("%s cannot be executed: %v", visible.Name(name), why))
 }
 
-// gate keeps CMD from running until the supervisor has sent the id of CMD's process group to
-// the watchdog. So if the supervisor is killed, the watchdog can kill every process of CMD.
+// gate keeps CMD from running until the supervisor has sent the id of CMD's process group to the
+// watchdog. So the watchdog can kill every process of CMD if the supervisor is killed.
 //
-// The supervisor starts a child process, which first runs leasehold itself (package atgate) and
-// waits at the gate. The supervisor writes the id of the child's group to a pipe to the
-// watchdog, and then opens the gate. The child replaces itself by CMD through execve(2), which
-// changes neither its process id nor its group.
+// The supervisor starts a child, which first runs leasehold itself (package atgate) and waits at
+// the gate. The supervisor sends the id of the child's group to the watchdog, and opens the gate.
+// The child becomes CMD through execve(2), which keeps its process id and group.
 //
-// If the supervisor dies before it opens the gate, CMD never runs. If it dies later, the
-// watchdog first reads the group's id from the pipe, and only then the end of file, which tells
-// it to kill the group. So the supervisor need not wait until the watchdog has read the id.
+// The supervisor need not wait until the watchdog has read the id: the watchdog reads it before
+// the end of file that orders the kill.
 //
-// CMD must be the leader of its group. If CMD only joined a group that another process leads, it
-// could easily leave the group: by setsid(2), or by setpgid(2), which shells with job control call.
+// CMD must lead its group. In a group with another leader, CMD could easily leave the group: by
+// setsid(2), or by setpgid(2), which shells with job control call.
 type gate struct {
 	conn   *os.File      // the supervisor's end of the socket to the child; nil if there is no gate
 	passed chan struct{} // closed when CMD runs, or when it is certain that CMD will never run

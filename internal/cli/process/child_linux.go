@@ -15,11 +15,9 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// await blocks until CMD is suspended or has ended. It returns the signal that suspended
-// CMD, or 0 if CMD has ended.
-//
-// await does not reap CMD (waitid(2), WNOWAIT). Until Reap reaps CMD, the kernel gives CMD's id
-// to no new process. So signals to CMD's group cannot reach other processes.
+// await blocks until CMD is suspended or has ended, and returns the suspending signal or 0. It
+// does not reap CMD (waitid(2), WNOWAIT), because the kernel could then reuse CMD's id, and
+// signals to CMD's group could reach other processes.
 func (c *Child) await() syscall.Signal {
 	const cldStopped = 5 // CLD_STOPPED, a value of si_code, from <asm-generic/siginfo.h>
 	for {

@@ -45,10 +45,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as leasehold run does, but without a watchdog. leasehold run would send
-// the watchdog an order that contains the id of CMD's process group. standAtGate writes this order
-// to stdout instead, and the test reads it. standAtGate then waits, without opening the gate, until
-// the test kills this process.
+// standAtGate starts CMD as leasehold run does, but without a watchdog. It writes the order for
+// the watchdog, with the id of CMD's process group, to stdout, where the test reads it. It then
+// waits, without opening the gate, until the test kills this process.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

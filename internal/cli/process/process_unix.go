@@ -72,13 +72,12 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 // gateEnds creates the socket for a gate. It returns the file descriptors of the supervisor's end
 // and of the child's end, in this order.
 //
-// The child's end has the same descriptor number in this process and in the child. So the child's
-// end cannot replace another file that CMD inherits from this process. exec.Cmd.ExtraFiles would
-// use the number 3, under which CMD may inherit a file.
+// The child's end keeps its descriptor number in the child, so it cannot replace another file
+// that CMD inherits. With exec.Cmd.ExtraFiles, it would be 3, a number under which CMD may
+// inherit a file.
 //
-// The SDK may start a program to get credentials. If it does so at this moment, the program
-// inherits a copy of the child's end, and keeps it open until the program exits. Only when every
-// copy is closed does the supervisor learn that CMD runs. Before that, the supervisor forwards no
+// A program that the SDK starts at this moment for credentials inherits a copy of the child's
+// end. Until this program exits, the supervisor does not learn that CMD runs. So it forwards no
 // signals to CMD, and does not react to a request to step down.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process that started now would inherit the supervisor's end
@@ -102,10 +101,9 @@ func (g *gate) await() {
 	}
 }
 
-// terminal is the controlling terminal. It belongs to one process group at a time: at first
-// to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD then reads from
-// the terminal, the kernel suspends CMD (termios(3), SIGTTIN). Only after that does the
-// supervisor give the terminal to CMD's group.
+// terminal is the controlling terminal. It belongs to one process group at a time: at first to
+// the supervisor's, so that the supervisor receives Ctrl-C. If CMD reads from it, the kernel
+// suspends CMD (termios(3), SIGTTIN). The supervisor then gives it to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
@@ -152,12 +150,8 @@ func (t *terminal) set(group int) bool {
 	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
 }
 
-// WasStopped is called when the signal sig has suspended CMD. If the kernel suspended CMD
-// because CMD uses the terminal in the background, WasStopped gives CMD the terminal and continues
-// it. If this process is in the background itself, WasStopped suspends its group, as the kernel
-// does when a process of the group uses the terminal. The parent process, such as a shell or
-// another leasehold, then gives the group the terminal. If CMD was suspended while it had the
-// terminal, for example by Ctrl-Z, WasStopped suspends this process as well.
+// WasStopped is called when the signal sig has suspended CMD. The package comment describes what
+// this process does if CMD used the terminal in the background, or was suspended by Ctrl-Z.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
@@ -187,16 +181,14 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 // adopting process.
 var parent = os.Getppid()
 
-// parentEvery is the interval at which this process checks whether its parent still runs.
-// On Linux, the kernel could send a signal instead (PR_SET_PDEATHSIG). But it sends that
-// signal when the thread that started this process ends, which may be long before the
-// parent process ends.
+// parentEvery is the interval at which this process checks whether its parent still runs. A
+// signal from Linux (PR_SET_PDEATHSIG) would not do: it comes when the thread that started this
+// process ends, perhaps long before the parent process.
 const parentEvery = 250 * time.Millisecond
 
-// ParentEnd returns a channel that is closed when the parent, the process that started this
-// one, has ended. If this process is a child of init, ParentEnd returns an error: the parent may
-// have ended already, and init may have adopted this process. If a process other than init adopted
-// it before this program began, ParentEnd takes the adopting process for the parent.
+// ParentEnd returns a channel that is closed when this process's parent has ended. It returns an
+// error if the parent is init, which may have adopted this process. Another process that adopted
+// this one before this program began is taken for the parent.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -279,20 +271,18 @@ const (
 // sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// ContinueSignal may overtake signals that were sent earlier. So awaitSent waits this long for such
-// signals after ContinueSignal has arrived.
+// overtakes is how long awaitSent waits for other signals after ContinueSignal has arrived.
+// ContinueSignal may overtake signals that were sent earlier.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent is called after CMD has ended. It waits for signals that ask this process to end, and
-// that were sent before the call but have not arrived yet. A service manager, for example, may send
-// SIGTERM to this process and to CMD. On a busy machine, CMD may end before SIGTERM arrives in this
-// process.
+// awaitSent waits for signals that ask this process to end, and that were sent before the call
+// but have not arrived yet. A service manager, for example, may send SIGTERM to this process and
+// to CMD. On a busy machine, CMD may end before SIGTERM arrives here.
 //
-// awaitSent sends ContinueSignal, which does not affect a running process, to this process and
-// waits until ContinueSignal arrives. The kernel and the Go runtime deliver the pending signal
-// with the lowest number first. The signals that ask a process to end have lower numbers than
-// ContinueSignal, so they normally arrive first. But a thread that is receiving one of them may be
-// preempted. So awaitSent then sleeps for a short time, the constant "overtakes".
+// So awaitSent sends itself ContinueSignal, which does not affect a running process, and waits
+// for it. The kernel and the Go runtime deliver the pending signal with the lowest number first.
+// The awaited signals have lower numbers, so they normally arrive first. A thread that receives
+// one may be preempted, so awaitSent then sleeps for the time overtakes.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

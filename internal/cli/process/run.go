@@ -114,11 +114,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. Normally CMD waits at the gate until start has sent the id of CMD's process
-// group to the watchdog process. If s.self is empty, leasehold cannot start this executable
-// again, neither as a watchdog process nor as a child at the gate. The watchdog is then a goroutine
-// of this process, and start uses no gate. A gate would not help: if this process is killed, the
-// goroutine ends too, and cannot kill CMD.
+// start starts CMD. Normally CMD waits at the gate until the watchdog process has been sent its
+// group's id. If s.self is empty, the watchdog is a goroutine of this process. A gate would not
+// help then: the goroutine is killed with this process, and cannot kill CMD.
 func (s *supervision) start() (*Child, error) {
 	start := startAtGate
 	if s.self == "" {
@@ -203,10 +201,9 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign is called when another client, such as "elect --step-down", has asked this leader to
-// step down. It stops CMD, so that the lock can be released. If CMD has already ended by
-// itself, resign stops only the processes that outlive CMD, and leasehold exits with CMD's exit
-// code.
+// resign is called when another client, as with "elect --step-down", has asked this leader to
+// step down. It stops CMD, so that the lock can be released. If CMD has already ended by itself,
+// it stops only the processes that outlive CMD.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

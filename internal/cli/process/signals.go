@@ -14,7 +14,7 @@ import (
 )
 
 // Signals receives the signals that are sent to this process, from CatchSignals until Release.
-// leasehold run calls CatchSignals before it waits for KEY, and Release after CMD has ended.
+// The command run calls CatchSignals before it waits for KEY, and Release after CMD has ended.
 type Signals struct {
 	C chan os.Signal
 
@@ -51,8 +51,8 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Signals) Release() { signal.Stop(s.C) }
 
 // Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal arrives
-// that would end this process. The signal may arrive at the moment when KEY is granted. CMD must
-// then receive it: the caller must call the returned function, which puts the signal back into C.
+// that would end this process. The caller must call the returned function, which puts the signal
+// back into C for a CMD that starts at that moment.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan os.Signal, 1) // receives that signal, if it arrives; closed when no more signals are received from C
@@ -89,9 +89,8 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // end is called after CMD has ended. It reports whether C contains a signal that asks a program
-// to end. A service manager, for example, may send SIGTERM to this process and to CMD, and CMD
-// may end before this process reads SIGTERM from C. end leaves the signal in C: leasehold elect may
-// wait for KEY again after CMD has ended, and the signal must end this wait too.
+// to end: this process may not have read it yet. The signal stays in C, because it must also end
+// the next wait of leasehold elect.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

@@ -27,8 +27,8 @@ func TestSignalThatCancelsContextIsPutBackInSignalChannel(t *testing.T) {
 }
 
 // A service manager may send a signal to CMD and to leasehold at the same time. After CMD has
-// exited, the method "end" looks for this signal in the channel C. The method must leave the signal
-// in C, where the next wait for KEY reads it.
+// exited, end looks for this signal in C. It must leave the signal there, where the next wait for
+// KEY reads it.
 func TestSignalsStayInChannelAfterCheckForTerminationSignal(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal

@@ -31,10 +31,9 @@ func (s *supervision) orderStopNow() {
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust tells the watchdog when trust in the lock ends. It converts this time from the clock
-// of package time to the clock of package boottime. It reads boottime first: a delay between the
-// two readings then makes the result earlier, never later. Once one of several locks is lost,
-// sendTrust repeats the time that it sent last, even if the other locks are renewed.
+// sendTrust tells the watchdog when trust in the lock ends, on the clock of package boottime. It
+// reads boottime first: a delay between the two readings then makes the result earlier, never
+// later. Once any lock is lost, it repeats the time sent last.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -90,8 +89,8 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// When this many watchdog processes of one CMD have died, the next one would probably die too. So
-// the watchdog then runs in this process.
+// mostDeaths is how many watchdog processes of one CMD may die. The next one would probably die
+// too, so the watchdog then runs in this process.
 const mostDeaths = 10
 
 // replaceWatchdog starts a new watchdog for c after the old one has died. It prefers a
@@ -153,9 +152,9 @@ func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end makes the watchdog exit, and waits until it has exited. After end, the watchdog sends no
-// signals. The watchdog writes a report for each signal that it sends to CMD. end returns true if
-// the supervisor has not read all of these reports yet.
+// end makes the watchdog exit, and waits until it has. After that, the watchdog sends no signals.
+// The result acted is true if the supervisor has not read all reports: the watchdog writes one
+// for each signal that it sends to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

@@ -14,9 +14,9 @@ import (
 // CMD's process group. The kernel also sends a signal when one of them ends.
 const SeesDescent = true
 
-// kill kills the process p, but never a later process with the same process id. It opens a
-// handle to the process that has this id now (pidfd_open(2)), and uses the handle only after
-// it has checked that this process is p.
+// kill kills the process p, but never a later process with the same id. It opens a handle to the
+// process that has this id now (pidfd_open(2)). It uses the handle only after it has checked that
+// this process is p.
 func (p Process) kill() {
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {

@@ -15,9 +15,9 @@ func (Process) kill() {}
 // system.
 func Began(int) int64 { return 0 }
 
-// All returns one Process that represents all processes of CMD's group. It returns none if
-// the group is empty. A CMD that has ended is not in the group, because leasehold reaps CMD
-// immediately. On Windows, All returns none, because Windows cannot signal a process group.
+// All returns one Process that represents all processes of CMD's group, or none if the group is
+// empty. A CMD that has ended is not in the group, because leasehold reaps it immediately. On
+// Windows, All returns none, because Windows cannot signal a process group.
 func (d Descent) All(group int) ([]Process, error) {
 	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {
 		return nil, nil //nolint:nilerr // the group has no processes

@@ -21,11 +21,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// A watchdog stops CMD's process group before trust in the lock ends. It is a process of its
-// own, so that it works even if the supervisor (leasehold run) is suspended, killed or stuck.
-//
-// For each signal that it has sent to CMD, the watchdog writes one line to the supervisor.
-// The supervisor writes orders to the watchdog, one per line:
+// A watchdog stops CMD in time even if the supervisor (leasehold run) is suspended, killed or
+// stuck. It writes one line to the supervisor for each signal that it has sent to CMD. The
+// supervisor writes orders to the watchdog, one per line:
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, as the function Began returns it
@@ -35,9 +33,8 @@ import (
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
 //
-// The watchdog sends the stop signal one grace period before the end of trust, and SIGKILL
-// at the end of trust. A renewal in between does not prevent SIGKILL, because CMD is
-// already stopping.
+// The watchdog sends the stop signal one grace period before the end of trust, and SIGKILL at the
+// end of trust. A renewal in between does not prevent SIGKILL, because CMD is already stopping.
 type watchdog struct {
 	signal  syscall.Signal
 	grace   time.Duration
@@ -71,9 +68,9 @@ const longestSleep = 250 * time.Millisecond
 // an environment, because the order OrderHeld contains the beginning of such an entry.
 const longestOrder = 1 << 20
 
-// Run runs a watchdog. It reads orders until the order "done" arrives or the input ends.
-// The end of input means that the supervisor has died, so Run then kills CMD. sig is the
-// signal that asks CMD to exit. SIGKILL follows after the grace period.
+// Run runs a watchdog. It reads orders until "done" arrives or the input ends. The end of input
+// means that the supervisor has died, so Run then kills CMD. The signal sig asks CMD to exit, and
+// SIGKILL follows after the grace period.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, reports: reports, descent: d}
 	w.run(orders)
@@ -203,10 +200,9 @@ func init() {
 	os.Exit(0)
 }
 
-// Descent identifies CMD's descendants: the processes in CMD's group and, on Linux, every
-// process that CMD or a descendant has started, even in another session. On Linux, a
-// descendant whose parent has ended becomes a child of the supervisor instead of init
-// (PR_SET_CHILD_SUBREAPER). So every descendant is found among the supervisor's descendants.
+// Descent identifies CMD's descendants: the processes in CMD's group and, on Linux, every process
+// that CMD or a descendant has started, even in another session. On Linux, a descendant whose
+// parent has ended becomes a child of the supervisor (PR_SET_CHILD_SUBREAPER) instead of init.
 type Descent struct {
 	Supervisor int    // process id of the supervisor, which is the parent of CMD, the watchdog and orphans
 	Watchdog   int    // process id of the watchdog; zero if it runs in the supervisor
@@ -235,15 +231,13 @@ const (
 	killTries = 100
 )
 
-// Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also signals CMD's
-// descendants outside that group. It sends SIGKILL to all of them, but any other signal only to the
-// process groups of orphans, whose parents have ended. A descendant whose parent still runs may get
-// sig from its parent: for example, a "leasehold run" inside CMD forwards sig to its own CMD.
+// Signal sends sig to CMD's group and, unless d.GroupOnly is true, to descendants outside it.
+// Signals other than SIGKILL go only to the groups of orphans among these. Descendants with a
+// parent may get sig from it, for example from a nested "leasehold run".
 func (d Descent) Signal(group int, sig syscall.Signal) {
-	// The group's id now belongs to another program if a process other than CMD has it. This can
-	// happen if the watchdog is suspended: the supervisor dies, CMD and its group end, and then a new
-	// process gets CMD's id. If no process has the id, CMD has ended: the kernel keeps the id for
-	// CMD's group while the group has a process.
+	// The group's id belongs to another program if a process other than CMD has it. The
+	// supervisor and CMD's group may have ended while this watchdog was suspended. If no process
+	// has the id, CMD has ended, and the kernel keeps it for CMD's group.
 	if now := Began(group); d.Began == 0 || now == 0 || now == d.Began {
 		_ = KillGroup(group, sig) // fails if the group has no processes, and then no signal is needed
 	}

@@ -84,10 +84,9 @@ type News struct {
 	Lasting        bool          // true if the failures will probably not end by themselves
 }
 
-// Telling decides when to report trouble with requests. It reports trouble when requests have
-// failed for newsAfter, or immediately if they will probably fail until the user corrects the
-// cause. It does so at most once every newsRepeat. After such a report, it also reports when
-// requests are answered again. It reports nothing while it is paused.
+// Telling decides when to report trouble with requests: after newsAfter, or at once if the user
+// must probably correct the cause. It reports trouble at most once every newsRepeat, and
+// afterwards that requests are answered again. It reports nothing while it is paused.
 type Telling struct {
 	mu     sync.Mutex // locked during a report
 	paused bool
@@ -132,8 +131,8 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 }
 
 // Pause pauses the reports if begin is true, and resumes them otherwise. In both cases, t forgets
-// what trouble it has reported, so no report will say that requests are answered again. But t still
-// knows when it last reported trouble: its next report of trouble comes at least newsRepeat later.
+// the reported trouble, so it will not report that requests are answered again. Its next report
+// of trouble still comes at least newsRepeat after the last.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,8 +154,8 @@ type Health struct {
 	answers    int
 }
 
-// Pending is a wait that is in progress: an SDK operation without a reply yet, or the wait
-// for another process to unlock the file of a local store.
+// Pending is a wait in progress: for the reply to an SDK operation, or for a local store's file
+// that another process keeps locked.
 type Pending struct {
 	of     *Health
 	began  time.Time

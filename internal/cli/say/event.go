@@ -131,8 +131,8 @@ const (
 )
 
 // OpenEvents opens the stream that the value of --events describes: the number of an inherited
-// file descriptor, or the name of a file. Events are appended to the file. OpenEvents writes the
-// first event, so that an error such as a full disk appears before leasehold acquires a lock.
+// file descriptor, or a file to append to. It writes the first event, so that an error such as a
+// full disk appears before leasehold acquires a lock.
 func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if to == "" {
 		return nil

@@ -36,9 +36,8 @@ func openInherited(number string) (*os.File, error) {
 }
 
 // IsClosed reports whether stream, a standard stream, was closed when this process started. The
-// Go runtime then replaces the stream by the null device, so output is lost without an error. The
-// runtime opens this device for reading and writing. A shell (> /dev/null) opens it only for
-// writing, and IsClosed then returns false.
+// Go runtime replaces it by the null device, opened for reading and writing, so output is lost
+// without an error. A shell (> /dev/null) opens the device only for writing.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Listing says how to print many records: as an aligned table on a terminal, as
-// tab-separated values in a pipe, or as one JSON object a line.
+// Listing describes how to print many records: as an aligned table (terminal), tab-separated
+// values (pipe), or one JSON object a line.
 type Listing struct {
 	JSON     bool
 	Terminal bool          // true to print an aligned table
@@ -221,11 +221,9 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes whether the holders of records renew. It calls the function "settled" for each
-// record as soon as the holder is known to be live or dead, or else when the observation ends.
-// Check skips deleted records and, unless the parameter "all" is true, released records. It also
-// skips damaged records: it prints the error of each one immediately, and returns the last of these
-// errors after the observation, unless the observation failed with another error.
+// Check observes whether the holders of records renew, and calls settled as watch does. It skips
+// deleted records and, unless all is true, released records. It prints the error of each damaged
+// record, and returns the last of these unless the observation fails otherwise.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {

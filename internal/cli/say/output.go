@@ -20,10 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Output is a standard stream of this process. All output of leasehold itself passes
-// through an Output, text and JSON alike. An Output shows text of other users, but makes
-// control characters visible, so that this text cannot control the terminal. CMD writes to
-// the stream directly.
+// Output is a standard stream of this process. All output of leasehold itself passes through an
+// Output, text and JSON alike. It makes control characters visible, so that text of other users
+// cannot control the terminal. CMD writes to the stream directly.
 type Output struct {
 	To       io.Writer
 	Terminal bool
@@ -161,9 +160,9 @@ type Messages struct {
 	eventsTo    string  // value of --events
 }
 
-// NewMessages returns a Messages that writes to the given Output. From then on, nothing that is
-// written to the Output waits long for a reader that does not read, such as a pager, or a terminal
-// after Ctrl-S. Renewals print messages, and the lock would be lost.
+// NewMessages returns a Messages that writes to the given Output. From then on, no write to the
+// Output waits long for a slow reader, such as a pager, or a terminal after Ctrl-S. Otherwise a
+// renewal's message could wait until the lock is lost.
 func NewMessages(to *Output) *Messages {
 	to.queue = &queue{to: to.To, patience: messagePatience}
 	return &Messages{w: to}
@@ -173,7 +172,7 @@ func NewMessages(to *Output) *Messages {
 // lease. But it is long enough that a message is usually written before CMD starts to write.
 const messagePatience = 200 * time.Millisecond
 
-// Flush waits for the reader until all messages are written. leasehold calls it before it exits,
+// Flush waits for the reader until all messages are written. It is called before leasehold exits,
 // when signals are no longer caught: a signal ends this wait.
 func (m *Messages) Flush() { m.flush(m.w, math.MaxInt64, "standard error") }
 

@@ -12,7 +12,7 @@ import (
 type queue struct {
 	to       io.Writer
 	patience time.Duration    // limits how long add waits for the reader
-	broken   func(int, error) // called if a write fails after that many bytes, and then nothing more is written; nil if later texts are written nevertheless
+	broken   func(int, error) // called with the number of bytes written if a write fails, and then later texts are dropped; nil if they are written nevertheless
 
 	mu      sync.Mutex
 	texts   []string      // texts that are not written yet; the first is being written
@@ -21,8 +21,8 @@ type queue struct {
 	failed  error         // error of the last write; nil if it did not fail
 }
 
-// textsKept is the number of texts that a queue keeps for a slow reader. Of more, it drops the
-// oldest, so that the error with which leasehold ends is never dropped.
+// textsKept is the number of texts that a queue keeps for a slow reader. If there are more, the
+// queue drops the oldest, so that the error with which leasehold ends is never dropped.
 const textsKept = 1 << 14
 
 // add adds text to the queue, and waits up to q.patience until it is written. It does not wait if

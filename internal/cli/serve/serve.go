@@ -133,11 +133,9 @@ func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--http", addr)
 }
 
-// Probes returns the server for the probes of "elect --http". If the listener uses a
-// loopback address, the server rejects requests with a Host header that is not a name of
-// this machine. Otherwise a web site whose DNS name points to 127.0.0.1 could read the
-// answers through a user's browser. At any other address the server accepts every Host
-// header, because load balancers choose its value.
+// Probes returns the server for the probes of "elect --http". On a loopback address, it rejects
+// requests whose Host header is not a name of this machine (see refuseOtherNames). At other
+// addresses it accepts every Host header, because load balancers choose its value.
 func Probes(answers http.Handler, at net.Listener) *http.Server {
 	if tcp, ok := at.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		answers = refuseOtherNames(answers)
@@ -219,9 +217,9 @@ func KeyIn(get func(string) string) Key {
 	return Key{ID: rand.Text(), Secret: rand.Text(), Made: true}
 }
 
-// Variables returns the environment variables that a program needs to reach the engine at
-// url. The Region is among them only if this process's environment contains none, and the
-// access key only if leasehold has made it. get looks up an environment variable.
+// Variables returns the environment variables that a program needs to reach the engine at url.
+// The Region is among them only if this process's environment contains none, and the access key
+// only if leasehold has made it. The function get looks up a variable.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

@@ -132,9 +132,8 @@ func IsThisMachine(host string) bool {
 }
 
 // The checks below refuse a Region, endpoint or table name with which no request can succeed.
-// Without these checks, leasehold would repeat requests for a long time, for example to a host
-// that does not exist. The checks name the source of the value in their error: a flag, a variable
-// or a profile.
+// Otherwise leasehold would repeat requests for a long time, for example to a missing host. Their
+// errors name the value's source: a flag, a variable or a profile.
 
 const (
 	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // no list of Regions, because AWS adds new ones every year
@@ -167,9 +166,9 @@ func checkRegion(region, by string, otherServer bool) error {
 	return failure.Misusef("the Region %q (%s) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
-// checkEndpoint returns an error if no request can be sent to the URL endpoint. It also
-// refuses a URL with a password, because leasehold prints the URL, stores it in grants and
-// passes it to CMD. An empty endpoint is valid: the SDK then chooses it.
+// checkEndpoint returns an error if no request can be sent to the URL endpoint. It also refuses a
+// URL with a password, because leasehold prints the URL, stores it in grants and passes it to
+// CMD. An empty endpoint lets the SDK choose.
 func checkEndpoint(endpoint, by string) error {
 	if endpoint == "" {
 		return nil
@@ -259,8 +258,8 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 }
 
 // RefuseFailover is called before "table create" creates a table. It returns an error if
-// --failover is given, because that flag needs a table in several Regions. "table create"
-// creates a table in one Region, and enables TTL, which must be off with several Regions.
+// --failover is given, because that flag needs a table in several Regions. The new table has one
+// Region, and its TTL, which must be off with several, is on.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil

@@ -48,10 +48,9 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. If no other source has credentials, the SDK asks the
-// EC2 metadata service, even on a machine outside EC2. The service may fail, too. If the service is
-// expected on this machine (see hasMetadata), the SDK then decides whether to retry. Otherwise,
-// Retrieve returns an error after which the SDK does not retry.
+// Retrieve returns credentials for a request. As the last source, the SDK asks the EC2 metadata
+// service, even outside EC2. If that fails, the SDK may retry, but only if the service is
+// expected on this machine (see hasMetadata).
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {
@@ -120,8 +119,8 @@ func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	}))
 }
 
-// hasMetadata reports whether an EC2 metadata service is expected on this machine: the machine is
-// an EC2 instance, or a setting names the service as the source of credentials.
+// hasMetadata reports whether an EC2 metadata service is expected on this machine. It is if the
+// machine is an EC2 instance, or a setting names the service as the source of credentials.
 func (s *Settings) hasMetadata(cfg aws.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		if shared, ok := source.(config.SharedConfig); ok && (shared.EC2IMDSEndpoint != "" || shared.CredentialSource == "Ec2InstanceMetadata") {

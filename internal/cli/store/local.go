@@ -28,13 +28,12 @@ const DefaultFile = "locks.db"
 
 // defaultFile returns the file of the default local store.
 //
-// If MachineDir exists, the default is the machine's store, even for a user who cannot use it.
-// Such a user gets an error from openMachineStore. With another store as the default, this user
-// could hold a key that another user holds in the machine's store.
+// If MachineDir exists, this is the machine's store, even for a user who cannot use it:
+// openMachineStore then returns an error. With another store, this user could hold a key that
+// another user holds in the machine's store.
 //
-// If MachineDir does not exist, the default is the user's own store. If root runs leasehold and
-// the directory of root's own store belongs to another user, defaultFile returns an error,
-// because that user could replace the file.
+// Otherwise it is the user's own store. If the directory of root's own store belongs to another
+// user, defaultFile returns an error for root, because that user could replace the file.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" && !missing(s.MachineDir) {
 		return filepath.Join(s.MachineDir, DefaultFile), true, nil
@@ -82,10 +81,9 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	return store, err
 }
 
-// makeShared creates the file of the machine's store, unless it exists. It sets the mode so that
-// every user who may create files in the directory may also write to this file, whatever the umask
-// is. It sets the mode before it gives the file its final name, because other processes may open a
-// file of that name immediately.
+// makeShared creates the file of the machine's store, unless it exists. Every user who may create
+// files in the directory may also write to the file, whatever the umask. The mode is set before
+// the final name, which other processes may open immediately.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -207,12 +205,9 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// MakeFile creates the file of a local store at path, unless it exists. It returns true if
-// it has created the file.
-//
-// MakeFile does not create the directory, except that of the default store. If it created
-// other directories, a process with a mistyped path would use a store of its own, and its
-// locks would exclude no other process.
+// MakeFile creates the file of a local store at path, unless it exists, and reports whether it
+// did. It creates no directory but the default store's. Otherwise a process with a mistyped path
+// would use a store of its own, and exclude no other process.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	if !missing(path) {
 		return false, nil

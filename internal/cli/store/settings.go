@@ -43,14 +43,13 @@ type Settings struct {
 	OnTrial    func() bool                   // reports whether leasehold was started by go run in its own source
 }
 
-// Place returns where the locks are stored. It returns the store that a flag names, otherwise the
-// store in LEASEHOLD_TABLE or LEASEHOLD_FILE, and otherwise the default local store.
+// Place returns where the locks are stored: the store that a flag names, otherwise that in
+// LEASEHOLD_TABLE or LEASEHOLD_FILE, otherwise the default local store.
 //
-// Place does not return the default store if LEASEHOLD_REQUIRE_TABLE is true, or if a setting
-// suggests that the user uses AWS. Instead it returns the table in the parameter "granted": the
-// table of the grant that the command renews or releases. If "granted" is empty, Place returns an
-// error. Exception: in a trial of leasehold (OnTrial) with an empty "granted", settings for all AWS
-// programs, such as AWS_PROFILE, do not rule out the default store.
+// If LEASEHOLD_REQUIRE_TABLE is true, or a setting suggests that the user uses AWS, the default
+// store is not used. Place then returns the parameter granted, the table of the grant to renew or
+// release, or an error if it is empty. In a trial without a grant, settings for all AWS programs,
+// such as AWS_PROFILE, do not rule out the default store (see package build).
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -102,10 +101,9 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. An outer
-// "leasehold run" may set both for its CMD. If the user has set both, placeInEnvironment
-// returns an error, because it would have to guess which store the user means. If required is
-// true, it also returns an error if the user has set only LEASEHOLD_FILE.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If the user has
+// set both, it returns an error, but an outer "leasehold run" may set both for its CMD. It also
+// refuses a LEASEHOLD_FILE that the user has set if required is true.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -168,10 +166,9 @@ func (s *Settings) firstSet(names ...string) string {
 // awsFlags lists the flags that apply only to tables in DynamoDB.
 var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
 
-// AWSVariables lists the variables for the awsFlags, in the same order. A variable is used if its
-// flag is not given. "leasehold run" also sets these variables for CMD, so that a leasehold command
-// that CMD starts uses the same table. It does not set AWS_ variables, because those would affect
-// everything that CMD does with AWS.
+// AWSVariables lists the variables for the awsFlags, in the same order, each used if its flag is
+// not given. The command run sets them for CMD, so that nested commands use the same table.
+// Setting AWS_ variables would affect everything that CMD does with AWS.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
 // ForAWS returns pointers to the values of awsFlags, in the same order.
@@ -245,9 +242,9 @@ func (s *Settings) Tilde(path string) string {
 	return path
 }
 
-// Owner returns the owner name from LEASEHOLD_OWNER, or "" if the default name of package
-// leasehold is to be used. If an outer "leasehold run" set the variable, the name ends in
-// the client id of that run. Owner removes this id, because this process will add its own.
+// Owner returns the owner name from LEASEHOLD_OWNER, or "" for the default name of package
+// leasehold. An outer "leasehold run" sets a name that ends in its client id. Owner removes this
+// id, because this process will add its own.
 func (s *Settings) Owner() (string, error) {
 	v, err := s.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)

@@ -58,13 +58,13 @@ type Opening struct {
 // Forever is the value of Opening.Wait for a wait without a limit.
 const Forever time.Duration = -1
 
-// usualWait is how long Open waits by default until another process unlocks the file of a
-// local store. leasehold waits equally long for a reply from DynamoDB.
+// usualWait is how long Open waits by default until another process unlocks a local store's file.
+// It equals the limit for a reply from DynamoDB.
 const usualWait = 10 * time.Second
 
-// Open opens the lock table that settings choose. It returns an error if the table of a local
-// store has another layout, or if the named file does not exist, unless o.Make is true. If Open
-// created the file for every command, a mistyped name would look like a store without held keys.
+// Open opens the lock table that settings choose. It returns an error if a local store's table
+// has another layout (unless o.AnyLayout), or the named file does not exist (unless o.Make).
+// Otherwise a mistyped name would look like a store without held keys.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {

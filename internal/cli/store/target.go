@@ -101,9 +101,8 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
 
 // shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by skew.
-// With this lease, a holder trusts its lock for at least a tenth of the skew or, if the skew is
-// large, for at least two seconds. The trust never lasts less than lease.ShortestTrust. With a
-// shorter lease, a holder could lose its lock only because its machine is busy for a moment.
+// Its trust lasts at least a tenth of the skew, clamped to [lease.ShortestTrust, 2 s]. A shorter
+// lease could be lost because the machine is busy for a moment.
 func shortestLease(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
@@ -112,9 +111,8 @@ func shortestLease(skew time.Duration) time.Duration {
 }
 
 // RefuseShortLease returns an error if a lease of the given length is too short for the layout.
-// In a layout that relies on clocks, a holder trusts its lock for less than the lease: it
-// subtracts the possible difference between the clocks. If the lease is short, almost nothing is
-// left.
+// In a layout that relies on clocks, trust is shorter than the lease by the possible difference
+// between the clocks. Of a short lease, almost nothing is left.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {
@@ -199,8 +197,8 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 // attribute. layout.Native uses it in the same way.
 const noAttribute = "-"
 
-// ByFlags adapts a message of package table to the command line: where the message advises to set
-// a field of a layout, the result names the flag.
+// ByFlags adapts a message of package table to the command line: a flag replaces each layout
+// field that the message advises to set.
 func ByFlags(problem string) string {
 	// The pattern matches advice that tells a Go programmer to set a field of a layout.
 	advice := regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)

@@ -83,8 +83,8 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 }
 
 // read returns the content of the file, and the metrics in it by name. If the file does not
-// exist, content is nil. read returns an error if the file contains anything but metrics of
-// this run's key and table.
+// exist, content is nil. It returns an error if the file contains anything but metrics of this
+// run's key and table.
 func (r *Run) read() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return failure.Misusef("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
@@ -112,9 +112,9 @@ func (r *Run) read() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of this run, if --metrics is given. code is the exit code of
-// leasehold, and err is the error of the run, or nil. Callers print an error of Write only as a
-// warning, because CMD has already run.
+// Write writes the metrics of this run, if --metrics is given. The parameter code is the exit
+// code of leasehold, and err is the error of the run, or nil. Callers print an error of Write
+// only as a warning, because CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r.path == "" {
 		return nil

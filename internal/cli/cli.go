@@ -47,9 +47,9 @@ import (
 
 // Main runs the command line in env.Args and returns its exit code.
 func Main(env invocation.Env) int {
-	// If the program that reads standard error has exited, a write to standard error causes
-	// SIGPIPE. The messages are then lost, but this process must not be killed, because its exit
-	// code must still be correct. A message may wait for its reader until leasehold exits.
+	// A write to standard error causes SIGPIPE if its reader has exited. The message is then
+	// lost, but this process must survive, because its exit code must be correct. The signal
+	// stays caught until Flush has written the last message.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -108,17 +108,17 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	return troubleCode(cmd, in.Args)
 }
 
-// readerGone reports whether err comes from a write to standard output that failed because
-// the reader of the pipe, for example head(1), has closed the pipe.
+// readerGone reports whether err comes from a write to standard output that failed because the
+// pipe's reader, such as head(1), has closed it.
 func readerGone(err error, stdout io.Writer) bool {
 	f, ok := stdout.(*os.File)
 	var at *fs.PathError
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code for a failure of leasehold itself. If leasehold was to
-// run a CMD, the code is 125, as with timeout(1): a small code, such as 2, could also be the
-// exit code of CMD. Otherwise the code is 2.
+// troubleCode returns the exit code for a failure of leasehold itself: 125 if leasehold was to
+// run a CMD, as with timeout(1), otherwise 2. A small code, such as 2, could also be the exit
+// code of CMD.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {
@@ -253,9 +253,9 @@ func flagError(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }
 
-// flagSuggestion returns ", did you mean --FLAG?" for an unknown flag with the given name,
-// or "" if no flag of cmd has a similar name. Cobra suggests only commands, so
-// flagSuggestion makes a dummy command for each flag of cmd.
+// flagSuggestion returns ", did you mean --FLAG?" for an unknown flag, or "" if cmd has no flag
+// with a similar name. Cobra suggests only commands, so flagSuggestion makes a dummy command for
+// each flag of cmd.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -43,10 +43,9 @@ func newCompletion(in *invocation.Invocation) *cobra.Command {
 func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
-	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
-	// contain a file name that another user has chosen. If that name has one of the
-	// characters below, the evaluation could run a command. So insert a guard into the
-	// script: if the line has such a character, the script returns before the evaluation.
+	// Cobra's scripts evaluate the command line when the user presses TAB. A file name in it,
+	// chosen by another user, could run a command. So insert a guard: the script returns before
+	// the evaluation if the line has one of the characters below.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -80,9 +79,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	return err
 }
 
-// plainWord matches words without special characters of bash, zsh, fish or PowerShell.
-// leasehold offers only such words as completions, because the shell evaluates the words of
-// a command line, and a completed word may be a key that another user has chosen.
+// plainWord matches words without special characters of bash, zsh, fish or PowerShell. Only such
+// words are offered as completions. The shell evaluates the words of a command line, and a
+// completed word may be a key that another user has chosen.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
 // offering returns a function that calls f and drops the completions that do not match

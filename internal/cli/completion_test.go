@@ -80,8 +80,8 @@ func TestCompletionScriptNeverEvaluatesCommandLineWithBacktick(t *testing.T) {
 	}
 }
 
-// Cobra's own script for fish removes the quotes from all words before the last word, and
-// then evaluates the words. leasehold's script must quote these words again.
+// Cobra's own script for fish removes the quotes from all words before the last word, and then
+// evaluates the words. The script of leasehold must quote them again.
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	lab.OK(t, Completion(tree(), "fish", &script))

@@ -415,9 +415,9 @@ var (
 	shellWord   = regexp.MustCompile(`(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'|;&<>#()])+|[|;&<>#()]`)
 )
 
-// arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. It replaces each variable and placeholder with the number 1. If a flag does not accept
-// 1, for example because it has a fixed list of values, the documents must show a real value.
+// arguments returns the words of a command line, up to the first redirection, pipe or comment. It
+// replaces each variable and placeholder with 1. For a flag that does not accept 1, such as one
+// with a fixed list, documents must show a real value.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {

@@ -166,9 +166,8 @@ type liar struct {
 	after int              // number of requests that the engine still answers before the first hostile reply
 }
 
-// The method "says" sets the replies of the server: the engine answers the next requests, as many
-// as the parameter "number", and the function "lie" answers all later requests. If "lie" is nil,
-// the engine answers all requests.
+// says sets the replies of the server: the engine answers the next requests, as many as number,
+// and the function lie answers all later ones. If lie is nil, the engine answers all.
 func (l *liar) says(lie http.HandlerFunc, number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,9 +189,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies after which a client does not retry its request. Together, the
-// replies contain the given text in every part of an error reply that can be free text: the error
-// type, the message and some headers.
+// refusals returns error replies after which a client does not retry its request. Together, they
+// contain the given text wherever free text can be: in the error type, the message and some
+// headers.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)

@@ -113,9 +113,9 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a copy of v that contains the hostile text. If everywhere is true, the text is in
-// all strings, binary values, numbers and maps of the copy. If everywhere is false, the text is
-// only in the strings and binary values that contained freeText.
+// spoilt returns a copy of v that contains the hostile text. If everywhere is true, all strings,
+// binary values, numbers and maps have it; otherwise only the strings and binary values that
+// contained freeText.
 func spoilt(v types.AttributeValue, everywhere bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -214,10 +214,9 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.execute(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// execute runs a command line in this process, but starts a new process for leasehold run.
-// leasehold run kills processes that CMD has left running. If it ran in this process, it would
-// mistake the child processes of other tests for such processes, and kill them. If h.alone is true,
-// no other test runs, and leasehold run needs no new process.
+// execute runs a command line in this process, but leasehold run in a new one unless h.alone is
+// true. Otherwise leasehold run would kill the children of other tests as processes that CMD has
+// left running.
 func (h *hostileTables) execute(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

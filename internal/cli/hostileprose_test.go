@@ -37,12 +37,9 @@ type spoiltRow struct {
 	commands [][]string
 }
 
-// spoiltFor returns rows with hostile text for the table of the layout, and for each row the
-// command lines that read it. It omits rows that the server rejects. In the first group of rows,
-// any field may contain hostile text, and the function looksAt returns the command lines. In the
-// second group, only free fields contain hostile text, and the parameter "changes" is the function
-// that returns the command lines. The commands of the second group do not wait: versions and leases
-// in the rows are intact, so no holder appears dead, and no command has to observe a holder.
+// spoiltFor returns rows with hostile text that the server accepts, and the command lines that
+// read them. Any field may be hostile in rows for looksAt. In rows for changes, only free fields
+// are hostile. So no holder appears dead, and no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {

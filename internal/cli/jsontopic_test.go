@@ -34,8 +34,8 @@ type schemaField struct {
 	} `json:"items"`
 }
 
-// kind returns the name of the field's type for the help topic: a JSON type, time, base64,
-// or the name of an object of the schema.
+// kind returns the name of the field's type for the help topic: a JSON type, time, base64, or an
+// object of the schema.
 func (f schemaField) kind() string {
 	switch {
 	case f.Type == "array":

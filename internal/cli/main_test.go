@@ -56,10 +56,9 @@ func main(env invocation.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS returns the environment of a command on a machine that is not an EC2 instance.
-// TEST_MACHINE_DIR names the directory of the store that all users of the machine share.
-// Unless the test has created that directory, the machine has no such store.
-// TEST_FILE_SYSTEM sets the type of file system that the command sees.
+// fromOS returns the environment of a command on a machine that is not an EC2 instance. The
+// variable TEST_MACHINE_DIR names the directory of the machine's store; tests create it if
+// needed. The variable TEST_FILE_SYSTEM sets the type of file system that the command sees.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -78,9 +77,9 @@ func alone() invocation.Env {
 	return env
 }
 
-// catchIgnoredSignals catches each signal that a shell or nohup has made this process ignore, as a
-// shell does with SIGINT in a background job. Otherwise the processes that a test starts would
-// ignore the signal too. A signal that is caught here has its default effect in those processes.
+// catchIgnoredSignals catches each signal that a shell or nohup has made this process ignore, as
+// a shell does with SIGINT in background jobs. Otherwise the processes that a test starts would
+// ignore the signal too. A caught signal has its default effect in them.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
@@ -115,8 +114,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run in parallel than there are cores, because most tests spend much
-// of their time waiting, for example for a lease to expire. If -parallel is given, it does nothing.
+// manyAtATime lets more tests run in parallel than there are cores, because most tests mostly
+// wait, for example for a lease to expire. If -parallel is given, it does nothing.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -259,9 +258,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// The script command "table NAME" selects another table in the same store. leasehold accepts
-	// LEASEHOLD_TABLE together with LEASEHOLD_FILE only inside the CMD of leasehold run, where
-	// LEASEHOLD_HELD is set. So "table" sets LEASEHOLD_HELD, too, if the store is local.
+	// The script command "table NAME" selects another table in the same store. In a local store,
+	// it also sets LEASEHOLD_HELD: leasehold accepts LEASEHOLD_TABLE beside LEASEHOLD_FILE only
+	// inside the CMD of leasehold run.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {

@@ -25,8 +25,8 @@ var (
 // files either contains its own advice, or belongs to an error that no user sees.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
-// ofFlags lists functions that return an error for an unknown flag or an invalid flag value.
-// messagesOf omits the messages of these functions, because they contain their own advice.
+// ofFlags lists functions that return an error for an unknown flag or an invalid flag value. The
+// function messagesOf omits their messages, because these contain their own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
 // messagesOf returns the messages in the source of the command. The keys of the map are the
@@ -75,10 +75,9 @@ func messagesOf(t *testing.T) map[string]string {
 // is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether docs/operating.md may omit the message. The page may omit a
-// message that begins with the name of a flag, because the message contains its own advice. The
-// page may also omit a text that is only a part of a message: a text of fewer than five words, or a
-// text that partOfAnother matches.
+// explainsItself reports whether docs/operating.md may omit the message. A message that begins
+// with a flag's name contains its own advice. A text of fewer than five words, or one that
+// partOfAnother matches, is only a part of a message.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

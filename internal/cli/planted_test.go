@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// planting contains the directories for the test of an attack: another user of the
-// machine puts files and links into these directories, and then root runs the command.
+// planting contains the directories for the test of an attack. Another user of the machine puts
+// files and links into them, and then root runs the command.
 type planting struct {
 	t         *testing.T
 	dir       string // directory of the store that all users of the machine share
@@ -127,8 +127,8 @@ func TestStoreFileInDirectoryWithoutReadPermissionCanBeOpened(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-// As root, leasehold must not use another user's file, because that user can read and
-// change the content. leasehold must not follow another user's symlink either.
+// As root, leasehold must not use another user's file, because that user can read and change the
+// content. It must not follow another user's symlink either.
 func TestLeaseholdAsRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
@@ -176,8 +176,8 @@ func inDir(dir string, args []string) []string {
 func TestLeaseholdAsRootCanWriteToFilesNamedOnCommandLine(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	// Root may write to a file that the command line names, even if the file is in another user's
-	// home directory: this other user may have started leasehold with sudo.
+	// Root may write to a file that the command line names, even in another user's home
+	// directory. This other user may have started leasehold with sudo.
 	home := filepath.Join(filepath.Dir(p.home), "theirs")
 	lab.OK(t, errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)))
 	group := filepath.Join(filepath.Dir(p.home), "group")

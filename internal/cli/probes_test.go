@@ -71,9 +71,9 @@ func TestProbesOfDisconnectedLeaderFailBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	// A renewal is overdue when trust in the lock ends in less than 5 s, a third of the lease (-l).
-	// From then on the probe /live fails, until leasehold stops CMD 0.5 s (-g) before trust ends.
-	// So the test has 5 s - 0.5 s = 4.5 s to see that the probe fails.
+	// A renewal is overdue when trust in the lock ends in less than 5 s, a third of the lease
+	// (-l). Then /live fails, until leasehold stops CMD 0.5 s (-g) before trust ends. So the test
+	// has 4.5 s to see the failure.
 	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "15s", "-g", "0.5s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "15s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)

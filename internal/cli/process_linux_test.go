@@ -122,9 +122,8 @@ func TestProcessCommandLinesContainNoSecrets(t *testing.T) {
 	}
 }
 
-// In a container started with docker run -t, leasehold is process 1 and has a terminal, but
-// there is no shell to resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
-// continue, and KEY would stay held.
+// In a container started with docker run -t, leasehold is process 1 and has a terminal, but no
+// shell can resume a suspended process. If Ctrl-Z suspended CMD, KEY would stay held.
 func TestLeaseholdAsPID1IgnoresCtrlZOnAnyBackend(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

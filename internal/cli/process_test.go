@@ -200,8 +200,8 @@ func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }
 
-// works is a shell script for CMD. The script starts the program sleep as a second process in the
-// same process group, writes both process ids to files, and runs until a signal ends the script.
+// works is a shell script for CMD. The script starts sleep in the same process group, writes both
+// process ids to files, and runs until a signal ends it.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestSignalsAreForwardedToCMDOnAnyBackend(t *testing.T) {
@@ -327,9 +327,8 @@ func TestLeaseholdDoesNotChangeWhatCMDInheritsOnAnyBackend(t *testing.T) {
 	lab.Want(t, "under leasehold", tell("leasehold", "run", "k", "--"), want)
 }
 
-// The test suspends leasehold (SIGSTOP). It uses a server instead of a local store: a
-// suspended process may keep the file of a local store locked, so that no other process
-// could acquire the key. The lease is so long that the watchdog has a second to kill CMD.
+// The test suspends leasehold (SIGSTOP). It uses a server, because a suspended process may keep a
+// local store's file locked. The lease is so long that the watchdog has a second to kill CMD.
 func TestCMDOfPausedRunIsKilledBeforeNextHolderStartsCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
@@ -394,10 +393,9 @@ func TestRunStopsCMDBeforeLeaseExpiresIfServerHangs(t *testing.T) {
 			t.Fatalf("no event %q among %v", kind, seen)
 		}
 	}
-	// leasehold started to acquire the lock at the time "sought". The server answered requests
-	// until the time "hung". leasehold sent the last answered request between these two times. It
-	// trusts the lock for 10.8 s after this request: nine tenths of the lease (-l). It must send
-	// CMD the stop signal 5 s (-g) before this trust ends, that is, 5.8 s after the request.
+	// The lock was requested at the time sought, and the server answered until the time hung. The
+	// last answered request was between them. Trust ends 10.8 s after it (nine tenths of -l), and
+	// CMD gets the stop signal 5 s (-g) earlier.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {

@@ -89,8 +89,7 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 }
 
 // The server never answers, so leasehold run stops waiting after the time given by -w. If it
-// reported that another process holds the key, it would exit with the code given by -E. With -E 0,
-// a cron job would then look as if another host had run it.
+// exited as for a held key, -E 0 would look as if another host had run the cron job.
 func TestRunDoesNotMistakeTimeoutForHeldKey(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -268,10 +267,9 @@ func TestRunReportsWhyCMDWasStopped(t *testing.T) {
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, faultIf(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
-	// The lease and the grace are long enough for a busy machine: a reply may take two seconds, and
-	// CMD may take five to end. With a shorter lease, leasehold would stop waiting before the
-	// reply, and could not report the throttling. With a shorter grace, CMD might end after the
-	// trust.
+	// The lease and the grace suit a busy machine: a reply may take two seconds, and CMD five to
+	// end. With a shorter lease, leasehold could not report the throttling. With a shorter grace,
+	// CMD might end after the trust.
 	for _, args := range [][]string{
 		{"run", "-l", "12s", "-g", "5s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "12s", "-g", "5s", "j", "--", "sleep", "60"},

@@ -47,7 +47,7 @@ func TestBreakWarnsIfHolderCannotBeNotified(t *testing.T) {
 
 // DynamoDB removes the record, but its reply is lost. Before forget repeats the request, another
 // client writes a record of the key.
-func TestForgetDoesNotDenyRemovalWithLostReply(t *testing.T) {
+func TestForgetReportsUnknownOutcomeIfReplyIsLost(t *testing.T) {
 	t.Parallel()
 	var f *faulty
 	var removed atomic.Bool

@@ -258,7 +258,7 @@ func terms(file string) int {
 
 // After an outage, the record still contains elect's own grant from the previous term. Unlike for
 // another holder's grant, elect must not wait until this grant expires.
-func TestElectAfterOutageDoesNotWaitForOwnPreviousGrantToExpire(t *testing.T) {
+func TestElectDoesNotWaitForOwnGrantAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
 		"no answer": unanswered,

@@ -30,7 +30,7 @@ func TestDurationsAreParsedAndPrintedInShortForm(t *testing.T) {
 	}
 }
 
-func TestDataThatNoRecordCanContainIsNotReadToItsEnd(t *testing.T) {
+func TestDataLargerThanRecordIsNotReadToEnd(t *testing.T) {
 	endless := strings.NewReader(strings.Repeat("x", 1<<20))
 	flag := arguments.Data{Text: arguments.Text{Value: "@-", Given: true}}
 	if _, err := flag.Option(endless); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReaderThatDoesNotReadDelaysQueueOnceAndGetsNewestTexts(t *testing.T) {
+func TestStalledReaderDelaysQueueOnceAndGetsNewestTexts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const dropped = 100

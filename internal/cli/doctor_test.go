@@ -42,8 +42,8 @@ func (f *faulty) doctor(code int, args ...string) map[string]line {
 	return lines
 }
 
-// doctor runs leasehold doctor for a lease of ten minutes. For a lease of 20 s it would warn if the
-// machine stood still for more than a second.
+// doctor runs leasehold doctor for a lease of ten minutes. For a lease of 20 s it would warn if
+// the machine paused for more than a second.
 func doctor(t *testing.T, env []string, code int, args ...string) map[string]line {
 	t.Helper()
 	stdout, stderr, got := said(t, append(slices.Clip(env), "LEASEHOLD_LEASE=10m"), append([]string{"doctor", "--json"}, args...)...)

@@ -135,7 +135,7 @@ func TestElectNeverRunsTwoCMDsConcurrentlyOnAnyBackend(t *testing.T) {
 		begin() // starts a new process in place of the killed process, as an init system would
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))
-	// If the machine stands still for most of a lease, a leader loses its lock, and says so.
+	// If the machine pauses for most of a lease, a leader loses its lock, and reports the loss.
 	eventually(t, "a death or a loss before each term but the first", func() bool {
 		return seen <= deaths+strings.Count(string(lab.Must(os.ReadFile(stderr.Name()))(t)), "campaigning again")
 	})

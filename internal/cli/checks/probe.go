@@ -124,8 +124,8 @@ func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, for which requests are not too slow
-// (isSlow). The parameter took says how long each request takes.
+// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests of
+// duration took (see isSlow).
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {

@@ -215,7 +215,7 @@ func (t *Subject) permissions(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// Subject is what the checks examine: a store, and the length of a lease in this store.
+// Subject is a store that the checks examine, with the length of a lease in this store.
 type Subject struct {
 	*store.Store // the store; New replaces its client Home by a client that does not retry
 	Lease        time.Duration

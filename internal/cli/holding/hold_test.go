@@ -49,9 +49,9 @@ func TestRenewalFailureMessageStatesTimeoutAndPrecedingError(t *testing.T) {
 	}
 }
 
-// FuzzNestedRunPassesKeysOfOuterRunsToCMD fuzzes LEASEHOLD_HELD, in which "leasehold run" passes
-// its held keys to CMD. A nested run adds its own key to the fuzzed value. The result must
-// contain the keys of the outer runs, and then the added key.
+// FuzzNestedRunPassesKeysOfOuterRunsToCMD fuzzes LEASEHOLD_HELD: in this variable, "leasehold
+// run" passes its held keys to CMD. A nested run adds its own key to the fuzzed value. The result
+// must contain the keys of the outer runs, and then the added key.
 func FuzzNestedRunPassesKeysOfOuterRunsToCMD(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,

@@ -65,7 +65,7 @@ func (q *queue) write() {
 }
 
 // await waits until all texts are written, but no longer than limit. It returns how many are not
-// written, including those that were dropped, and the error of the last write.
+// written, including dropped texts, and the error of the last write.
 func (q *queue) await(limit time.Duration) (unwritten int, failed error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -226,7 +226,7 @@ func words(text string) []string {
 	return out
 }
 
-// leastCell is the smallest width, in characters, to which Narrow narrows a column.
+// leastCell is the smallest width, in characters, of a column that Narrow narrows.
 const leastCell = 8
 
 // Narrow narrows the columns of a line, the widest first, until the line has at most the number of

@@ -7,8 +7,7 @@ import (
 )
 
 // all acquires the keys of a call of All, one after the other, in sorted order. Every call uses
-// this order, so calls never wait for each other in a circle. While the call waits for a key, the
-// client renews the keys that the call already holds.
+// this order, so calls never wait for each other in a circle.
 func (w *call) all() {
 	err := w.acquireAll()
 	if w.finish() || err != nil {
@@ -26,9 +25,9 @@ func (w *call) all() {
 	}
 }
 
-// acquireAll acquires keys until the call holds all its keys, the wait for a key ends with an
-// error, or the caller has stopped waiting. If the call loses a key while it waits for another key,
-// acquireAll releases all keys of the call and begins again.
+// acquireAll acquires keys until the call holds all of them, a wait fails, or the caller has
+// stopped waiting. If the call loses a key meanwhile, acquireAll releases all keys of the call and
+// begins again.
 func (w *call) acquireAll() error {
 	// held contains the same holdings as w.held, but only this goroutine changes held. If the
 	// caller stops waiting, the caller's goroutine empties w.held.
@@ -66,11 +65,9 @@ func (w *call) acquireAll() error {
 	return nil
 }
 
-// acquireNext acquires the key of left[0], the first of the keys that the call does not hold yet.
-// It first waits for its turn in the local queue of that key. A turn may come with a delay, so that
-// other processes can acquire the key first. As a rule, acquireNext then sends a grant without
-// having read the record. If it has not acquired the key by then, for whatever reason, acquireNext
-// reads the records of all keys in left before it waits for the key of left[0].
+// acquireNext acquires the key of left[0], the first key that the call does not hold yet. Usually
+// it sends a grant without a read. If it does not acquire the key in this way, it calls readAhead
+// before it waits.
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.mu.Lock()
@@ -107,12 +104,9 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys that the call does not hold yet. It does nothing if an
-// earlier readAhead of the call has succeeded. If several holders appear dead, the call observes
-// all of them in parallel from this read on, so it waits for one lease in total. With NoWait,
-// readAhead returns ErrHeld at once if one of the holders is live: the call need not first observe
-// the others. A holder from which the call may take the key over now is not live, such as an
-// abandoned attempt of this client.
+// readAhead reads the records of the keys in left, unless an earlier readAhead of the call has
+// succeeded. With NoWait, it returns ErrHeld at once if a holder is live: the call need not first
+// observe the other holders.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -132,6 +126,8 @@ func (w *call) readAhead(left []*waiter) error {
 		if err := of.failed(refreshing, of.refresh()); err != nil {
 			return err
 		}
+		// The holder is not live if the call may take the key over now, for example from an
+		// abandoned attempt of this client.
 		move, pause := of.move(0)
 		if ready := move != decide.Look && pause == 0; !ready && !of.willRepeat() && !of.isWatched() {
 			return w.c.Errors.Held(of.want.Key, *of.seen, nil)

@@ -151,10 +151,9 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 // isAll reports whether the call is to acquire all of several keys.
 func (w *call) isAll() bool { return len(w.parts) > 1 && w.turns == nil }
 
-// waitsFor returns the waiter of the key that the call's error would name if the wait ended now. In
-// a call of All, this is the key for which the call waits now. In any other call, it is the first
-// key whose holder is known or, if no holder is known, the first key of the call. waitsFor also
-// returns the record of that key's holder, or nil if no holder is known.
+// waitsFor returns the key that the error would name if the wait ended now, and its holder or nil.
+// A call of All names the key that it waits for. Any other call names the first key with a known
+// holder, or its first key.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if w.isAll() {
 		w.mu.Lock()
@@ -184,12 +183,9 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys in held. If a request in flight acquires another key, the goroutine of
-// the call releases that key. After a call of All, cleanUp waits until all writes of the call are
-// undone, but no longer than the client's ReleaseGrace. After any other call, it waits in this way
-// only if the caller wanted a lock without renewal. Such a lock is often used in a process that is
-// frozen as soon as the call returns, such as an AWS Lambda function. A frozen process cannot undo
-// its writes.
+// cleanUp releases the keys in held. It waits until the call has undone its writes, but at most
+// ReleaseGrace. Except after All, it waits only for a lock without renewal: an AWS Lambda function,
+// for example, may be frozen when the call returns.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.isAll():
@@ -227,10 +223,8 @@ func (w *call) withDamaged(why error) error {
 	return why
 }
 
-// ended returns the error of a wait that ended before the key was granted. The parameter "why" is
-// the cause of the end, such as the end of the caller's context. The parameter holder is nil if the
-// holder is not known. The parameter last points to the error of the last request, and is nil if
-// that request succeeded.
+// ended returns the error of a wait that ended, for the reason why, before the key was granted. The
+// holder is nil if it is not known. The pointer last is nil if the last request succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
 	// Return a HeldError that also contains the error of the last request. The holder may have
@@ -249,9 +243,8 @@ func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *e
 // next. After that the client frees the key, so that other processes can acquire it.
 const handOvers = 16
 
-// awaitTurn waits in the local queue of a key until the call is first in that queue, or another
-// goroutine hands the key to the call. With NoWait, it gives up when TryFor has passed since the
-// instant in the parameter "began".
+// awaitTurn waits in the local queue of a key for the call's turn, or for a hand-over from another
+// goroutine. With NoWait, it gives up once TryFor has passed since began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.take(want.Key) {
 		return turn{}, nil // no other call of this client waits for the key or holds it
@@ -290,11 +283,9 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	return turn{}, c.ended(want, c.Local.LastHolder(want.Key), ended, nil)
 }
 
-// leavePlace removes a call's entry from the local queue. If the call has been given its turn, but
-// has not received it yet, leavePlace passes the turn to the next call in the queue. If another
-// goroutine has handed the key to the call, leavePlace releases the key. If the parameter "waits"
-// is true, leavePlace waits until this is done, but no longer than the client's ReleaseGrace: the
-// process may be frozen once the call has returned (see cleanUp).
+// leavePlace removes a call's entry from the local queue. It passes on a turn that the call has not
+// received, and releases a key that was handed over. If waits is true, it waits for that, but at
+// most ReleaseGrace: see cleanUp.
 func (c *Acquirer) leavePlace(p *Place, waits bool) {
 	given, had := c.Local.leave(p)
 	if !had {

@@ -115,9 +115,8 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether the grant of this attempt would still have at least half of its
-// trusted time, if DynamoDB has applied the attempt. A grant under a session has no trusted time of
-// its own. For such a grant, isWorthHaving reports whether the session is trusted.
+// isWorthHaving reports whether at least half of the grant's trusted time is left, if DynamoDB has
+// applied the attempt. For a grant under a session, it reports whether the session is trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -126,9 +125,8 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// Within returns how long to wait for the reply to an attempt. The attempt is under session s
-// or, if s is nil, has a lease of its own. A reply after that time would be useless: the
-// session or the grant would no longer be trusted.
+// Within returns how long to wait for the reply to an attempt. After that, the grant or, if s is
+// not nil, the session s would no longer be trusted.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {
@@ -137,9 +135,7 @@ func (w *Want) Within(s Session) time.Duration {
 	return max(min(limit, s.Lease().Remaining()), 1)
 }
 
-// Keys is the state of one client that this package shares with package hold. It contains the local
-// queues in which the client's goroutines wait for keys, the client's attempts that DynamoDB may
-// still apply, and the records of the keys that the client has just handed over.
+// Keys is the state of one client that this package shares with package hold.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
@@ -217,17 +213,16 @@ func (k *Keys) detached(fn func()) <-chan struct{} {
 	return done
 }
 
-// IsInDoubt reports whether version belongs to an attempt in doubt of this client for key: the client
-// has given the attempt up before its outcome was known. If the record shows this attempt, the key
-// has no real holder, because no caller received the grant. This client then takes the key over at
-// once.
+// IsInDoubt reports whether version belongs to an attempt that this client has abandoned before its
+// outcome was known. If the record shows such an attempt, no caller holds the key, and this client
+// takes the key over at once.
 func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns a write that releases a key, on condition that its record shows an abandoned
-// grant attempt of this client. The parameter "hold" describes the attempt. If deletes is true, the
-// write deletes the record. The client can send the write without having read the record.
+// Freeing returns a write that releases a key if its record shows the abandoned attempt that hold
+// describes. If deletes is true, the write deletes the record. The client need not have read the
+// record first.
 func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return k.Proto.Delete(hold)
@@ -235,10 +230,9 @@ func (k *Keys) Freeing(hold protocol.Hold, deletes bool) *protocol.Write {
 	return k.Proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left remembers the records of keys that this client has just handed to other clients, as the
-// hand-overs left them. A later call for such a key joins the queue of this record. It need neither
-// read the record nor try a grant first: DynamoDB would reject the grant, as the other client holds
-// the key. Left is safe for concurrent use. The zero Left is empty.
+// Left stores the records of keys that this client has just handed to other clients. A later call
+// for such a key joins the record's queue without a read or a useless grant. Left is safe for
+// concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -270,9 +264,9 @@ func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.records[key] = left{item, sent}
 }
 
-// Take returns the record of key after this client's last hand-over, and the time when the client
-// sent the write of that hand-over. It also removes the record from Left. It returns false if Left
-// has no record of the key, or if the write is older than leftIsFresh.
+// Take removes the record of key from Left, and returns it with the time when the hand-over was
+// sent. It returns false if Left has no record of the key, or if the hand-over is older than
+// leftIsFresh.
 func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

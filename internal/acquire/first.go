@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery limits the reads of a call that waits for one of several keys. Such a call joins
-// the queues of only a few keys, and reads these keys often. It reads each other key at most once
-// per otherKeysEvery: there may be many other keys, and each read costs a read unit per key.
+// otherKeysEvery is the least time between two reads of a key whose queue the call has not joined.
+// It applies once the call has joined another queue. There may be many such keys, and each read
+// costs a read unit per key.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -63,17 +63,15 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave()
 		}
 	}
-	// If the caller wanted a lock without renewal, wait until the writes to the other keys are
-	// undone: the process, such as an AWS Lambda function, may be frozen as soon as the call
-	// returns.
+	// A process that wants a lock without renewal may be frozen once the call returns (see
+	// cleanUp). So first wait until the writes to the other keys are undone.
 	if w.parts[0].want.Manual {
 		w.c.AwaitGrace(w.c.detached(w.undone.Wait))
 	}
 }
 
-// acquire sends reads and grants until a key is granted, until no key of the call can be granted
-// any more, or until the caller has stopped waiting. It is the only loop of this package that waits
-// for records to change. If acquire returns an error, the wait has ended.
+// acquire sends reads and grants until a key is granted, the wait fails, or the caller has stopped
+// waiting.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
 		// Use one random number for the pauses of all keys. The call waits for the shortest pause.
@@ -109,9 +107,9 @@ func (w *call) acquire() (*waiter, Holding, error) {
 	return nil, nil, w.ctx.Err() // the caller has stopped waiting
 }
 
-// next returns the first key for which a grant may be sent now. If there is no such key, it returns
-// nil and the pause before the next step. In that case, the result "look" reports whether the next
-// step is to read records. The parameter u is a random number, uniform in [0, 1).
+// next returns the first key for which a grant may be sent now. If there is none, it returns nil,
+// the pause before the next step, and whether that step is a read. The parameter u is a random
+// number, uniform in [0,1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64
 	var anyLook, repeated bool
@@ -152,11 +150,9 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// mustReadAll reports whether the next step is to read all keys. It returns true if at least two
-// keys, but not all, are due for their first request. If these keys are held, DynamoDB rejects a
-// grant for each of them, and the grants cost more than one read of all keys. For a call with
-// NoWait, mustReadAll returns false: such a call sends a grant for each of these keys, as one of
-// them may be free.
+// mustReadAll reports whether to read all keys next. It returns true if at least two keys, but not
+// all, await their first request: one read costs less than several rejected grants. With NoWait,
+// the call instead sends grants, as a key may be free.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -167,9 +163,9 @@ func (w *call) mustReadAll(ready []*waiter) bool {
 	return !w.waiters[0].want.NoWait && 1 < unread && unread < len(ready)
 }
 
-// chooseQueues decides which queues in the records the call joins next, if it waits for
-// several keys. Once the records of all keys have been read, it chooses the shortest queues.
-// It chooses no queue while a key is free, or while the outcome of a grant is unknown.
+// chooseQueues chooses the queues of records that a call for one of several keys joins next: the
+// shortest ones. It chooses none until all records are read, while a key is free, or while the
+// outcome of a grant is unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
@@ -196,9 +192,8 @@ func (w *call) chooseQueues(ready []*waiter) {
 }
 
 // candidates returns the keys for which the call may send requests. While the outcome of a grant is
-// unknown, it returns only the key of that grant, as otherwise the call could acquire two keys. It
-// leaves out a key while another call is ahead of this call in the key's local queue. Once isLate
-// returns true, it also leaves out the keys whose last request failed.
+// unknown, it returns only that grant's key: otherwise the call could acquire two keys. Once isLate
+// returns true, keys whose last request failed are left out.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -308,9 +303,9 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 	return items, requests, err
 }
 
-// notAcquired returns nil if the call is to continue to wait. A call without NoWait always
-// continues. If a call with NoWait must not wait any longer, notAcquired returns the error of the
-// call. The error names the first key that is held, or for which DynamoDB has not answered in time.
+// notAcquired returns nil if the call continues to wait, as it always does without NoWait.
+// Otherwise it returns the error of the call. The error names the first key that is held, or for
+// which DynamoDB has not answered in time.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }

@@ -104,11 +104,9 @@ func TestWrongWallClockDoesNotCauseTakeover(t *testing.T) {
 	})
 }
 
-// The wall clocks of the three clients are an hour ahead, so every holder appears dead to them.
-// Each call first observes the dead holder for the length of one lease, and then one call takes the
-// key over. To the other two clients, the new holder appears dead as well. But its version is new
-// to them, so they must treat the new holder as live: their calls must return ErrHeld at once,
-// without observing the new holder for another lease.
+// All three wall clocks are an hour ahead, so every holder appears dead. Once one client has taken
+// the key over, the others see a new version. They must then return ErrHeld at once, without
+// observing the new holder for a lease.
 func TestOnlyOneOfThreeNonBlockingCallsTakesOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")

@@ -142,9 +142,9 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-// oftenHandedOver returns a client and its lock of the key "a". The client has handed "a" over
-// between its own goroutines so often that its local queue pauses when the lock is released, so that
-// other processes can acquire the key first.
+// oftenHandedOver returns a client and its lock of "a", which the client's goroutines have often
+// handed to each other. When it is released, the next goroutine pauses to let other processes
+// acquire "a" first.
 func oftenHandedOver(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records

@@ -10,10 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// take sends one grant for the key, and returns a Holding if DynamoDB has applied the grant.
-// If the record shows that a release has handed the key to this waiter, take sends nothing and
-// returns a Holding. If take returns neither a Holding nor an error, another client holds the
-// key.
+// take sends one grant, and returns a Holding if DynamoDB has applied the grant. It sends nothing
+// if a release has handed the key to this waiter. If it returns neither a Holding nor an error, the
+// key is held.
 func (w *waiter) take() (Holding, error) {
 	if w.seen != nil {
 		if a, ok := w.handed(*w.seen); ok {
@@ -44,9 +43,8 @@ func (w *waiter) take() (Holding, error) {
 		Within: w.want.Within(session),
 		Shows:  w.shows,
 	})
-	// The condition of a grant names at most MostUnanswered earlier attempts. Older attempts
-	// become attempts in doubt: if a record later shows one of them as the current grant, this
-	// client takes the key over at once.
+	// The condition of a grant names at most MostUnanswered earlier attempts. Older attempts become
+	// attempts in doubt (see IsInDoubt).
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {
@@ -94,8 +92,8 @@ func (w *waiter) endSession() (lives bool, err error) {
 }
 
 // grant returns the next attempt and its write. If takeOver is true, the write replaces the grant
-// in the record. If that grant is an earlier attempt of this client that took the key over from a
-// dead holder, the new attempt counts as a takeover from that dead holder.
+// in the record. If it replaces an earlier takeover by this waiter, the new attempt counts as a
+// takeover from the same dead holder.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, session)
 	g := w.c.Grant(w.want, a)
@@ -115,10 +113,9 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 	return a, w.c.Proto.Grant(g)
 }
 
-// shows returns the attempt of this waiter that the record shows as the current grant. It returns
-// false if there is no such attempt, or if less than half of its trusted time is left. The waiter
-// may not know yet that DynamoDB has applied the attempt. Perhaps no reply came. Or the network
-// delivered the request twice, and only the rejection of the second copy came back.
+// shows returns the waiter's attempt that the record shows as the current grant. It returns false
+// if there is none, or if less than half of its trusted time is left. The reply may be lost, or may
+// reject a second copy of the request.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
@@ -143,9 +140,8 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown delays the next grant of this waiter, so that the waiter sends at most one takeover per
-// PollMin. It is called after a takeover that failed because the holder had renewed its lock or its
-// session. It has an effect only if the holder's lease is shorter than PollMin.
+// slowDown is called after a takeover that failed because the holder had renewed its lock or
+// session. It limits the waiter to one takeover per PollMin, even if the holder's lease is shorter.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
@@ -167,21 +163,18 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r, AwaitsRest: w.isAll()})
 }
 
-// leaveTried adds the waiter's unanswered attempts to the client's attempts in doubt. DynamoDB may
-// still apply these attempts once the key is free again. The waiter's queue entries count as such
-// attempts. leaveTried returns only the attempts that were sent as grants, and not the queue
-// entries.
+// leaveTried adds the waiter's unanswered grants and its queue entries to the client's attempts in
+// doubt. DynamoDB may still apply them once the key is free again. The result contains only the
+// grants.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
 	return tried
 }
 
-// leave ends the wait for the key. If the call is first in the local queue, leave lets the
-// next call proceed. It frees the key if an attempt without an answer has acquired it, and
-// removes the waiter's entry from the record's queue. leave sends these requests in the
-// background, on a goroutine that w.undone counts. That goroutine uses the fields of the waiter, so
-// leave must be called last, and once.
+// leave ends the wait for the key and passes on the local turn. In the background, it frees the key
+// if an unanswered attempt has acquired it, and removes the waiter's queue entry. It must be called
+// last, and once: the goroutine uses the waiter.
 func (w *waiter) leave() {
 	tried := w.leaveTried()
 	if w.ready {
@@ -205,10 +198,9 @@ func (w *waiter) startOver() *waiter {
 	return next
 }
 
-// freeInDoubt releases the key if one of the attempts in tried has acquired it. It sends each
-// write only once. If DynamoDB applies an attempt after that write, the attempt delays other
-// clients for one lease. This client is not delayed, as it knows that none of its callers
-// holds the key by that attempt.
+// freeInDoubt releases the key if one of the attempts in tried has acquired it. It sends each write
+// only once. If DynamoDB applies an attempt after that write, it delays other clients, but not this
+// one, for one lease.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
 		// The attempts may have different owners: each session has its own owner, and a session
@@ -224,11 +216,8 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt records attempts, given by their versions, as in doubt: the client has abandoned
-// them before their outcome was known. If a record shows one of these attempts, this client does
-// not regard it as a live holder. But if the attempt has a session, other clients regard the key as
-// held while this client renews that session. So leaveInDoubt also calls Keeper.CheckSoon, which
-// starts checks that release the key.
+// leaveInDoubt records attempts, given by their versions, as in doubt (see IsInDoubt). It also
+// calls Keeper.CheckSoon.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

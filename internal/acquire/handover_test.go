@@ -24,8 +24,8 @@ func isNext(t *testing.T, l *LocalQueues, held *grant, w *Place) {
 	}
 }
 
-// handOn hands the key over to the waiter w. from is the grant of the current holder. handOn
-// returns w's new grant, with the given age.
+// handOn hands the key of the grant "from" over to the waiter w, and returns w's new grant with the
+// given age.
 func handOn(t *testing.T, l *LocalQueues, from *grant, w *Place, age time.Duration) *grant {
 	t.Helper()
 	isNext(t, l, from, w)

@@ -63,9 +63,9 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// begin records that the call is now first in the local queue of its only key, or of the next of
-// its keys, and pauses so that other processes can acquire the key first. If the caller stops
-// waiting during the pause, the next call in that queue pauses for the rest of it: see leave.
+// begin records that the call is first in the local queue, and pauses so that other processes can
+// acquire the key first. If the caller stops waiting, the next call in that queue pauses for the
+// rest: see leave.
 func (w *waiter) begin(given turn) {
 	w.ready = true
 	until := durations.Sum(w.c.Now().Mono, given.delay)
@@ -74,10 +74,9 @@ func (w *waiter) begin(given turn) {
 	}
 }
 
-// move returns the next step of the waiter and the pause before it, as decided by decide.Next. It
-// never returns a takeover of a lock that this client itself holds. u is a random number, uniform
-// in [0,1). The caller pauses with a Go timer, and must call move again after the pause: by the
-// client's clock, it may still be too early for the step.
+// move returns the next step of the waiter and the pause before it (see decide.Next). It never
+// returns a takeover of this client's own lock. After the pause, the caller must call move again:
+// by the client's clock, the step may still be too early.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	// decide.Next wants a recent read before a takeover. While reads fail, pretend that the record
@@ -133,10 +132,9 @@ func (w *waiter) observe(item protocol.Item) error {
 	}
 	w.noteQueue(shown)
 	if w.want.Once.IsDone(shown.Done) {
-		// The record marks the work of this call as done. DynamoDB rejects every later grant of the
-		// call because of this mark, no matter which client holds the key. A hand-over to an entry
-		// in the queue ignores the mark, so check it here. Set w.seen although the wait ends: if
-		// w.seen shows that the key was handed to this waiter, leaveQueue frees the key.
+		// The work of this call is marked as done, so DynamoDB rejects its grants. A hand-over
+		// ignores the mark, so check it here. Set w.seen although the wait ends: leaveQueue frees a
+		// key that was handed to this waiter.
 		w.seen = held
 		return w.c.Errors.Done(w.want.Key, *shown.Done)
 	}
@@ -154,9 +152,8 @@ func (w *waiter) observe(item protocol.Item) error {
 	return nil
 }
 
-// noteHolder records the holder of the key. The parameter held is the record as a reply has shown
-// it. The parameters now and wall are the monotonic time and the wall-clock time when the reply was
-// read. The parameter v contains the time when the client first saw the version of the record.
+// noteHolder records the holder that a reply has shown. The reply was read at the times now and
+// wall. The parameter v contains the time when the client first saw the record's version.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -181,9 +178,9 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	}
 }
 
-// isOurs reports whether the grant in the record comes from this client, although no caller of the
-// client holds the key by it. This waiter, or an earlier call, has either sent the grant itself, or
-// joined the queue with an entry that a release has turned into the grant.
+// isOurs reports whether the grant comes from this client, although none of its callers holds the
+// key by it. This waiter or an earlier call has sent the grant, or the queue entry that became the
+// grant.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
@@ -251,10 +248,9 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteAppearsDead notes whether the holder appears dead by the timestamps in r, which is the record
-// of the key or the row of the holder's session. Only the first holder that the waiter saw can
-// appear dead, and only until it renews: a client that renews or acquires the key during the wait
-// is evidently alive. A lock that this client itself holds never appears dead.
+// noteAppearsDead notes whether the holder appears dead by the timestamps in r, its record or
+// session row. Only the first version that the waiter saw can appear dead: a client that writes a
+// later one is evidently alive. This client's own lock never appears dead.
 func (w *waiter) noteAppearsDead(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -282,9 +278,9 @@ const (
 	granting        // sends a grant
 )
 
-// succeeded records that a request of kind s has succeeded. If s is a grant, or the kind of the last
-// failed request, the pauses before retries become short again. Any other success does not shorten
-// them: for example, a read of the record succeeds while reads of the holder's session fail.
+// succeeded records that a request of kind s has succeeded. If s is granting, or the kind that
+// failed last, the retry pauses become short again. Any other success does not shorten them: reads
+// of the record may succeed while reads of the session fail.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -292,10 +288,9 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed is called with the error of a request of kind s, and does nothing if err is nil. It notes
-// that the request failed, and when the waiter is to repeat it. If the record is missing or
-// damaged, the waiter stops waiting for this key, and failed returns nil if the call still waits
-// for other keys. A returned error ends the wait of the call.
+// failed notes that a request of kind s has failed, unless err is nil, and when to repeat it. If
+// the record is missing or damaged, a call for several keys drops the key. A returned error ends
+// the wait of the call.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {
@@ -313,9 +308,9 @@ func (w *waiter) failed(s step, err error) error {
 	return nil
 }
 
-// drop ends the wait for this key, because its record is missing or damaged. It returns nil
-// if the call still waits for another key. Otherwise it returns the errors of all keys. It undoes
-// the writes for this key at once, as the call may wait for another key for a long time.
+// drop ends the wait for this key, whose record is missing or damaged. It undoes the key's writes
+// at once, as the wait for other keys may be long. If no key is left, it returns the errors of all
+// keys, otherwise nil.
 func (w *waiter) drop(err error) error {
 	w.dropped = err
 	if !w.missing {
@@ -350,9 +345,8 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	return nil
 }
 
-// isAnswered reports whether DynamoDB has answered a request for the key. That request may
-// belong to this call, to an earlier call that this call continues (core.GoesOn), or to a
-// call that was ahead in the local queue.
+// isAnswered reports whether DynamoDB has answered a request for the key. The request may belong to
+// this call, to the call that it continues (core.GoesOn), or to a call ahead in the local queue.
 func (w *waiter) isAnswered() bool {
 	return w.view.Known || core.IsGoingOn(w.values, w.want.Key) || w.c.Local.IsKnown(w.want.Key)
 }

@@ -286,9 +286,8 @@ func TestContentOfRecordCannotMakeWaiterReadWithoutPauses(t *testing.T) {
 	})
 }
 
-// A client that may write the rows of shared leases can end any of these leases, and can keep the
-// lease of a dead client alive. A forged row must do no other harm: above all, it must not make
-// waiters send more requests.
+// A client that may write the rows of shared leases can end these leases, or keep a dead client's
+// lease alive. A forged row must do no other harm, such as making waiters send more requests.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a lease of MaxInt64 ms":           {"leaseDuration": lab.Str("9223372036854775807")},

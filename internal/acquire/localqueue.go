@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// LocalQueues contains the queues in memory in which the goroutines of one client wait for keys,
-// one queue for each key. At most one goroutine has the turn of a key: it acquires the key or holds
-// it. The remaining goroutines wait in the queue and send no requests. The states of a goroutine:
+// LocalQueues contains one queue in memory for each key, in which the goroutines of one client
+// wait. At most one goroutine has the turn of a key: it acquires the key or holds it. The others
+// send no requests. The states of a goroutine:
 //
 //	      ┌──── the previous holder hands the key over ────┐
 //	      │                                                ▼
@@ -23,14 +23,13 @@ import (
 //	                                ▼                       ▼
 //	                          the next waiter has its turn
 //
-// While goroutines hand a key over to each other, the key never becomes free for other processes.
-// So after several hand-overs in a row, the holder frees the key, and the next waiter of this
-// process gets its turn after a delay. A waiter in another process reads the record at least once
-// during this delay, and finds the key free.
+// Other processes cannot acquire a key while goroutines hand it to each other. So after several
+// hand-overs in a row, the holder frees the key, and the next waiter's turn begins with a delay. A
+// waiter in another process reads the record at least once during this delay.
 //
-// LocalQueues is safe for concurrent use. Its methods send no requests and do not block: the
-// goroutines wait on the channels of their [Place]. While mu is locked, LocalQueues calls the
-// methods Age, IsOver and Record of a Holding, so these must not call methods of LocalQueues.
+// LocalQueues is safe for concurrent use. Its methods send no requests and do not block: goroutines
+// wait on the channels of their [Place]. The methods Age, IsOver and Record of a Holding are called
+// with mu locked, so they must not call methods of LocalQueues.
 type LocalQueues struct {
 	handOvers        int           // maximum number of hand-overs of a key in a row
 	pollMin, pollMax time.Duration // shortest and longest pause between two reads by a waiter in another process
@@ -73,9 +72,9 @@ func newLocalQueues(handOvers int, pollMin, pollMax time.Duration) *LocalQueues 
 	return &LocalQueues{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*localQueue{}}
 }
 
-// newPlace returns a call's entry for the local queue of a key. The method join adds the entry to
-// the queue. The call receives its turn on the channel turns, whose buffer must have room for one
-// turn of each place that uses the channel. If turns is nil, the place gets a channel of its own.
+// newPlace returns a call's entry for the local queue of a key. The channel turns must have a
+// buffer for one turn of each place that shares it. If turns is nil, the place gets a channel of
+// its own.
 func newPlace(ctx context.Context, want *Want, turns chan turn) *Place {
 	if turns == nil {
 		turns = make(chan turn, 1)
@@ -84,8 +83,8 @@ func newPlace(ctx context.Context, want *Want, turns chan turn) *Place {
 }
 
 // acceptsHandOver reports whether another goroutine may hand the key to the call. It returns false
-// if the call waits for several keys. It also returns false if the call has the option Once or
-// Every, because a hand-over does not check whether the work is already done.
+// for several keys, and for the options Once and Every: a hand-over does not check whether the work
+// is done.
 func (p *Place) acceptsHandOver() bool { return !p.Want.OneOfSeveral && p.Want.Once.None() }
 
 // join adds p to the queue of its key. If no goroutine has the turn of that key, p gets the turn
@@ -115,9 +114,9 @@ func (l *LocalQueues) take(key protocol.Key) bool {
 	return true
 }
 
-// leave removes p from its queue. If a turn has already been sent on the channel of p, but has
-// not been received, leave returns that turn and true. The caller must then pass the turn on.
-// If several places share the channel, the returned turn may be the turn of another place.
+// leave removes p from its queue. If the channel of p contains a turn, leave returns it and true,
+// and the caller must pass it on. If several places share the channel, it may be another place's
+// turn.
 func (l *LocalQueues) leave(p *Place) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +165,7 @@ func (l *LocalQueues) IsKnown(key protocol.Key) bool {
 }
 
 // ReportHolder records the holder of a key that a goroutine is trying to acquire. It also sends
-// this holder to the calls with NoWait that stand in the key's queue, and removes these calls from
-// the queue.
+// this holder to the calls with NoWait in the key's queue, and removes these calls from the queue.
 func (l *LocalQueues) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,14 +198,12 @@ func (l *LocalQueues) GrantedOutOfTurn(key protocol.Key, grant Holding) {
 	}
 }
 
-// Pass gives the turn of a key to the next waiter in the queue. grant must be the grant of
-// the goroutine that has the turn, or nil if that goroutine has not acquired the key. For any
-// other grant, Pass does nothing.
+// Pass gives the turn of a key to the next waiter. The goroutine with the turn must hold the key by
+// grant, or must not have acquired it if grant is nil. Otherwise Pass does nothing.
 func (l *LocalQueues) Pass(key protocol.Key, grant Holding) { l.PassAfter(key, grant, 0) }
 
-// PassQueued does the same as Pass, for a key whose record has a queue. After several hand-overs in
-// a row, Pass delays the next waiter, so that waiters of other processes can acquire the key.
-// PassQueued never does: waiters of other processes join the record's queue, and so need no delay.
+// PassQueued is Pass for a key whose record has a queue. It never delays the next waiter: waiters
+// of other processes join the record's queue, and need no delay.
 func (l *LocalQueues) PassQueued(key protocol.Key, grant Holding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,10 +233,9 @@ func (l *LocalQueues) holder(q *localQueue) *protocol.Record {
 	return &holder
 }
 
-// tellHolder sends the holder to the calls with NoWait that stand in the queue, and removes these
-// calls from it. If the goroutine with the turn pauses, so that other processes can acquire the key
-// first, the calls need not wait for it: tellHolder then sends the holder before this turn. It does
-// nothing if no holder is known. The caller must hold l.mu.
+// tellHolder sends the holder to the queued calls with NoWait, and removes these calls. If the
+// current turn began with a delay, the last holder before it counts. Without a known holder,
+// tellHolder does nothing. The caller must hold l.mu.
 func (l *LocalQueues) tellHolder(q *localQueue) {
 	if len(q.waiting) == 0 {
 		return
@@ -267,10 +262,9 @@ func (l *LocalQueues) granted(q *localQueue, key protocol.Key, grant Holding) {
 	}
 }
 
-// pass gives the turn to the next waiter. If this waiter accepts no hand-over, it must send a grant
-// itself. Usually it acquires the key before a waiter of another process sees that the key is free.
-// This favours the waiters of this process as a hand-over does, so pass counts it as a hand-over. The
-// caller must hold l.mu.
+// pass gives the turn to the next waiter. A waiter that accepts no hand-over usually sends a grant
+// before other processes see that the key is free. This favours the process, so pass counts it as a
+// hand-over. The caller must hold l.mu.
 func (l *LocalQueues) pass(q *localQueue, key protocol.Key, delay time.Duration) {
 	several := len(q.waiting) > 0 && !q.waiting[0].acceptsHandOver()
 	if several && q.grant != nil {
@@ -305,13 +299,9 @@ func (q *localQueue) next() *Place {
 	return p
 }
 
-// Successor removes the first waiter from the queue of a key and returns it, so that the holder can
-// hand the key to this waiter. grant is the holder's grant. The holder's goroutine keeps the turn
-// until it calls HandOver or, if it has called PutBack, passes the turn. Successor returns nil if
-// there is no waiter, if the first waiter accepts no hand-over, or if the maximum number of
-// hand-overs in a row is reached. The holder must then release the key. If the parameter "queued" is
-// true, waiters of other processes join a queue in the record, and a release serves that queue before
-// it calls Successor. So Successor then counts the hand-overs from zero again.
+// Successor removes and returns the waiter to which the holder, by its grant, may hand the key. It
+// returns nil if there is none: the holder must release the key. The holder keeps the turn until it
+// calls HandOver or, after PutBack, passes the turn.
 func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *Place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -319,6 +309,8 @@ func (l *LocalQueues) Successor(key protocol.Key, grant Holding, queued bool) *P
 	if q == nil || q.grant != grant {
 		return nil
 	}
+	// Waiters of other processes join the record's queue. A release serves that queue before it
+	// calls Successor, so count the hand-overs from zero.
 	if queued {
 		q.handOvers, q.longest = 0, 0
 	}
@@ -341,9 +333,8 @@ func (l *LocalQueues) PutBack(p *Place) {
 	}
 }
 
-// HandOver gives the turn and the key to a waiter that Successor has returned. granted is the
-// waiter's grant. If granted is nil, the waiter gets only the turn. If the waiter has called leave
-// in the meantime, HandOver does nothing and returns false. The previous holder's goroutine then
+// HandOver gives the turn to a waiter that Successor has returned, and also the key, unless granted
+// is nil. If the waiter has called leave meanwhile, HandOver returns false, and the previous holder
 // keeps the turn.
 func (l *LocalQueues) HandOver(to *Place, granted Holding) bool {
 	l.mu.Lock()

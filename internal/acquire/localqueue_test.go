@@ -274,8 +274,8 @@ func TestTakeReturnsFalseIfAnotherGoroutineHasTurnForKey(t *testing.T) {
 }
 
 // TestTwoGoroutinesNeverHoldSameKey lets many goroutines acquire and release keys, and leave the
-// queues of keys, at the same time. If two goroutines hold one key together, the race detector reports a race. If a waiter
-// never gets its turn, the test does not end.
+// queues of keys, at the same time. If two goroutines hold one key together, the race detector
+// reports a race. If a waiter never gets its turn, the test does not end.
 func TestTwoGoroutinesNeverHoldSameKey(t *testing.T) {
 	l := newQueues(3)
 	// Only the goroutine that has the turn for a key writes the string of that key.

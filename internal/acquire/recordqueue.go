@@ -10,13 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A waiter whose grant was rejected adds an entry to the queue of the record, if the layout has
-// queues. The client that releases the key may turn the entry into a grant. The id of this grant is
-// the version of the entry. The waiter finds the grant when it reads the record, but does not know
-// when the grant was written. The grant cannot be older than the last request whose reply did not
-// show it. So the waiter counts the trusted time of the grant from the time when it sent that
-// request. The length of the trusted time depends on the shorter of two leases: the lease in the
-// record, and the waiter's own lease.
+// The id of a grant made from a queue entry is the entry's version. Such a grant is written after
+// the waiter sends the last request whose reply does not show it. So the waiter counts the trusted
+// time from that request.
 
 // inQueue contains what a waiter knows about the queue of the record and about its own
 // entries in it.
@@ -38,11 +34,9 @@ type inQueue struct {
 // layout has queues and the caller has not set NoWait.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall makes the waiter's first read unnecessary if this client has just handed the key to
-// another client: it uses the record as that hand-over left it. Otherwise recall does nothing. It
-// also does nothing if that record would end the wait: others may have changed the record since,
-// for example by removing its done mark. The waiter then sends a grant, and the reply shows the
-// current record.
+// recall replaces the waiter's first read if this client has just handed the key to another client
+// (see Left). It ignores a record that would end the wait: others may have changed it since, for
+// example by removing its done mark.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -58,9 +52,8 @@ func (w *waiter) recall() error {
 	return w.observe(item)
 }
 
-// join sends a write that adds an entry of the waiter to the queue, unless wantsPlace returns false
-// or the call has sent too many joins. The reply, or the next read, shows whether the queue
-// contains the entry.
+// join adds an entry of the waiter to the queue, if wantsPlace returns true and the call has not
+// sent too many joins. The reply, or the next read, shows whether the queue contains the entry.
 func (w *waiter) join() error {
 	if !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
 		return nil
@@ -95,10 +88,9 @@ func (w *waiter) join() error {
 	return err
 }
 
-// wantsPlace reports whether the waiter is to join the queue. The waiter must be allowed to join,
-// and must have no entry there. At the last read, another client must have held the key, and the
-// queue must have had room. The last protocol.LastPlaces places are reserved for waiters that have
-// waited longer than at least half of the waiters in the queue (see frontOf).
+// wantsPlace reports whether the waiter is to join the queue of a held key. The last
+// protocol.LastPlaces places are reserved for waiters that have waited longer than at least half of
+// the waiters in the queue (see frontOf).
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -116,8 +108,8 @@ func (w *waiter) noteQueue(shown protocol.Record) {
 	}
 	front := frontOf(shown.Waiters)
 	if !w.queue.joining {
-		// Do not count the first reply after a join as a read: a join follows right after a read,
-		// and the next pause is at most twice the time between the last two reads.
+		// Do not count the first reply after a join as a read. It comes right after a read, and the
+		// time between two reads limits the next pause (see decide.Outside).
 		w.noteFront(front)
 	}
 	w.queue.joining, w.queue.place = false, -1
@@ -135,8 +127,8 @@ func (w *waiter) noteQueue(shown protocol.Record) {
 	case w.queue.place >= 0:
 		w.view.Position = w.position(w.queue.place, shown)
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// The waiter polls: either its call has joined the queues of other keys, and acquires this
-		// key only if it becomes free, or the queue is suspended.
+		// The waiter polls: its call has joined the queues of other keys instead, or the queue is
+		// suspended.
 	default:
 		w.view.Outside = w.outside(front)
 	}
@@ -168,34 +160,30 @@ func (w *waiter) outside(front time.Time) *decide.Outside {
 	}
 }
 
-// handed returns the waiter's queue entry from which the last release has made the grant in r. It
-// returns false if there is no such entry, or if the call cannot use the grant. The call cannot use
-// the grant if it lacks something that the call would write, such as the caller's data, or has too
-// little trusted time left. The same is true if r shows that the work of the call's option Once is
-// already done, because the write of a hand-over does not check this. One check is enough: once the
-// waiter holds the key, no other client can mark the work as done.
+// handed returns the waiter's queue entry from which a release has made the grant in r. It returns
+// false if there is no such entry, or if the call cannot use the grant, for example because it
+// lacks the caller's data.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	// Use the shorter lease. The first renewal replaces the lease in the record with the waiter's
-	// own lease, and DynamoDB may apply this renewal even if the waiter gets no answer.
+	// Use the shorter lease. The first renewal writes the waiter's own lease, and may be applied
+	// even if the waiter gets no answer.
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease)
+	// A hand-over does not check the done mark, so check it here. This is enough: once the waiter
+	// holds the key, no other client can set the mark.
 	return a, ok && r.Owner == a.Owner && !w.want.Manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
 }
 
-// isSliver reports whether so little of a hand-over's trusted time is left that the first
-// renewal could come too late. The limit is one second or, if that is shorter, half of the
-// time for which a grant by the waiter itself would be trusted. A hand-over may be below this
-// limit from the start, for example if MaxSkew is most of its lease.
+// isSliver reports whether so little of a hand-over's trusted time is left that the first renewal
+// could come too late. This can be so from the start, for example if MaxSkew is most of the lease.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the waiter's last entry, with its index when the record was last read.
-// It returns nil if the entry was not in the queue. Between a join and the next read, queueEntry
-// assumes that the entry is the head of the queue. If the entry is elsewhere, DynamoDB
-// rejects the write that names it, and the reply shows where the entry is.
+// queueEntry returns the waiter's last entry with its last known index, or nil if it was not in the
+// queue. Between a join and the next read, it assumes index 0. If that is wrong, DynamoDB rejects
+// the write, and the reply shows the index.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {
@@ -228,18 +216,12 @@ func (w *waiter) forget(version string) {
 	w.queue.place = -1
 }
 
-// leaveQueue removes the waiter's entry from the queue of the record. If a release has handed
-// the key to the waiter meanwhile, leaveQueue frees the key. If DynamoDB rejects the write
-// because the entry has moved, leaveQueue sends another write with the entry's new index.
-// Entries only move toward the head, so there are no more rejections than a full queue has
-// entries.
-//
-// If a write is throttled or has no answer, leaveQueue repeats the write. Otherwise a release could
-// hand the key to the entry although the caller has stopped waiting. The next waiters would then be
-// delayed for one hand-over lease. leaveQueue repeats the write for no longer than that lease,
-// because Close waits for leaveQueue.
+// leaveQueue removes the waiter's entry from the queue of the record. If a release has handed the
+// key to the waiter meanwhile, leaveQueue frees the key. Close waits for leaveQueue.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
+	// An entry only moves toward the head, so DynamoDB rejects the write at most once for each
+	// entry of a full queue.
 	for range protocol.MostWaiters {
 		at := w.queueEntry()
 		if at == nil {
@@ -247,6 +229,8 @@ func (w *waiter) leaveQueue() {
 		}
 		leave := w.c.Native.Leave(w.want.Key, *at)
 		r := w.c.Requests.Write(w.values, leave, attempts.Limit)
+		// Repeat the write: a release could hand the key to the entry, which would delay the next
+		// waiters for one hand-over lease. Close waits, so stop after that time.
 		for (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && w.c.Now().Mono < until {
 			w.c.Requests.Pause(w.values, &w.pauses)
 			r = w.c.Requests.Write(w.values, leave, attempts.Limit)

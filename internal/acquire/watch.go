@@ -55,10 +55,12 @@ func (w *Observation) Look(ctx context.Context) error {
 			return err
 		}
 	}
-	// The holder counts as dead if deadAt had passed when the request was sent. The time of the
-	// reply does not count, as the holder may have renewed while the reply was in flight. If the
-	// record shows an attempt in doubt of this client, no caller holds the key, so the holder counts
-	// as dead at once.
+	// The send time of the request counts, not the time of the reply: the holder may have renewed
+	// while the reply was in flight. If the record shows an attempt in doubt, no caller holds the
+	// key, so the holder counts as dead at once. @@ internal/acquire/grant.go:GG shows shows
+	// returns the waiter's attempt that the record shows as the current grant. It returns false if
+	// there is none, or if less than half of its trusted time is left. The attempt's reply may be
+	// lost, or may reject only a second copy.
 	w.Dead = asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.NewGrant = liveness.IsNewGrant(w.Holder, r)
 	w.Holder, w.since, w.deadAt = &r, v.Granted, deadAt
@@ -89,10 +91,9 @@ type Trouble struct {
 // Passed is called when a request has had an answer.
 func (t *Trouble) Passed() { t.since = 0 }
 
-// Report emits the event WaitError: a request for the key has failed, and will be repeated. It
-// emits nothing if its last event was less than ReportEvery ago. A throttled request also has an
-// event of its own. So Report reports throttling only if requests have been failing for at least as
-// long as ReportEvery. It never reports a refusal or a failed condition, as these are answers.
+// Report emits the event WaitError for a failed request, at most once per ReportEvery. It reports
+// throttling only after ReportEvery of failures, as a throttled request has an event of its own.
+// Refusals and failed conditions are answers, and not reported.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
 		return

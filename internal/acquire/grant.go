@@ -114,8 +114,8 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 }
 
 // shows returns the waiter's attempt that the record shows as the current grant. It returns false
-// if there is none, or if less than half of its trusted time is left. The reply may be lost, or may
-// reject a second copy of the request.
+// if there is none, or if less than half of its trusted time is left. The attempt's reply may be
+// lost, or may reject only a second copy.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	r, err := w.c.Decode(w.want.Key, item) // if item is nil, Decode returns an error and an empty record
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {

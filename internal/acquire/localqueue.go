@@ -233,9 +233,9 @@ func (l *LocalQueues) holder(q *localQueue) *protocol.Record {
 	return &holder
 }
 
-// tellHolder sends the holder to the queued calls with NoWait, and removes these calls. If the
-// current turn began with a delay, the last holder before it counts. Without a known holder,
-// tellHolder does nothing. The caller must hold l.mu.
+// tellHolder sends the holder to the queued calls with NoWait, and removes these calls. In a turn
+// that began with a delay, it may send the last holder before that turn. It does nothing if no
+// holder is known. The caller must hold l.mu.
 func (l *LocalQueues) tellHolder(q *localQueue) {
 	if len(q.waiting) == 0 {
 		return

@@ -57,10 +57,7 @@ func (w *Observation) Look(ctx context.Context) error {
 	}
 	// The send time of the request counts, not the time of the reply: the holder may have renewed
 	// while the reply was in flight. If the record shows an attempt in doubt, no caller holds the
-	// key, so the holder counts as dead at once. @@ internal/acquire/grant.go:GG shows shows
-	// returns the waiter's attempt that the record shows as the current grant. It returns false if
-	// there is none, or if less than half of its trusted time is left. The attempt's reply may be
-	// lost, or may reject only a second copy.
+	// key, so the holder counts as dead at once.
 	w.Dead = asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.NewGrant = liveness.IsNewGrant(w.Holder, r)
 	w.Holder, w.since, w.deadAt = &r, v.Granted, deadAt

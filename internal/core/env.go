@@ -131,11 +131,9 @@ func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.
 	return r, nil
 }
 
-// Expires returns the time from which DynamoDB's TTL may delete a record that is released now. It
-// returns the zero time if TTL must never delete the record. TTL must not delete a record that may
-// contain a done mark ("mark" is true), because without the mark a client would do the work again.
-// If Retention is zero, TTL must not delete a record that contains data of the caller ("data" is
-// true). If Retention is negative, TTL must delete no record.
+// Expires returns the time from which TTL may delete a record that is released now; zero means
+// never. A record with a done mark never expires: otherwise a client would redo the work. A record
+// with the caller's data never expires if Retention is zero.
 func (e *Env) Expires(data, mark bool) time.Time {
 	if mark || e.Retention < 0 || data && e.Retention == 0 {
 		return time.Time{}
@@ -147,11 +145,9 @@ func (e *Env) Expires(data, mark bool) time.Time {
 // this time, unless the record contains data of the caller or a done mark.
 const defaultRetention = 7 * 24 * time.Hour
 
-// keepDead is the time that TTL must wait before it deletes the row of a dead session. DynamoDB
-// rejects late requests of that session only while the row exists. The network may delay such a
-// request by minutes at most. keepDead is much longer, for clients with a slow wall clock: if the
-// clock is three days slow, TTL may delete the row three days too early. keepDead does not depend
-// on Retention: the row has no data of the caller.
+// keepDead is how long TTL must keep the row of a dead session, so that DynamoDB rejects late
+// requests of the session. The network delays requests by minutes at most. But if a client's wall
+// clock is days slow, the row is deleted days early.
 const keepDead = 7 * 24 * time.Hour
 
 // DeadExpires returns the time from which TTL may delete the row of a session that the

@@ -86,11 +86,9 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen sets l.By to r, a record that the client has read and that no longer shows the lost grant.
-// The parameter "ours" contains the id of the lost grant, and the ids of grants that the lock's own
-// hand-overs may have made. Seen sets the reason for the loss to Replaced in two cases: r shows
-// that the key is held, or r shows a released grant whose id is not in "ours". In both cases,
-// another grant has replaced the lost one.
+// Seen sets l.By to r, a record that no longer shows the lost grant. It sets the reason to Replaced
+// if another grant has replaced the lost one. The parameter "ours" contains the ids of the lost
+// grant and of its own hand-overs.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -98,21 +96,18 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the client learned of the loss by reading a record that no longer showed
-// the grant. It returns false for any other loss, for example if the lease expired. It also returns
+// SeenGone reports whether the client has read a record that no longer showed the grant. It returns
 // false if By is nil and the reason is Replaced: a renewal was applied, but its record is damaged.
 func (l Loss) SeenGone() bool { return l.Reason == Broken || l.Reason == Replaced && l.By != nil }
 
-// Errorf returns the error of a call that the client refuses before it sends a request. op
-// is the name of the call, and key is its key.
+// Errorf returns the error of the call op, which the client refuses before it sends a request.
 func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) error {
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
-// UnknownOutcome returns the error of an operation op that ended before the outcome of one of its
-// writes was known. The write may have been applied, or may be applied later. err is the reason for
-// the end. Even if err matches ErrLost, the returned error does not: ErrLost would mean that the
-// operation has written nothing.
+// UnknownOutcome returns the error of an operation op that ended, because of err, before the
+// outcome of a write was known. Even if err matches ErrLost, the result does not: ErrLost would
+// mean that op has written nothing.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }

@@ -69,9 +69,9 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// IsClosing reports whether Close has been called. Close releases the locks that the client holds
-// at the time of the call. An Acquire call that is granted a lock later must release it itself. If
-// Resume resumes a lock later, nothing releases the lock, and its lease expires.
+// IsClosing reports whether Close has been called. A call of Acquire that is granted a lock after
+// that must release it itself. A lock that Resume resumes after that is not released, and its lease
+// expires.
 func (r *Running) IsClosing() bool { return r.Closing.Err() != nil }
 
 // UntilClosing returns a copy of ctx that is also cancelled, with ErrClosed, when Close is
@@ -200,9 +200,8 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 type goesOn struct{}
 
 // GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call for the
-// same partition key. DynamoDB has answered requests of the earlier call, so the IAM policy allowed
-// access to the key then. If IAM now denies a request of the marked call, the denial may be
-// temporary, and the call retries.
+// partition key. DynamoDB has answered requests of the earlier call. So if IAM now denies a
+// request, the denial may be temporary, and the call retries.
 func GoesOn(ctx context.Context, partition string) context.Context {
 	return context.WithValue(ctx, goesOn{}, partition)
 }

@@ -25,12 +25,9 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns the monotonic time from which the holder of r is dead if it does not renew. That
-// time may be in the past. The parameter "since" is the monotonic time when the version of r was
-// first read. The parameters "now" and "wall" are readings of the monotonic clock and the wall
-// clock at the same moment. In layouts without an expiry time, the result is one lease after that
-// first read. It may be earlier if r contains the time when the lease ends, and the clocks of this
-// client and of the holder are bounded.
+// deadAt returns the monotonic time, perhaps past, from which the holder of r is dead if it does
+// not renew. The version of r was first read at the time since. The parameters now and wall are
+// readings of both clocks at the same moment.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -42,11 +39,9 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 	return dead
 }
 
-// GrantOf returns a string by which observers distinguish the grants of a key. For a grant by
-// leasehold, it is the grant id. A grant by another library has no id, so GrantOf returns another
-// value that renewals do not change. In layouts with an expiry time, this is the version: the
-// libraries of these layouts never renew a grant. In all other layouts, it is the owner, which may
-// be empty.
+// GrantOf returns a string that identifies a grant of a key, and that renewals do not change. For
+// grants without an id, by other libraries, it is the owner, perhaps empty. Libraries of layouts
+// with an expiry time never renew, so there the version serves.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -78,17 +73,12 @@ type Beat struct {
 	Dead     bool
 }
 
-// Next returns the beat after a reading that showed r. b is the previous beat of the same
-// holder. r is the holder's record or, if a session is renewed instead, the session's row.
+// Next returns the beat that follows b after a reading of r, the holder's record or session row.
 //
-// The lease of a version counts from the first answer that showed the version. The holder wrote the
-// version before that answer, perhaps long before. The holder is dead if a request that is sent
-// after the end of this lease still reads the same version. A request that is sent before the end
-// proves nothing, even if its answer comes after the end: perhaps DynamoDB first read the record,
-// and the holder then renewed before the end.
-//
-// If the session's row is missing, the observer cannot know since when. So the lease counts from
-// the first answer without the row. The disappearance of the row does not count as a renewal.
+// The lease of a version counts from the first answer that showed the version. The holder is dead
+// if a request sent after the end of this lease still reads that version. A request sent before the
+// end proves nothing: the holder may have renewed after DynamoDB read the record. A missing row
+// counts as a version, but not as a renewal.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {
@@ -125,9 +115,9 @@ func New(env *core.Env) *Observer {
 	return &Observer{Env: env, Records: observed.New(env.Memory), sessions: map[string]*Session{}}
 }
 
-// Observe decodes item, the record of key in a reply that arrived at the time "now". If key is held,
-// Observe also returns when it first saw the version of the record. If item is nil because key has
-// no record, the result is an empty released record.
+// Observe decodes item, the record of key in a reply that arrived at now. If the key is held, it
+// also returns when this version was first seen. If item is nil, it returns an empty released
+// record.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (protocol.Record, observed.Version, error) {
 	r := protocol.Record{Released: true}
 	if item != nil {
@@ -143,20 +133,16 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return r, o.Records.Note(key, versionOf(r, now)), nil
 }
 
-// DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. v is
-// the version of r, which was first observed at v.Since. The parameters "now" and "wall" are the
-// times on the monotonic clock and the wall clock when a reply showed r. The caller must read the
-// wall clock first. If time then passes until the caller reads the monotonic clock, the result is a
-// little too late, which only delays a takeover. The result is never too early.
+// DeadAt returns the monotonic time from which the holder of r is dead if it does not renew. The
+// caller must read wall before now: time between the two readings then only delays a takeover, and
+// the result is never too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
-// LooksDead reports whether the holder of r, or the session with the row r, appears dead at the
-// wall-clock time "wall". This is so if the version of r was created at least one lease before
-// "wall": see decide.LooksDead. In layouts with an expiry time, LooksDead returns false, because
-// there only the expiry time shows that a holder is dead. For a missing session row, LooksDead
-// returns true, because a missing row is never renewed.
+// LooksDead reports whether the holder or session of r appears dead at the time wall (see
+// decide.LooksDead). A missing session row appears dead, as it is never renewed. In layouts with an
+// expiry time, only that time shows a dead holder, so LooksDead returns false.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

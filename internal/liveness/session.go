@@ -28,10 +28,9 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// An Observer of fewSessions or more sessions may drop unused sessions. A session is unused if
-// SessionOf was not called for it within the last keepSession (or 2*PollMax, if that is longer).
-// Waiters, and observers of an election, call SessionOf at least once every PollMax. If SessionOf
-// is called for a dropped session, the Observer observes that session anew.
+// An Observer of fewSessions or more sessions may drop sessions for which SessionOf was not called
+// within keepSession (or 2*PollMax, if longer). Waiters, and observers of an election, call
+// SessionOf more often. A dropped session is observed anew.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -76,9 +75,9 @@ func (s *Session) enter(ctx context.Context) error {
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
-// Look returns the session's row, and the monotonic time when the session may be marked dead. That
-// time is math.MinInt64 if the session is known to be dead. Look reads the row unless the session
-// is dead, or less time than the duration "fresh" has passed since the row was last read.
+// Look returns the session's row, and the monotonic time when the session may be marked dead. For a
+// dead session, that time is math.MinInt64. Look reads the row unless the session is dead or was
+// read less than fresh ago.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
@@ -114,9 +113,8 @@ func (s *Session) observe(item protocol.Item) error {
 	}
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
-		// The session was not renewed, so keep deadAt. A newly computed time could be too late: to
-		// make room for other keys, the cache Observer.Records may have forgotten when this version was
-		// first read. Then DeadAt would count the lease from the current reading.
+		// The session was not renewed, so keep deadAt. A new one could be too late: the cache
+		// Observer.Records may have forgotten when this version was first read.
 		return nil
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)

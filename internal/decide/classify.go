@@ -50,16 +50,15 @@ type Reply struct {
 	Err    error
 }
 
-// Classify returns the meaning of err, the error of a request to DynamoDB. If Classify does
-// not recognize the error, it returns the effect Unknown. Such an error may come from a
-// wrapper around the AWS SDK. Classify does not set the field Err, and sets Item only if a
-// condition failed.
+// Classify returns the meaning of err, the error of a request to DynamoDB. The effect of an
+// unrecognized error, for example from a wrapper around the AWS SDK, is Unknown. The field Err is
+// not set. Item is set only if a condition failed.
 func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	// Check this first: the error of a credential provider may contain an answer from another
-	// server, which the code below would take for an answer from DynamoDB.
+	// Check this first: a credential provider's error may contain another server's answer, which
+	// the code below would take for DynamoDB's.
 	if NotSigned(err) {
 		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
@@ -94,15 +93,13 @@ func Classify(err error) Reply {
 
 // Denied reports whether err means that an IAM policy denied a request. A denial may be temporary:
 // an administrator may correct the policy, and a new policy takes a while to reach all of DynamoDB.
-// So a waiter retries a denied request if DynamoDB has answered an earlier request of the same
-// wait. Otherwise it gives up, since the policy may never allow access to the key.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
 }
 
 // CredentialsRefused reports whether err means that AWS refused the credentials of a request, for
-// example because they have expired, are unknown to AWS, or do not match the request's signature.
+// example because they have expired.
 func CredentialsRefused(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
@@ -112,9 +109,8 @@ func CredentialsRefused(err error) bool {
 // transaction, because there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether err means that DynamoDB has refused a request with an error code whose
-// meaning is m. If err means that a transaction was cancelled, refusedAs instead reports whether
-// the cancellation reason of at least one item has the cause m.cause, which must not be None.
+// refusedAs reports whether err has an error code whose meaning is m. For a cancelled transaction,
+// it reports whether the reason of at least one item has the cause m.cause, which must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -140,11 +136,9 @@ func status(err error) int {
 	return 0
 }
 
-// After returns the cause by which the client decides what to do next. It returns every cause
-// except Unidentified unchanged. For Unidentified, the result depends on the parameter "accepted":
-// whether DynamoDB has accepted the client's credentials in an earlier request. If so, After
-// returns Unreachable, and the client retries, because valid credentials may soon be available
-// again. Otherwise, After returns Refused, so that the client gives up and does not wait forever.
+// After returns the cause that decides what the client does next. Unidentified becomes Unreachable
+// if DynamoDB has accepted the client's credentials before: valid ones may soon be available again.
+// Otherwise it becomes Refused, so that the client does not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -164,9 +158,8 @@ func ServerSilent(err error) bool {
 }
 
 // Accepted reports whether err, the result of a request, proves that the caller has the right
-// credentials. err is nil if the request succeeded. A denial by IAM is no proof: the credentials
-// are valid, but may belong to the wrong identity. A server error is no proof either, since the
-// server may fail before it checks the credentials.
+// credentials. A denial by IAM does not: they may belong to the wrong identity. A server error does
+// not: the server may fail before it checks them.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:
@@ -217,8 +210,8 @@ func NotSigned(err error) bool {
 	return stepFailed(err, "get identity: ", "sign request: ")
 }
 
-// neverSent reports whether err means that the SDK did not send a request because it could not
-// encode the request, choose how to authenticate it, or find the endpoint.
+// neverSent reports whether err means that the SDK could not encode a request, choose how to
+// authenticate it, or find the endpoint.
 func neverSent(err error) bool {
 	if request, ok := as[*smithy.OperationError](err); !ok || errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) {
 		return false

@@ -48,8 +48,8 @@ func TestThrottlingIsDistinguishedFromWriteConflicts(t *testing.T) {
 	}
 }
 
-// operation wraps err as the SDK does if a call fails. provider wraps err as the SDK does if a
-// call fails because the credential provider has returned err.
+// operation wraps err as the SDK wraps the error of a failed call. provider wraps err as the error
+// of a credential provider.
 func operation(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
 func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
 func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
@@ -128,8 +128,8 @@ func TestErrorIsClassifiedByCauseAndByEffectOnRecord(t *testing.T) {
 	}
 }
 
-// areMarked checks the given function with each error in the list "results": it must return true if
-// the error has the given mark, and false otherwise.
+// areMarked checks that the given function returns true for exactly the errors in the list
+// "results" that have the given mark.
 func areMarked(t *testing.T, is mark, got func(error) bool) {
 	t.Helper()
 	for _, tc := range results {

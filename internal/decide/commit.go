@@ -43,10 +43,9 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 }
 
 // cancelledBy returns the meaning of the reasons why a commit was cancelled (DynamoDB API
-// reference, TransactWriteItems, "Cancellation Reasons"). If the items have different reasons, the
-// cause is the one that comes first in this order: GuardFailed, Refused, WriteFailed, Busy. A
-// refused guard has the cause Refused, but a refused write has the cause WriteFailed. A cancelled
-// transaction has written nothing.
+// reference, TransactWriteItems, "Cancellation Reasons"). If they differ, the first of these
+// counts: GuardFailed, Refused (for a guard), WriteFailed, Busy. A cancelled transaction has
+// written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused, Failed: map[int]map[string]types.AttributeValue{}}
 	if len(reasons) != items {
@@ -182,7 +181,8 @@ var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, R
 
 // reasonCause translates the cancellation reason of one item of a transaction to a Cause (DynamoDB
 // API reference, "TransactionCanceledException"). It returns None if the item was no reason to
-// cancel the transaction, and Refused for an unknown code, so that the client does not retry.
+// cancel the transaction. For an unknown code it returns Refused, so that the client does not
+// retry.
 func reasonCause(r types.CancellationReason) Cause {
 	switch aws.ToString(r.Code) {
 	case "", "None":

@@ -43,8 +43,8 @@ func (i Instant) Earlier(o Instant) Instant {
 }
 
 // TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent + lease −
-// margin. The parameter sent is the time just before the client sent the request. Other clients
-// begin to count the lease later: only after DynamoDB has written the record.
+// margin. The client reads sent just before it sends the request. Other clients count the lease
+// only after DynamoDB has written the record.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(durations.Less(lease, margin))
 }
@@ -55,38 +55,30 @@ const (
 	renewalAtMost  = 2 * time.Second
 )
 
-// RenewalDeadline returns how long the client waits for the answer to one renewal. The parameter
-// left is the time for which the lock is still trusted. The result is a quarter of left, so that
-// there is time for more renewals if this request is lost. But it is at least renewalAtLeast, at
-// most renewalAtMost, and never more than left.
+// RenewalDeadline returns how long the client waits for the answer to one renewal. It is about a
+// quarter of left, so that there is time for more renewals if this request is lost. It is never
+// more than left.
 func RenewalDeadline(left time.Duration) time.Duration {
 	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
 
-// FirstRenewal returns the pause between a grant and its first renewal. The parameter "period" is
-// the time between renewals, "left" is the time for which the lock is still trusted, and "u" is a
-// random number, uniform in [0,1). The pause is a random time from half a period to a whole period,
-// so that locks granted together are not renewed together. If the reply to the grant came late,
-// left/3 may be less than the period. Then left/3 replaces the period.
+// FirstRenewal returns the pause between a grant and its first renewal: half a period to a whole
+// one. It is random, so that locks granted together are not renewed together. If the reply to the
+// grant came late, left/3 may replace the period.
 func FirstRenewal(period, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(period, max(left, 0)/3), 0.5+0.5*u)
 }
 
-// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over
-// with the given lease. The pause begins with the read that shows the hand-over. It is a tenth of
-// the lease, and at most a third of "left", the time for which the lock is still trusted. There is
-// a pause because a client that soon releases the key needs no renewal. The pause is short so that,
-// if DynamoDB throttles the renewal, most of the lease remains for retries.
+// FirstRenewalOfHandOver returns the pause between the read that shows a hand-over and the first
+// renewal. A client that soon releases the key needs no renewal. The pause is short so that most of
+// the lease remains for retries if DynamoDB throttles the renewal.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
 
-// NextRenewal returns the pause between the answer to a renewal and the next renewal. The parameter
-// took is the time from the request to the answer. The pause is usually period minus took, so that
-// slow answers do not delay the next renewal. It is instead a random part of the period if took is
-// more than half of the period, or if displaced is true. The parameter displaced is true if the
-// renewal was not sent at its regular time. The random pauses spread out renewals that were sent
-// together. The pause is at most a third of left, the time for which the lock is still trusted.
+// NextRenewal returns the pause after a renewal whose answer took the given time: usually period −
+// took, at most left/3. The pause is random after a slow answer or a displaced renewal (not sent at
+// its regular time), to spread out renewals sent together.
 func NextRenewal(period, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(period, took)
 	if displaced || pause < period/2 {
@@ -95,11 +87,9 @@ func NextRenewal(period, took, left time.Duration, displaced bool, u float64) ti
 	return min(pause, max(left, 0)/3)
 }
 
-// RenewalRetry returns the pause after a failed renewal. The parameter n is the number of earlier
-// renewals that failed in a row. The parameter "left" is the time for which the lock is still
-// trusted. If left is positive, the pause is at most left/2, or 50 ms if that is longer. If left is
-// 0 or less, it does not limit the pause: the lock is no longer trusted, but the client still holds
-// it through an outage (HoldThroughOutage of layout.AWSLabs).
+// RenewalRetry returns the pause after a failed renewal, when n earlier renewals in a row have
+// failed. A positive left limits the pause. A left of 0 or less occurs only while the client holds
+// the lock through an outage (HoldThroughOutage of layout.AWSLabs).
 func RenewalRetry(n int, period, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(period/4, 5*time.Second)
@@ -137,16 +127,14 @@ type Pace struct {
 	raised    time.Duration // monotonic time when Succeeded last raised the pace, or Throttled lowered it
 }
 
-// Constants that determine how a Pace changes. A table often throttles several renewals that were
-// sent together, and these must lower the pace only once. So a throttled renewal lowers the pace
-// only if it was sent at least paceHolds after the pace was last lowered. The pace has two lower
-// bounds: paceLeast renewals per second, and paceReserve times the rate that keeps every lease
-// trusted. paceReserve is above one because some of the renewals are throttled.
+// Constants that determine how a Pace changes. A renewal sent until paceHolds after a cut does not
+// lower the pace again: the table often throttles several together. The lower bounds are paceLeast
+// renewals per second, and paceReserve times the rate that keeps every lease trusted.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
 	paceGrowth  = 0.05 // growth of the pace per second, as a fraction of the usual demand
-	paceReserve = 1.5
+	paceReserve = 1.5  // above one because some of the renewals are throttled
 	paceLeast   = 5.0
 	paceFree    = 1.5 // Succeeded removes the limit when the pace reaches this multiple of the usual demand
 )
@@ -184,21 +172,18 @@ func (p Pace) Gap() time.Duration {
 	return time.Duration(float64(time.Second) / p.PerSecond)
 }
 
-// StillToName returns the versions that the condition of the holder's next write must name, oldest
-// first. DynamoDB may apply unanswered attempts before that write, so the condition must accept the
-// version of each of them (see package attempts). The parameter "tried" contains the versions of
-// the unanswered attempts of one grant, oldest first. The parameter "shown" is the version that the
-// record had when the client last read it.
+// StillToName returns the versions that the condition of the holder's next write must accept,
+// oldest first: the record may have any of them by then. The parameter tried contains the versions
+// of the unanswered attempts of one grant, oldest first. The parameter shown is the version that
+// the client last read.
 //
-// If "tried" contains the version shown, the result consists of that version and all later versions
-// in "tried", because DynamoDB may still apply the later attempts. It can no longer apply the
-// earlier attempts: their conditions name versions that the record will never have again. If
-// "tried" does not contain the version shown, DynamoDB may still apply all attempts.
+// DynamoDB can no longer apply the attempts before shown: their conditions name versions that the
+// record will never have again. If tried does not contain shown, DynamoDB may still apply all
+// attempts.
 //
-// The parameter "most" is the largest number of versions in the result. If there are more,
-// StillToName omits the oldest versions, but never the version shown. This is safe. If DynamoDB
-// applies an omitted attempt after all, the condition of the holder's next write does not name the
-// record's version. DynamoDB then rejects the write, and no key is granted twice.
+// If there are more than most versions, StillToName omits the oldest, but never shown. This is
+// safe: if DynamoDB applies an omitted attempt after all, it rejects the holder's next write, and
+// no key is granted twice.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

@@ -49,10 +49,9 @@ func TestTimeUntilWhichLockIsTrustedDoesNotOverflow(t *testing.T) {
 }
 
 func TestHolderStopsTrustingLockBeforeWaiterTakesOver(t *testing.T) {
-	// The holder stops trusting its lock when lease - margin has passed since it sent its last
-	// write. A waiter reads the version of this write later, and then waits for a whole lease. So
-	// the holder stops trusting its lock before the waiter takes over, if the rates of the two
-	// clocks differ by less than margin/lease.
+	// The holder trusts its lock until lease - margin has passed since it sent its last write. A
+	// waiter reads this write later, and then waits for a whole lease. The rates of the two clocks
+	// must differ by less than margin/lease.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))

@@ -33,15 +33,9 @@ type Position struct {
 // has received a reply.
 const FirstRoundTrip = 10 * time.Millisecond
 
-// RoundTrip returns the new estimate of the round trip of a request, after a request that took the
-// given time. The parameter "known" is the estimate before that request. A fast request changes the
-// estimate more than a slow request does. A request that took more than twice the estimate counts
-// as twice the estimate.
-//
-// A waiter behind the head of a queue pauses for multiples of the round trip. If one slow request
-// made these pauses long, a waiter to which the key was handed would learn of its grant late, and
-// the key would be idle until then. Meanwhile, the grant would grow older, so that the other
-// waiters would also pause longer: pauses grow with the age of the grant.
+// RoundTrip returns the estimate of the round trip after a request that took the given time, from
+// the known estimate before. Slow requests raise it only slowly: queued waiters pause for multiples
+// of it, and a key handed to a pausing waiter is idle.
 func RoundTrip(known, took time.Duration) time.Duration {
 	if took < known {
 		return durations.Less(known, durations.Less(known, took)/4)
@@ -65,13 +59,9 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease with which a client hands a key to a waiter of another client.
-// The parameter "lease" is the first client's own lease. If it is shorter than 3 s, the result is
-// the whole lease. Otherwise, the result is half of it, but at least 3 s and at most 10 s.
-//
-// The hand-over lease is short because a dead waiter blocks the key for the whole hand-over lease.
-// It has a lower limit because a live waiter loses the key if its renewals are throttled for the
-// whole hand-over lease.
+// HandOverLease returns the lease with which a client, whose own lease is given, hands a key to
+// another client. It is short because a dead waiter blocks the key that long. It has a lower limit
+// because a live waiter's renewals may be throttled.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -80,20 +70,16 @@ func HandOverLease(lease time.Duration) time.Duration {
 // client's lease.
 const suspensions = 6
 
-// SuspendedUntil returns the time until which a client suspends the queue of a record. A client
-// suspends the queue after it has taken the key over from a dead waiter to which the key had been
-// handed. The other waiters in the queue may be dead, too, and each dead waiter would block the key
-// for a hand-over lease. While the queue is suspended, no client hands the key to its waiters. wall
-// is the time on the client's wall clock, and lease is the client's lease.
+// SuspendedUntil returns the time until which a client, with the given lease, suspends a queue
+// after a takeover from a dead waiter. Other waiters may be dead, too, and each would block the key
+// for a hand-over lease.
 func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
 
-// IsSuspended reports whether a queue is still suspended. The parameter end is the time up to
-// which a client has suspended the queue. wall is the time on the wall clock of the client
-// that calls IsSuspended, and lease is the lease of that client. If end is later than
-// SuspendedUntil(wall, lease), the value of end comes from a wrong clock, and IsSuspended
-// returns false.
+// IsSuspended reports whether a queue that a client has suspended until end is still suspended. The
+// parameters wall and lease are the calling client's own. If end is later than SuspendedUntil(wall,
+// lease), it comes from a wrong clock, and IsSuspended returns false.
 func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 	return wall.Before(end) && !end.After(SuspendedUntil(wall, lease))
 }
@@ -103,19 +89,15 @@ func IsSuspended(end, wall time.Time, lease time.Duration) bool {
 // more than a quarter of that lease.
 const leastLongest = 25 * time.Millisecond
 
-// LongestPauseInQueue returns the longest pause of a waiter in the queue of a record. The parameter
-// own is the lease of the waiter, and held is the lease of the holder. The holder may hand the key
-// to the waiter during the pause. How long the waiter may trust this grant depends on the hand-over
-// lease or on the waiter's own lease, whichever is shorter. The waiter learns of the grant after
-// the pause, and most of the shorter lease must then be left. So the pause is at most a quarter of
-// the shorter lease. It is never longer than LongestQueuePause.
+// LongestPauseInQueue returns the longest pause of a queued waiter with lease own, if the holder
+// has lease held. The holder may hand the key over during the pause. Most of the hand-over lease,
+// or of own if shorter, must then be left.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
-// Limits on the joins that a call may send; a join is a write that adds an entry to a queue.
-// If a record is damaged, or if its queue is erased again and again, a waiter never finds its
-// entry in the queue. Without limits, the call would send joins forever.
+// Limits on the joins of a call; a join is a write that adds an entry to a queue. If a record is
+// damaged, or its queue is erased again and again, the call would otherwise send joins forever.
 const (
 	joinsAtOnce = 16
 	joinEvery   = 4 * time.Second
@@ -144,20 +126,17 @@ func (j *Joins) Take(now time.Duration) bool {
 	return true
 }
 
-// queuesAtOnce is the number of queues that a call joins at first if it is to acquire one of
-// several keys, each with its own queue. The call joins one more queue after a wait of queuesMore,
-// and one more whenever its wait has doubled. The number is small because two holders may hand keys
-// to the call at the same time. The call must then release the second key, which delays other
-// waiters.
+// queuesAtOnce is the number of queues that a call for one of several keys joins at first (see
+// Queues). It is small because two holders may hand keys to the call at once. The call must then
+// release one, which delays other waiters.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
 )
 
-// Queues returns how many queues in records a call should join if it is to acquire one of several
-// keys. The parameter waited is how long the call has waited. The result is two for a wait of less
-// than a second, three from then on, and one more each time the wait has doubled. Because the number
-// grows, the call can acquire another key even if the keys of the first queues are held for hours.
+// Queues returns how many queues a call for one of several keys should join. The number grows by
+// one after queuesMore, and whenever the wait has doubled. So the call can acquire another key even
+// if the first keys are held for hours.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -176,15 +155,14 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is the longest age of a read on which a waiter bases a takeover. If the waiter's last read
-// is older, as is usual if thousands of waiters poll the key, the waiter first reads again: another
-// waiter has probably taken the key over already, and a takeover would be rejected.
+// lately is the longest age of a read on which a waiter bases a takeover. If many waiters poll the
+// key, the last read is often older. Another waiter has then probably taken the key over, so the
+// waiter reads again.
 const lately = time.Second
 
-// Next returns the next step of a waiter, and the pause before it. now is the monotonic
-// time, and u is a random number, uniform in [0,1). Pauses between reads grow with the age
-// of the grant, as Pause describes. Once the holder is dead, a waiter that has read the
-// record recently sends the takeover without another read.
+// Next returns the next step of a waiter, and the pause before it. Pauses between reads grow with
+// the age of the grant, as Pause describes. Once the holder is dead, a waiter that has read the
+// record lately takes over without another read.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -210,55 +188,43 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	return Look, pause
 }
 
-// DeadByVersion returns the monotonic time when a holder will be dead if it does not renew:
-// since + lease. since is the time when the observing client first saw the current version of
-// the record, by that client's monotonic clock. The result does not depend on any wall clock.
+// DeadByVersion returns the monotonic time when a holder will be dead if it does not renew: since +
+// lease. The observing client first saw the current version of the record at since, by its
+// monotonic clock.
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
-// DeadByClock returns the monotonic time when a holder will be dead if it does not renew, for
-// a record with the given expiry time. The result may be in the past. The holder is dead once
-// this machine's wall clock shows expires + skew + step. skew is the MaxSkew that applies (see
-// protocol.Reading). step is the unit in which the record stores the expiry time, or zero if
-// rounding does not matter. wall and now are the current times on the wall clock and the
-// monotonic clock.
+// DeadByClock returns the monotonic time, perhaps past, when the wall clock shows expires + skew +
+// step. A holder that has not renewed is then dead. For skew, see protocol.Reading. The unit of
+// expiry times is step, or zero if rounding does not matter.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
 
-// LooksDead reports whether a holder appears dead: by wall clocks, it wrote its record at
-// least a lease ago. written is the time of that write, by the holder's clock, and wall is the
-// time on this machine's clock. If written is zero, the time is unknown, and LooksDead returns
-// false. Wall clocks differ, so true does not prove that the holder is dead. It only means
-// that a client should observe the holder for the length of a lease.
+// LooksDead reports whether a holder wrote its record at least a lease ago, by the holder's wall
+// clock and this machine's. It returns false if written is zero. Wall clocks differ, so true only
+// means that a client should observe the holder for a lease.
 func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns the upper limit of a waiter's mean pause, for a grant of the given age: a quarter of
-// a second up to an age of five seconds, and a twentieth of the age from then on. So a waiter
-// rarely polls the record of an old grant, but its pause stays short compared with the age.
+// soon returns the upper limit of a waiter's mean pause, for a grant of the given age. So a waiter
+// polls an old grant rarely, but its pause stays short compared with the age.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns a random time between two reads of a record whose grant has the given age. The mean
-// of this time is the age or soon(age), whichever is shorter, but at least low and at most high.
-// Pause multiplies the mean by a random factor from 0.5 to 1.5, so that two waiters do not always
-// read at the same time. The random number u, uniform in [0,1), determines the factor. If the
-// factors varied more, a waiter would notice a release later on average, with the same number of
-// reads. If a key is held for five seconds or more, a waiter notices the release late by at most a
-// tenth of the time for which the key was held.
+// Pause returns the time between two reads of a record, for a grant of the given age. Its mean is
+// age or soon(age), whichever is shorter, between low and high. Its random deviation is at most
+// half the mean: more would delay notice of releases.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
-// headPause is the longest pause of the head of a queue, no matter how old the grant is.
-// headPause can be short, because only one waiter of each queue reads so often. If the holder
-// releases the key during the pause, the key is idle for half of the pause on average.
+// headPause is the longest pause of the head of a queue, no matter how old the grant is. It can be
+// short, because only one waiter of each queue reads so often.
 const headPause = 250 * time.Millisecond
 
-// pause returns the time until the next read of a waiter in a queue. age is the age of the
-// current grant. The head of the queue pauses for a tenth of the age, and for headPause at
-// most. A waiter behind the head pauses longer, in proportion to the number of waiters
-// ahead. Pauses are not random, as waiters in a queue do not compete for the key.
+// pause returns the time until the next read of a queued waiter, for a grant of the given age.
+// Behind the head, it grows in proportion to the number of waiters ahead. It is not random, as
+// queued waiters do not compete for the key.
 func (p Position) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)
@@ -288,10 +254,9 @@ const (
 	spread         = 1. / 4                 // largest random deviation of a pause, as a fraction of the pause
 )
 
-// Outside contains the facts from which a waiter that is not in the queue of a record computes
-// its pauses. Each entry of the queue contains the time when its waiter began to wait, by the
-// clock of that waiter's client. So a wrong clock can make a waiter read less often, or join
-// the queue later. Mutual exclusion does not depend on these clocks.
+// Outside contains the facts from which a waiter outside the queue computes its pauses. Queue
+// entries contain times of their clients' wall clocks. A wrong clock can make a waiter read less
+// often or join later, but does not affect mutual exclusion.
 type Outside struct {
 	Waited    time.Duration
 	RoundTrip time.Duration // estimated time of one request; see the function RoundTrip
@@ -301,14 +266,9 @@ type Outside struct {
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns a time, the front of a queue: the median of the times when the queue's waiters
-// began to wait. The slice "began" contains these times. Front ignores zero times, which are
-// unknown, and returns the zero time if all times are unknown. A waiter outside the queue is
-// overdue if it began to wait before the front.
-//
-// With a later front, such as the third quartile, more waiters would be overdue, and would compete
-// for the last free entries of the queue. With 64 clients, each grant would then cost three more
-// reads, and waits would be longer.
+// Front returns a time: the median of the known times when the queued waiters began to wait, or
+// zero if none is known. A waiter outside the queue that began earlier is overdue. With a later
+// front, more waiters would compete for the last entries.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -318,17 +278,14 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the waiter's next read. The parameter "age" is the age of the
-// current grant, and u is a random number, uniform in [0,1). When the front, which is a time (see
-// Front), reaches the time when the waiter began to wait, the waiter is overdue. The pause is half
-// of the estimated time until then. The estimate assumes that the front will move as fast as since
-// the waiter's first read. After only one read, it assumes one second per second, which is the
-// speed if the length of the queue is constant and all its waiters wait equally long.
+// pause returns the time until the waiter's next read: half of the estimated time until the front
+// (see Front) reaches the waiter's own start. The estimate assumes that the front moves as fast as
+// since the waiter's first read. After one read, it assumes one second per second: a queue of
+// constant length whose waiters wait equally long.
 //
-// If all waiters in the queue began to wait at nearly the same time, the front stands still, and
-// later jumps. While the front has hardly moved, there is no estimate: the waiter pauses for a
-// tenth of the time for which it has waited. So a waiter reads rarely if it began to wait long
-// after the front, or has waited for a long time. There may be thousands of such waiters.
+// The front stands still, and later jumps, if the queued waiters began at nearly the same time.
+// While it has hardly moved, the pause is a tenth of the wait so far. There may be thousands of
+// waiters outside the queue, so those with a long wait read rarely.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

@@ -168,9 +168,8 @@ func TestWaiterFurtherBackInQueuePausesLonger(t *testing.T) {
 	}
 }
 
-// For a grant younger than five seconds, the mean pause of a waiter is the age of the grant, but at
-// most a quarter of a second. For an older grant it is a twentieth of the age. The mean pause is
-// always between PollMin and PollMax.
+// The mean pause is the age of a young grant, but at most a quarter of a second. For a grant older
+// than five seconds, it is a twentieth of the age. It is always between PollMin and PollMax.
 func TestWaiterReadsLessOftenAsGrantGrowsOlder(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{

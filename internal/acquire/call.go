@@ -20,7 +20,7 @@ import (
 type Result struct {
 	Held     []Holding    // the granted keys, in the order of wants; All returns one Holding for each key; empty if there is an error
 	At       protocol.Key // the key that the error names; unset if there is no error
-	Requests int          // the number of requests sent before the call returned
+	Requests int          // the number of requests that the call sent; 0 if the caller stopped waiting first
 	Local    bool         // another goroutine of this client has handed the key to this call
 }
 

@@ -140,8 +140,8 @@ func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 	return &decide.Position{Ahead: ahead, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, r.Lease)}
 }
 
-// noteFront records the front of the queue, which is a time (see frontOf), and when the waiter sent
-// the request whose reply showed it.
+// noteFront records the front of the queue (see frontOf) at the first read, and the time between
+// the last two reads.
 func (w *waiter) noteFront(front time.Time) {
 	if w.queue.firstFront.IsZero() {
 		w.queue.firstFront, w.queue.firstAt, w.queue.lookedAt = front, w.asked.Mono, w.asked.Mono

@@ -93,7 +93,7 @@ const (
 // Course is the state of a commit after the answer to one of its requests.
 type Course struct {
 	Stage      Stage
-	Unanswered bool // an earlier request has had no answer, so its writes may have been applied, or may still be applied
+	Unanswered bool // a request of the commit has had no answer, so its writes may have been applied, or may still be applied
 	Trusted    bool // the holder still trusts the locks
 	Stopped    bool // the caller's context has ended, the client is closing, or the idempotency token is too old
 }

@@ -46,9 +46,9 @@ func RoundTrip(known, took time.Duration) time.Duration {
 // LongestQueuePause is the longest pause of a waiter in the queue of a record.
 const LongestQueuePause = time.Second
 
-// LetOthers returns how long a client that was asked to step down lets the waiters of other clients
-// go first. In that time each of them reads the record. pollMax is the longest mean pause between
-// two of their reads.
+// LetOthers returns how long a client that was asked to step down lets waiters of other clients go
+// first. In that time each waiter reads the record, unless it has found the queue full. The
+// parameter pollMax is the longest mean pause between two reads.
 func LetOthers(pollMax time.Duration) time.Duration {
 	return durations.Times(max(pollMax, LongestQueuePause), 2)
 }

@@ -87,7 +87,7 @@ type call struct {
 	watched  time.Duration // monotonic time from which the call can take over the keys of all holders that appear dead, if none of them renews; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
 
-	undone sync.WaitGroup // counts the goroutines that undo the writes for keys that the call does not want any more
+	undone sync.WaitGroup // counts the goroutines that undo the writes for keys that the call no longer wants
 
 	damaged atomic.Pointer[error] // reason why one of the keys cannot be acquired; also read by the goroutine that called First or All
 

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// LocalQueues contains one queue in memory for each key, in which the goroutines of one client
-// wait. At most one goroutine has the turn of a key: it acquires the key or holds it. The others
-// send no requests. The states of a goroutine:
+// LocalQueues contains one queue in memory for each key. The goroutines of one client wait in these
+// queues. At most one goroutine has the turn of a key: it acquires the key or holds it. The other
+// goroutines send no requests. The states of a goroutine:
 //
 //	      ┌──── the previous holder hands the key over ────┐
 //	      │                                                ▼

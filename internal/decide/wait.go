@@ -283,9 +283,9 @@ func Front(began []time.Time) time.Time {
 // since the waiter's first read. After one read, it assumes one second per second: a queue of
 // constant length whose waiters wait equally long.
 //
-// The front stands still, and later jumps, if the queued waiters began at nearly the same time.
-// While it has hardly moved, the pause is a tenth of the wait so far. There may be thousands of
-// waiters outside the queue, so those with a long wait read rarely.
+// If the queued waiters began at nearly the same time, the front does not move for long, and then
+// jumps. While it has hardly moved, the pause is a tenth of the wait so far. There may be thousands
+// of waiters outside the queue, so those with a long wait read rarely.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

@@ -25,9 +25,9 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns the monotonic time, perhaps past, from which the holder of r is dead if it does
-// not renew. The version of r was first read at the time since. The parameters now and wall are
-// readings of both clocks at the same moment.
+// deadAt returns the monotonic time from which the holder of r is dead if it does not renew. That
+// time may be past. The version of r was first read at since. The parameters now and wall are
+// readings of both clocks at one moment.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)

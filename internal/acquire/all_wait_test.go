@@ -282,7 +282,7 @@ func TestGoroutineAcquiresKeyThatAcquireAllHasGivenBack(t *testing.T) {
 }
 
 // AcquireAll has lost a, so it gives b back. A grant of b that had no answer arrives only now.
-func TestLateGrantOfKeyGivenBackByAcquireAllBlocksNoGoroutine(t *testing.T) {
+func TestLateGrantDoesNotBlockKeyThatAcquireAllGaveBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		held := w.Acquire(other, "c")

@@ -241,7 +241,7 @@ func TestAcquireAnyWithOptionIfExistsSkipsKeyWithoutRecord(t *testing.T) {
 	})
 }
 
-func TestErrorOfAcquireAnyWrapsRecordError(t *testing.T) {
+func TestErrorOfAcquireAnyWrapsRecordErrorOfDamagedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(lab.Key("a"))
 		other, _ := w.Client(lab.Config())

@@ -60,7 +60,7 @@ func TestTimedOutAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	})
 }
 
-func TestTimeoutErrorContainsHeldKeyAndOwnClientAsHolder(t *testing.T) {
+func TestTimeoutErrorNamesHeldKeyIfOwnClientIsHolder(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) error{
 		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
 			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "a")))

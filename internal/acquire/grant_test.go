@@ -130,7 +130,7 @@ func TestCachedRecordExpiresAfterTwoSecondsOrOneUse(t *testing.T) {
 	}
 }
 
-func TestRecordsOfSeveralKeysAreCached(t *testing.T) {
+func TestClientCachesRecordsOfSeveralHandedOverKeys(t *testing.T) {
 	var l acquire.Left
 	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }

@@ -233,7 +233,7 @@ func TestNextWaiterGetsTurnIfNewGrantHasAlreadyEnded(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestResumedGrantGetsTurnOfKeyOnlyIfNoGoroutineHasIt(t *testing.T) {
+func TestResumedGrantGetsTurnOnlyIfNoOtherGoroutineHasTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)

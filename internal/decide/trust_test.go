@@ -40,7 +40,7 @@ func TestDeadlineIsPastWhenMonotonicOrBootClockReachesIt(t *testing.T) {
 	}
 }
 
-func TestTimeUntilWhichLockIsTrustedDoesNotOverflow(t *testing.T) {
+func TestTrustedUntilDoesNotOverflowIfLeaseIsVeryLong(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {

@@ -268,7 +268,8 @@ type Outside struct {
 
 // Front returns a time: the median of the known times when the queued waiters began to wait, or
 // zero if none is known. A waiter outside the queue that began earlier is overdue. With a later
-// front, more waiters would compete for the last entries.
+// front, more waiters would compete for the last entries. With the third quartile and 64 clients,
+// each grant would cost three more reads.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {

@@ -20,7 +20,7 @@ import (
 type Result struct {
 	Held     []Holding    // the granted keys, in the order of wants; All returns one Holding for each key; empty if there is an error
 	At       protocol.Key // the key that the error names; unset if there is no error
-	Requests int          // the number of requests that the call sent; 0 if the caller stopped waiting first
+	Requests int          // the number of requests that the call sent before it returned
 	Local    bool         // another goroutine of this client has handed the key to this call
 }
 
@@ -82,7 +82,7 @@ type call struct {
 	parts []*waiter // one waiter for each key, in the order of wants
 	turns chan turn // receives the call's turns in the local queues; nil unless this is a call of First with several keys
 
-	requests int // number of requests sent so far
+	requests atomic.Int64 // number of requests sent so far; read by run while the call may still send
 	trouble  Trouble
 	watched  time.Duration // monotonic time from which the call can take over the keys of all holders that appear dead, if none of them renews; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
@@ -138,14 +138,14 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 			if holder != nil {
 				why = w.withDamaged(why)
 			}
-			return Result{At: at.want.Key}, c.ended(at.want, holder, why, cmp.Or(last, at.lastErr.Load()))
+			return Result{At: at.want.Key, Requests: int(w.requests.Load())}, c.ended(at.want, holder, why, cmp.Or(last, at.lastErr.Load()))
 		}
 	}
 	<-w.done
 	if w.err != nil {
-		return Result{At: w.waiters[0].want.Key, Requests: w.requests}, w.err
+		return Result{At: w.waiters[0].want.Key, Requests: int(w.requests.Load())}, w.err
 	}
-	return Result{Held: w.held, Requests: w.requests}, nil
+	return Result{Held: w.held, Requests: int(w.requests.Load())}, nil
 }
 
 // isAll reports whether the call is to acquire all of several keys.

@@ -262,7 +262,7 @@ func (w *call) look() error {
 	ready := w.due()
 	if len(ready) == 1 {
 		of := ready[0]
-		w.requests++
+		w.requests.Add(1)
 		of.asked = w.c.Now()
 		item, err := w.c.Requests.Read(w.ctx, of.want.Key)
 		if err == nil {
@@ -299,7 +299,7 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 		keys[i], each.asked = each.want.Key, sent
 	}
 	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
-	w.requests += requests
+	w.requests.Add(int64(requests))
 	return items, requests, err
 }
 

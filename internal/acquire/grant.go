@@ -35,7 +35,7 @@ func (w *waiter) take() (Holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.requests++
+	w.requests.Add(1)
 	w.asked = w.c.Now()
 	r := w.tried.Try(w.values, w.c.Requests, attempts.Operation[GrantAttempt]{
 		Key:    w.want.Key,
@@ -84,7 +84,7 @@ func (w *waiter) endSession() (lives bool, err error) {
 		return false, nil
 	}
 	dead, err := session.MarkDead(w.ctx)
-	w.requests++
+	w.requests.Add(1)
 	if dead || err != nil {
 		return false, err
 	}

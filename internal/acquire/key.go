@@ -241,7 +241,7 @@ func (w *waiter) lookAtSession() error {
 	}
 	row, deadAt, err := session.Look(w.ctx, fresh)
 	if err == nil {
-		w.requests++
+		w.requests.Add(1)
 		w.view.Dead = deadAt
 		w.noteAppearsDead(row)
 	}

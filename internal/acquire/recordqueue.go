@@ -67,7 +67,7 @@ func (w *waiter) join() error {
 	// Until the waiter reads the record again, its entry may be the head of the queue, and a
 	// release may hand the key to it.
 	w.view.Position = w.position(0, *w.seen)
-	w.requests++
+	w.requests.Add(1)
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
 	w.c.noteRoundTrip(a.Sent)
 	switch {

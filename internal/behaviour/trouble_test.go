@@ -66,12 +66,14 @@ func TestWaitReportsUnreachableEndpointOnceAMinute(t *testing.T) {
 func TestGiveUpEventIsEmittedByAcquireButNotByTryAcquire(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
-		c, _, events := logged(w, lab.Config())
+		c, wire, events := logged(w, lab.Config())
 		lab.WantErr(t, "TryAcquire of a held key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		lab.Want(t, "EventGaveUp of TryAcquire", len(events.of(leasehold.EventGaveUp)), 0)
+		wire.Sent()
 		_, err := c.Acquire(w.Within(10*time.Second), "job")
-		if gone := events.of(leasehold.EventGaveUp); len(gone) != 1 || gone[0].Took != 10*time.Second || !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("a wait: %+v, %v", gone, err)
+		sent := len(wire.Sent())
+		if gone := events.of(leasehold.EventGaveUp); len(gone) != 1 || gone[0].Took != 10*time.Second || gone[0].Requests != sent || !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a wait of %d requests: %+v, %v", sent, gone, err)
 		}
 		for _, c := range []*leasehold.Client{c, other} {
 			closes(w, c)

@@ -16,16 +16,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Bounded changes the options of a DynamoDB client in three ways. The client returns a
-// *ForeignError for a reply that DynamoDB cannot have sent. The client does not accept
-// compressed replies, as a few compressed bytes could grow to a reply of megabytes. The client
-// reuses a connection even if a reply arrives early, while net/http is still sending the request.
-//
-// Without Bounded, the client loses a connection on which a reply arrives early. The SDK closes the
-// body of a request once the reply has arrived. From then on, the body's method WriteTo returns
-// io.EOF. net/http takes io.EOF for a failure, and closes a connection that is still usable. So
-// Bounded gives net/http another body, which the SDK cannot close: an io.NopCloser around a
-// bytes.Buffer. net/http sends a body of this type in one write with the header.
+// Bounded makes a DynamoDB client return a *ForeignError for a reply that DynamoDB cannot have
+// sent. The client accepts no compressed reply: a few bytes could grow to megabytes. It reuses a
+// connection even if the reply arrives while net/http still sends the request.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -35,6 +28,9 @@ type bounded struct{ dynamodb.HTTPClient }
 
 func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
+		// The SDK closes its body once the reply has arrived. From then on, WriteTo returns io.EOF,
+		// and net/http closes a usable connection. An io.NopCloser prevents this. If it contains a
+		// bytes.Buffer, net/http sends header and body in one write.
 		body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
 		if _, err := body.ReadFrom(r.Body); err != nil {
 			return nil, err
@@ -60,10 +56,9 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// BoundedReplies limits the size of replies for SDK clients of AWS services other than
-// DynamoDB, such as credential providers. A request with a larger reply fails, and the SDK
-// closes the connection. Use BoundedReplies in the APIOptions of an aws.Config. For a DynamoDB
-// client, use Bounded.
+// BoundedReplies limits the size of replies for SDK clients of AWS services other than DynamoDB,
+// such as credential providers. A request with a larger reply fails, and the SDK closes the
+// connection. Add BoundedReplies to the APIOptions of an aws.Config. For DynamoDB, use Bounded.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {
@@ -81,9 +76,8 @@ func BoundedReplies(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }
 
-// readOnly returns the request with a body that has only the methods Read and Seek. Then
-// net/http cannot call the body's WriteTo, which fails once the SDK has closed the body, as
-// Bounded describes.
+// readOnly returns the request with a body that has only the methods Read and Seek. Then net/http
+// cannot call the body's WriteTo, which fails once the SDK has closed the body.
 func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
 	if body, ok := r.GetStream().(io.ReadSeeker); ok {
 		if only, err := r.SetStream(struct{ io.ReadSeeker }{body}); err == nil {
@@ -93,10 +87,9 @@ func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
 	return r
 }
 
-// Limits on the number of bytes in a reply, for BatchGetItem (longestBatch) and for all
-// other requests (longestReply). DynamoDB returns at most 16 MB of data for a BatchGetItem,
-// and 1 MB for a page (DynamoDB developer guide, "Quotas"). As JSON, the data has more
-// bytes. The AWS SDK limits only how deeply a reply is nested, and not its length.
+// Limits on the bytes of a reply: longestBatch for BatchGetItem, longestReply for all other
+// requests. DynamoDB returns at most 16 MB for a BatchGetItem and 1 MB for a page (DynamoDB
+// developer guide, "Quotas"). JSON takes more bytes. The AWS SDK limits only the nesting.
 const (
 	longestReply = 16 << 20
 	longestBatch = 64 << 20
@@ -115,8 +108,8 @@ func (e *ForeignError) Error() string {
 
 func (e *ForeignError) Unwrap() error { return e.Err }
 
-// endpointOf returns the scheme and the host to which the SDK sent a request, for error
-// messages. r is nil if the caller's own HTTP client has returned a response without its request.
+// endpointOf returns the scheme and the host to which the SDK sent a request, for error messages.
+// It accepts nil: the caller's own HTTP client may return a response without its request.
 func endpointOf(r *http.Request) string {
 	if r == nil {
 		return "the endpoint"
@@ -124,10 +117,9 @@ func endpointOf(r *http.Request) string {
 	return r.URL.Scheme + "://" + r.URL.Host
 }
 
-// missing returns the error for a reply without a field that DynamoDB always sends. The parameter
-// "what" is the name of the field. If the SDK has not read the reply from a server, missing returns
-// nil: the reply then comes from a wrapper around the SDK's client, and a wrapper may omit empty
-// fields.
+// missing returns the error for a reply without the given field, which DynamoDB always sends. It
+// returns nil if the SDK has not read the reply from a server. A wrapper around the SDK's client
+// has then made the reply, and may omit empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok {

@@ -62,9 +62,9 @@ func (p *Pipes) Close() error {
 
 func (*Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// slowToReturn is a connection whose Write returns only after all other goroutines have
-// blocked. So three things happen before the last Write of a request returns: the server
-// reads the request, its reply arrives, and the SDK closes the request's body.
+// slowToReturn is a connection whose Write returns only after all other goroutines have blocked. By
+// the end of a request's last Write, the server has answered, and the SDK has closed the request's
+// body.
 type slowToReturn struct {
 	net.Conn
 	writes *atomic.Int32

@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Failure is the error of a request that failed for any reason other than the condition of a
-// write. The client may retry the request unless AWS has refused it. For a waiter, the
-// method After turns a refusal that may be temporary into a failure that the waiter retries.
+// Failure is the error of a request that failed for any reason other than the condition of a write.
+// A client may retry unless Cause is Refused.
 //
 //nolint:errname // a Failure tells the caller how to continue; most do not end the operation
 type Failure struct {
@@ -35,8 +34,8 @@ func FailureOf(err error) *Failure {
 }
 
 // After returns f or, if f is a denial that may be temporary, a failure that a waiter retries. A
-// denial may be temporary if the parameter "answered" is true, which means that DynamoDB has
-// answered an earlier request of the same wait. f may be nil.
+// denial may be temporary if the parameter "answered" is true: DynamoDB has answered an earlier
+// request of the same wait. A nil f is allowed.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -60,8 +59,8 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 	return &Failure{Cause: cause, Err: err}
 }
 
-// UnsignedError is the error of a request that the SDK did not send because it had no
-// credentials, although DynamoDB had accepted an earlier request of the client.
+// UnsignedError is the error of a request that the SDK did not send because it had no credentials.
+// DynamoDB had accepted an earlier request of the client.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
@@ -106,10 +105,9 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls the function send until ctx ends, or until send returns nil, an error that is
-// not a Failure, or a Failure with the cause Refused. It returns the last error of send.
-// Before each retry, it calls the function beforeRetry. If that call returns an error, Repeat
-// returns this error and does not retry.
+// Repeat calls send until it returns nil, a Failure with the cause Refused, or an error that is not
+// a Failure, or until ctx ends. It returns the last error of send. Before each retry it calls
+// beforeRetry, and returns its error, if any.
 func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func(*Failure) error) error {
 	var pauses Pauses
 	for {
@@ -130,11 +128,9 @@ func (s *Sender) Repeat(ctx context.Context, send func() error, beforeRetry func
 // tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently calls the function send at most three times, and returns the error of the last call.
-// Each call sends one request. If the request was throttled or had no answer, Patiently pauses and
-// calls send again, because the failure may be short, such as one lost packet. Patiently is for
-// requests that are not sent by a Sender. The function send may choose a Region anew for each
-// request. It must turn off the SDK's retries, as Once does.
+// Patiently calls send up to three times, with pauses, if its request is throttled or has no
+// answer. It returns the last error. It is for requests that no Sender sends. The function send
+// must turn off the SDK's retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)

@@ -10,9 +10,8 @@ import (
 // later.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// The client must learn the outcome of a write even if the caller has stopped waiting, because
-// later writes of the client depend on that outcome. So the client does not cancel a request in
-// flight when the caller's context ends, and Close waits for that request.
+// Later writes of the client depend on the outcome of earlier ones. So the end of a caller's
+// context does not cancel a write that is in flight, and Close waits for its answer.
 
 // Sent is the state of a write in progress. The write may consist of several requests.
 type Sent interface {
@@ -37,10 +36,9 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until the channel "done" is closed, which means that the write has ended. Await then
-// returns nil. If the context "limit" is cancelled first, and a request of the write has had no
-// answer, Await stops waiting: the outcome of the write is unknown. It then returns the cause of
-// the cancellation, joined with sent.LastErr.
+// Await waits until the channel "done" is closed, which means that the write has ended, and returns
+// nil. If the context "limit" is cancelled while a request has no answer, the outcome is unknown:
+// Await returns the cause of the cancellation, joined with sent.LastErr.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:

@@ -171,24 +171,19 @@ func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.
 
 // Walk is the progress of a listing that reads the items of a table page by page. The zero Walk is
 // at the beginning of the table. A Walk is not safe for concurrent use.
-//
-// The number of pages has no limit, because tables may be large and pages may be empty. But each
-// page of DynamoDB ends at a later key than all pages before it. A broken server could send pages
-// that end at the same keys again and again, and the listing would never end. To notice this, Walk
-// keeps the key at the end of one earlier page, and compares the end of each later page with it. It
-// replaces the kept key after 1 page, then after 2 more pages, then after 4, 8 and so on (Brent,
-// "An improved Monte Carlo factorization algorithm", 1980).
 type Walk struct {
 	Start protocol.Item // key at which the next page starts; empty at the beginning and at the end of the table
 
+	// DynamoDB never ends two pages of a listing at the same key, but a broken server may do so
+	// forever. Pass compares each end with kept, which it replaces after 1, then 2, 4, 8 … more
+	// pages (Brent, "An improved Monte Carlo factorization algorithm", 1980).
 	kept        protocol.Item // key at which an earlier page ended
 	since, most int           // number of pages since kept was set, and number of pages after which kept is replaced
 }
 
-// Pass advances w past a page that was read from w.Start. The parameter next is the key at which
-// the following page starts. Pass returns an error and leaves w.Start unchanged if the reply has no
-// list of items, or if next is a repeated key. For a repeated key, the error is a *Failure with the
-// cause Refused, so that the client does not retry.
+// Pass advances w past a page; next is where the following page starts. It fails and leaves w.Start
+// unchanged if the reply has no list of items, or if next equals w.kept. In the second case, the
+// error is a *Failure with cause Refused.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
 		if err := missing(reply, "items"); err != nil { // DynamoDB sends an empty list of items for an empty page, and does not omit the list

@@ -98,17 +98,15 @@ func (s *Sender) CheckTransactions(ctx context.Context) error {
 	return nil
 }
 
-// Once makes the SDK send a request only once, and applies Bounded. The SDK's retries are
-// turned off: a write that is sent again must be a new attempt, with a new version and a
-// condition that names the earlier attempts.
+// Once makes the SDK send a request only once, without retries, and applies Bounded. The package
+// comment explains why the client itself sends retries.
 func Once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	Bounded(o)
 }
 
-// Write sends w once, and waits for the reply for at most the duration "within". If the client must
-// learn the outcome even after its caller has stopped waiting, pass a ctx that remains valid when
-// the caller's context is cancelled.
+// Write sends w once, and waits for the reply for at most the duration "within". To learn the
+// outcome even after the caller has stopped waiting, pass a ctx that outlives the caller's context.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) decide.Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -12,10 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// MostUnanswered is the largest number of attempts of one operation that may be without an
-// answer at the same time. The operator IN of a condition accepts at most 100 values (DynamoDB
-// developer guide, "Condition expressions"). A condition may also have to name the attempts of
-// an earlier operation, so each operation may use half of the 100 values.
+// MostUnanswered is the largest number of attempts of one operation that may be unanswered at the
+// same time. The operator IN accepts at most 100 values (DynamoDB developer guide, "Condition
+// expressions"). Half of them are left for the attempts of an earlier operation.
 const MostUnanswered = 50
 
 // Attempt is one write, which the client sends once. ID returns the version that the attempt
@@ -64,10 +63,9 @@ type Operation[A Attempt] struct {
 	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that was applied, according to the given record. item is nil if
-	// no record exists. sent contains the attempts that may have been applied, oldest first. Shows
-	// returns false if none of these attempts wrote the record, or if the caller can no longer use
-	// the attempt that wrote it.
+	// Shows returns the attempt that was applied, according to the record "item", which is nil if
+	// no record exists. The attempts in sent may have been applied, oldest first. Shows returns
+	// false if none was applied, or if the caller can no longer use it.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the client may send the next attempt. Once the attempt has ended, Try
@@ -156,8 +154,8 @@ func (q *Sequence[A]) Silent() bool {
 }
 
 // LastErr returns the error of the last attempt that has ended, with or without an answer. It
-// returns nil if that attempt succeeded, or if no attempt has ended yet. LastErr is meant for a
-// caller that stops waiting while the next attempt is in flight.
+// returns nil if that attempt succeeded, or if none has ended. It is for a caller that stops
+// waiting while the next attempt is in flight.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -221,9 +219,9 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send sends the attempt a as the write w, and returns the result. Unlike Try, it does not call
-// Add, Next or BeforeSend: the caller must have called Add for a. An applied attempt stays among
-// the unanswered attempts until the caller calls Settle, so the caller can record the result first.
+// Send sends the attempt a as the write w. The caller must have called Add for a. An applied
+// attempt stays unanswered until the caller calls Settle, so that the caller can record the result
+// first.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.mu.Lock()
@@ -249,13 +247,9 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts of op until the sequence ends, and returns the result. It sends no retry once
-// MostUnanswered attempts of this call have had no answer.
-//
-// Run has two contexts, ctx and limit. Once limit is cancelled, Run sends no retry. Once ctx is
-// cancelled, Run also cancels the request in flight. ctx must not be cancelled before limit. If only
-// limit is cancelled, because the caller has stopped waiting, the client still learns the outcome of
-// the request in flight.
+// Run sends attempts of op until the sequence ends. It sends no retry once limit ends, or
+// MostUnanswered attempts of this call have had no answer. The end of ctx, not of limit, cancels
+// the request in flight. So ctx must not end first.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())

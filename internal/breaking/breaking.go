@@ -45,10 +45,9 @@ func (b *Break) Run(ctx context.Context) error {
 	}
 }
 
-// free sends attempts to break the grant until one is applied. If the holder has renewed the grant,
-// free begins a new sequence of attempts with the renewed record. It returns an error if the record
-// no longer meets the conditions of the break, if AWS refuses a request, or if ctx is cancelled.
-// The result "maybe" is true if the grant may be broken despite the error.
+// free sends attempts until one has broken the grant. If the holder has renewed the grant, free
+// tries again with the renewed record, unless b.Unrenewed is set. The result "maybe" is true if the
+// grant may be broken despite the error.
 func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, err error) {
 	grant, key, at := b.Grant, b.Grant.Key, b.Wall()
 	for {
@@ -88,10 +87,9 @@ func (b *Break) free(ctx context.Context, latest *attempts.Latest) (maybe bool, 
 	}
 }
 
-// shows returns the attempt from the list "sent" that has freed the key. It finds the attempt by
-// the version in the record "item". In some layouts, the record of a free key is deleted or has no
-// version. Then, if an earlier attempt has had no answer, the method assumes that this break has
-// freed the key, and returns the last attempt.
+// shows returns the attempt in sent that has freed the key, by the version in the record. In some
+// layouts, a free key has no record or no version. Then the method assumes success if an earlier
+// attempt had no answer.
 func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -107,10 +105,9 @@ func (b *Break) shows(item protocol.Item, sent []attempts.Version) (attempts.Ver
 	return last, unanswered && now.Version == ""
 }
 
-// found decodes the item that DynamoDB returned when it rejected a break. If the grant was only
-// renewed, found returns the record. If the record no longer shows the grant, found returns an
-// error, and "gone" is true. If found cannot decode the item, it returns an error, and "gone" is
-// false.
+// found decodes the item with which DynamoDB rejected a break. If the grant was only renewed, it
+// returns the record. Otherwise it returns an error: "gone" is true if the record no longer shows
+// the grant, and false if the item cannot be decoded.
 func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, b.Errors.Missing(grant.Key)
@@ -118,10 +115,9 @@ func (b *Break) found(grant protocol.Record, item protocol.Item) (now protocol.R
 	if now, err = b.Decode(grant.Key, item); err != nil {
 		return now, false, err
 	}
-	// A renewal changes neither the grant id nor the owner. Grants of other libraries have no id,
-	// so their owners are compared. A grant that has neither an id nor an owner counts as changed.
-	// In a layout with an expiry time (layout.WallClock), every grant without an id counts as
-	// changed: the libraries of such layouts never renew, so a new version means another grant.
+	// A renewal keeps the grant id and the owner. A grant without an id, from another library, is
+	// compared by its owner. It counts as changed if it has no owner, or if the layout has an
+	// expiry time (layout.WallClock): such libraries never renew.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && b.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, b.Errors.Changed(now)

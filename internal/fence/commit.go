@@ -64,10 +64,9 @@ type Result struct {
 	Took     time.Duration
 }
 
-// New prepares a commit. The slice "writes" contains the caller's writes, and "guards" one guard
-// for each lock. The slice "ends" has one item for each lock, in the order of "guards": the release
-// of the lock if the commit is to release it, and otherwise the lock's guard. The transaction
-// consists of "writes" and "ends".
+// New prepares a commit: one transaction of the caller's writes and of ends. The slices guards and
+// ends have the same order. Each item of ends is the guard itself or, if the commit is to release
+// the lock, the release.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -149,9 +148,9 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if the commit may not send a request.
-// Otherwise it returns a channel that send must close once the SDK no longer reads the values in
-// the writes: the method Answered waits for this.
+// begin marks a request as in flight. It returns nil if the commit may not send one. The caller
+// must close the channel once the SDK no longer reads the values in the writes: Answered waits for
+// this.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -173,10 +172,9 @@ func (c *Commit) LastErr() error {
 	return c.lastErr
 }
 
-// Answered is called when the caller of the commit stops waiting for Run. From then on, Run begins
-// no further request. If a request is in flight, Answered waits until the SDK no longer reads the
-// caller's values. It returns false if the request is still in flight after that: the caller then
-// does not learn the outcome of the request. Answered and LastErr implement attempts.Sent.
+// Answered implements attempts.Sent. It is called when the caller stops waiting for Run, which then
+// begins no further request. It waits until the SDK no longer reads the caller's values. It returns
+// false if a request is still in flight after that.
 func (c *Commit) Answered() bool {
 	c.mu.Lock()
 	c.left = true
@@ -209,11 +207,9 @@ func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.Comm
 	return reply, err
 }
 
-// inTheSameBytes returns an SDK option that makes every attempt send the same bytes as the first
-// attempt. Without the option, the SDK would write the members of a map in random order. If the
-// order differs, DynamoDB may treat the request as a different request under the same token
-// (aws-sdk-go-v2 issue 1900). The option also calls the function "read" when the SDK has read the
-// caller's values.
+// inTheSameBytes returns an SDK option that makes every attempt send the same bytes. Otherwise the
+// order of a map's members would vary, and DynamoDB may take that for a different request
+// (aws-sdk-go-v2 issue 1900). The option calls "read" once the caller's values are read.
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -240,12 +236,10 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// tokenUse is how long after the start of a commit its requests may still be signed. All
-// requests of a commit have the same token. DynamoDB accepts a request only if it was signed less
-// than five minutes ago. So all accepted requests arrive within ten minutes of the start. DynamoDB
-// keeps a token for ten minutes after the completion of the first request that used it (API
-// reference, TransactWriteItems). DynamoDB therefore still has the token when the other requests
-// arrive.
+// tokenUse is how long after the start of a commit its requests may be signed. DynamoDB accepts a
+// request only within five minutes of its signature, so all arrive within ten minutes of the start.
+// DynamoDB keeps a token for ten minutes after the first request that used it has completed (API
+// reference, TransactWriteItems).
 const tokenUse = 5 * time.Minute
 
 // errTokenOld is the error of a request that was signed but not sent, because its token was
@@ -255,10 +249,9 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 // isTokenOld reports whether the commit's idempotency token is too old for another request.
 func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
-// checkWhenSigned makes the SDK check the token's age right after it has signed each request. The
-// process may have been paused after it decided to send the request and before it signed the
-// request. DynamoDB would accept the request even then, because it checks only how long ago the
-// request was signed.
+// checkWhenSigned makes the SDK check the token's age right after it has signed a request. The
+// process may be paused before the signature, and DynamoDB checks only how long ago a request was
+// signed.
 func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if c.isTokenOld() {

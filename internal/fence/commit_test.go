@@ -177,9 +177,8 @@ const (
 )
 
 // TestCommitReportsWhetherWritesWereApplied runs a commit with every sequence of fates of three
-// requests. If Commit reports that the write was applied, the write was applied exactly once. If
-// Commit reports that the write was not applied, the write is never applied, even by a request
-// that arrives late.
+// requests. A write that Commit reports as applied was applied exactly once. A write that it
+// reports as not applied is never applied, even by a request that arrives late.
 func TestCommitReportsWhetherWritesWereApplied(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {

@@ -152,10 +152,9 @@ func TestRetriesOfCommitUseSameIdempotencyToken(t *testing.T) {
 	})
 }
 
-// The network delays the first request of the commit, so the commit sends a second request. DynamoDB
-// rejects the second request, because the write's condition is still false. Then the condition
-// becomes true, and the first request arrives and is applied. When the commit then sends the guards
-// alone, DynamoDB replies that the token is used.
+// The first request of the commit is delayed. DynamoDB rejects the second, because the write's
+// condition is still false. Then the condition becomes true, and the first request arrives and is
+// applied. The third request has only guards, and finds the token used.
 func TestCommitSucceedsIfFirstRequestArrivesAfterRetry(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":                {nil},

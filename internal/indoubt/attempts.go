@@ -17,10 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// kept is the time for which an attempt is remembered. Networks do not delay a request for that
-// long. If DynamoDB did apply an attempt after the client has forgotten it, the attempt would block
-// its key for one lease. If the clock stops while the machine is suspended, an attempt is remembered
-// for longer, which is harmless.
+// kept is how long an attempt is remembered. Networks do not delay a request for that long. An
+// attempt that is applied after that blocks its key for one lease. A clock that stops while the
+// machine is suspended lengthens the time, which is harmless.
 const kept = 15 * time.Minute
 
 // most is the largest number of attempts that are remembered. If there are more, the client
@@ -28,11 +27,9 @@ const kept = 15 * time.Minute
 // key for one lease.
 const most = 100_000
 
-// Attempts contains the unresolved attempts of one client. The attempts are grouped by a value of
-// type K: the key that they acquire, or the id of the grant that they resume. The zero Attempts is
-// empty and ready for use. Attempts is safe for concurrent use.
-//
-// Times are readings of a monotonic clock.
+// Attempts contains the unresolved attempts of one client, grouped by the key that they acquire, or
+// by the id of the grant that they resume. The zero Attempts is ready for use. It is safe for
+// concurrent use. Times are readings of a monotonic clock.
 type Attempts[K comparable] struct {
 	mu        sync.Mutex
 	byAge     list.List                      // elements are attempt[K], oldest first

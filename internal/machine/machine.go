@@ -66,9 +66,9 @@ func (db DB) Machine(m Machine) Machine {
 // Duration since an earlier Time.
 var started = time.Now()
 
-// atStart is the reading of the monotonic clock at the start of the process. It is large, about 73
-// years. In a bubble of testing/synctest, time begins in the year 2000, decades before that start.
-// Even there, the reading must be above zero, because zero may mean an unset time.
+// atStart is the reading of the monotonic clock at the start of the process, about 73 years. In a
+// bubble of testing/synctest, time begins in the year 2000, before that start. Even there the
+// reading must be above zero: zero may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now returns the readings of the monotonic clock and the boot-time clock of the machine on
@@ -77,10 +77,9 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns a function for Machine.Now whose two clocks both follow package time. In a
-// bubble of testing/synctest, both clocks are then fake, so leases do not expire if a test takes
-// long in real time. At the time "origin", both clocks show one millisecond, as if the machine had
-// just booted. So a test fails if the code relies on a long uptime.
+// BootedAt returns a function for Machine.Now whose clocks both follow package time. In a synctest
+// bubble both are fake, so leases do not expire in a slow test. At the time origin both show one
+// millisecond, so tests fail if code relies on a long uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

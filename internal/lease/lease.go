@@ -40,9 +40,9 @@ type Terms struct {
 	Writes ctxmutex.Mutex  // locked by renewals, and by transactions that check or write the record
 }
 
-// Holder is the lock or session that owns a lease. It makes the writes and decodes the
-// records. The lease notifies the Holder of renewals and of the loss of the lease. The lease
-// does not hold Lease.mu when it calls a method of the Holder.
+// Holder is the lock or session that owns a lease. It makes the writes and decodes the records. The
+// lease notifies the Holder of renewals and of the loss of the lease. The lease does not hold
+// Lease.mu during these calls.
 type Holder interface {
 	// Renewal returns the write of attempt a, which renews the grant. The write's condition
 	// accepts a record with any of the given versions.
@@ -169,10 +169,9 @@ func (l *Lease) RestsOnHandOver() bool {
 	return l.handed > 0
 }
 
-// trustedFrom returns the end of the trust, counted from when attempt a was sent. It assumes that
-// a was applied, and that no renewal follows.
-// If the lease has a parent, trustedFrom returns Never: the trust then depends on the parent
-// alone, and the lease in the record is only for clients that do not know sessions.
+// trustedFrom returns the end of the trust, counted from when attempt a was sent. It assumes that a
+// was applied, and that no renewal follows. If the lease has a parent, the result is Never: the
+// trust depends on the parent alone.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -234,11 +233,9 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted although it has expired. If DynamoDB
-// answered the last renewal with the error that it is unavailable, the lease stays trusted for one
-// lease duration after this answer. The option ThroughOutage assumes that DynamoDB is then
-// unavailable to all clients, so that no other client can acquire the key. The caller must hold
-// l.mu.
+// throughOutage reports whether the lease stays trusted although it has expired: for one lease
+// duration after DynamoDB answered the last renewal that it is unavailable. The option
+// ThroughOutage assumes that it is then unavailable to all clients. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }

@@ -30,11 +30,9 @@ type Changes struct {
 }
 
 // Renew sends renewals until one is applied, and then returns nil. It returns an error if the lease
-// has ended (for example because a renewal was rejected), if DynamoDB refuses a renewal, or if ctx
-// is done. If the lease has ended, Renew returns the error that ended the lease. Otherwise it
-// returns the *attempts.Failure of its last attempt or, if it sent no attempt, the cause of ctx.
-// Background renewals may be sent between the attempts of Renew. The result "unknown" is true if an
-// attempt of Renew had no answer.
+// has ended, if DynamoDB refuses a renewal, or if ctx is done. The error is the cause of the
+// lease's end, or else the *attempts.Failure of the last attempt. If no attempt was sent, it is the
+// cause of ctx. The result "unknown" is true if an attempt had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -92,10 +90,9 @@ func (l *Lease) enter(ctx context.Context) bool {
 	return false
 }
 
-// lockWrites locks terms.Writes, because a renewal would conflict with a transaction in flight
-// that checks or writes the record. It waits for at most a quarter of the remaining trust. Then it
-// returns without the lock, and the caller sends the renewal in spite of the possible conflict.
-// The function "leave" unlocks terms.Writes if lockWrites has locked it.
+// lockWrites locks terms.Writes, because a renewal would conflict with a transaction that checks or
+// writes the record. After a quarter of the remaining trust it gives up, and the caller sends the
+// renewal anyway. The function "leave" unlocks terms.Writes if lockWrites has locked it.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -158,11 +155,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	return renewals.Failed
 }
 
-// try sends one renewal. If the renewal is applied, the trust counts from when the renewal was
-// sent. If the renewal is rejected, try ends the lease, and the result's error says why. The
-// caller must have locked l.renews. The function "leave" unlocks terms.Writes if the caller has
-// locked it. try unlocks l.renews and terms.Writes before it calls Lost, Renewed or Failed of the
-// Holder, because these methods may end the lease.
+// try sends one renewal, and extends or ends the lease according to the answer. The caller must
+// have locked l.renews. The function "leave" unlocks terms.Writes. Both are unlocked before a call
+// of the Holder's Lost, Renewed or Failed, which may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {
 		leave()
@@ -211,6 +206,7 @@ func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Resu
 	return r
 }
 
+// rejected returns r as a rejected attempt, with the error that ended the lease.
 func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	r.Outcome, r.Err = attempts.Rejected, l.Ended()
 	return r
@@ -235,8 +231,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// DynamoDB may store the shorter lease even if its answer refuses the attempt: the network
-		// may deliver two copies of the request, and DynamoDB may apply one and refuse the other.
+		// DynamoDB may store the shorter lease even if it refuses the attempt. The network may
+		// deliver two copies of the request: DynamoDB may apply one and refuse the other.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
@@ -259,10 +255,9 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt that wrote the record. The parameter "sent" contains the attempts that
-// may have written it. The parameter "item" is the record: the client has read it, or DynamoDB has
-// returned it because the condition of a renewal was false. shows returns false if none of these
-// attempts wrote the record: another client holds the key, or has resumed this grant and renews it.
+// shows returns the attempt in sent that wrote the record in item, which was read or came with a
+// failed condition. It returns false if none did. Then another client holds the key, or has resumed
+// this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -319,13 +314,9 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	return now.Remaining(l.trustEnds())
 }
 
-// settleByReading reads the record if too many attempts have had no answer. If the record has the
-// version of one of these attempts, the outcomes of this attempt and of all earlier attempts are
-// known. Otherwise settleByReading drops the oldest attempts, because a condition can name only a
-// limited number of versions. If DynamoDB applies a dropped attempt later, it rejects the next
-// renewal, whose condition does not name the version of that attempt. So the lease is lost. Even
-// then, no other client can hold the key at the same time.
-// settleByReading returns the number of requests that it sent.
+// settleByReading reads the record if too many attempts have had no answer. A version in the record
+// resolves its attempt and all earlier ones. The oldest others are dropped, because a condition can
+// name only a limited number. The result is the number of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {
@@ -336,6 +327,8 @@ func (l *Lease) settleByReading(ctx context.Context) int {
 		record, _ := l.holder.Decode(item) // cannot fail, as shows has decoded the item
 		l.extend(a, record)
 	}
+	// If DynamoDB applies a dropped attempt later, it rejects the next renewal, and the lease is
+	// lost. Even then, no other client can hold the key at the same time.
 	l.pending.Keep(attempts.MostUnanswered)
 	return 1
 }

@@ -14,9 +14,9 @@
 //
 // Attempts that hang must not block other attempts. So an attempt that has had no answer for a
 // quarter of its deadline loses its slot, but stays in flight. Leases whose last attempt had no
-// answer get at most half of the slots. At most four times as many attempts are in flight as there
-// are slots. Attempts that wait for another write of the same lock have no slot, and do not count
-// toward this limit.
+// answer or was throttled get at most half of the slots. At most four times as many attempts are in
+// flight as there are slots. Attempts that wait for another write of the same lock have no slot,
+// and do not count toward this limit.
 //
 // If the table throttles, a pace limits the renewals per second to the number that the table
 // accepts. No lease is lost as long as the table accepts at least one renewal of each lease before

@@ -29,18 +29,18 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits how many attempts a Scheduler sends at once to catch up with its pace: at most as
-// many as the pace allows in this duration.
+// burst limits how many attempts a Scheduler sends at once to catch up with its pace: as many as
+// the pace allows in this time.
 const burst = 50 * time.Millisecond
 
-// An attempt is late if it is sent more than period/late after it was due. A stall can make many
-// attempts late, and the Scheduler then sends them together. So that this does not repeat in every
-// period, the next renewal after a late attempt is due at a random time of the period.
+// late defines a late attempt: it is sent more than period/late after it was due. A stall can
+// make many attempts late, which are then sent together. To spread them, the next renewal after a
+// late attempt comes at a random time of the period.
 const late = 50
 
-// othersFirst is the number of attempts for other leases before each attempt for a doubtful lease.
-// A lease is doubtful if its last attempt had no answer or was throttled. othersFirst applies only
-// while a pace limits the attempts and other leases are due.
+// othersFirst is the number of attempts for other due leases before each attempt for a doubtful
+// lease, while a pace limits the attempts. A lease is doubtful if its last attempt had no answer or
+// was throttled.
 const othersFirst = 4
 
 // New returns a Scheduler. most is the number of slots for attempts in flight. For each attempt,
@@ -53,9 +53,9 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add makes the Scheduler renew a lease. The parameter "left" is how much longer the lease is
-// trusted. Each attempt is one call of the function "send". The first attempt is due after the
-// duration "soon". If soon is zero, the first attempt is due at a random time of the period.
+// Add makes the Scheduler renew a lease that is trusted for the duration "left". Each attempt is
+// one call of send. The first is due after "soon" or, if soon is zero, at a random time of the
+// period's second half.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,9 +124,9 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change records that l is trusted for the duration "left" from now. Then it calls the function in
-// its last parameter, which may set l.due. Unless an attempt for l is in flight, l then returns to
-// the queue of leases that are not due yet. If l was removed, change does nothing.
+// change records that l is trusted for the duration "left" from now. It calls its last parameter,
+// which may set l.due. Unless an attempt for l is in flight, l then returns to q.later. It does
+// nothing if l was removed.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return
@@ -142,9 +142,9 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether the lease is due and waits for a slot or for the pace. If an attempt is in
-// flight, Waited reports whether this attempt had to wait for a slot or for the pace. If a lease
-// was not renewed in time although Waited returns false, the process was paused.
+// Waited reports whether a renewal of the lease waits for a slot or for the pace or, if it is in
+// flight, had to wait. If a lease was not renewed in time although Waited returns false, the
+// process was paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -272,9 +272,9 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer for the next call of sendDue. The timer fires when the next lease becomes
-// due. But if a due lease waits only for the pace, the timer fires as soon as the pace allows its
-// attempt, if that is earlier. The caller must hold q.mu.
+// setTimer sets the timer for the next call of sendDue. It fires when the next lease becomes due.
+// If a due lease waits only for the pace, it fires when the pace allows the attempt, if that is
+// earlier. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

@@ -14,14 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockLease is the lease in the record of a lock under a session. Lock libraries that do not
-// support sessions read only this lease. The record is renewed every touchEvery, so that those
-// libraries wait and do not take the key over. lockLease is long, so that the renewals cost little.
-// (A lease that never expires would overflow in the Java client.)
-//
-// This client's trust in its lock does not depend on lockLease: a renewal of the record does not
-// extend the trust. A rejected renewal ends the trust, because it shows that the record was broken
-// or deleted. A renewal that fails in any other way does not end the trust.
+// lockLease is the lease in the record of a lock under a session. While it is renewed every
+// touchEvery, libraries without sessions do not take the key over. It is long, so that renewals
+// cost little. (One that never expires would overflow in the Java client.)
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -33,9 +28,9 @@ func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }
 
-// session is a shared lease: one row that this client renews for all locks that it acquires
-// under the session. A lock is trusted while the session is trusted, unless the lock's own
-// record has shown that the grant has ended. The id of a session is never used again.
+// session is a shared lease: one row that this client renews for all locks under the session. A
+// lock is trusted while the session is trusted, unless its own record has shown that its grant
+// ended. The id of a session is never used again.
 type session struct {
 	row
 	queue  ctxmutex.Mutex // locked by the transaction that will check the row next
@@ -88,8 +83,8 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
 	var failure *attempts.Failure
 	switch record, err := c.DecodeBy(proto, key, r.Item); {
-	// A failed condition means that the network has delivered the request twice: the first copy has
-	// created the row, and DynamoDB has rejected the second copy.
+	// A failed condition means that the network has delivered the request twice. DynamoDB has
+	// applied the first copy, and rejected the second.
 	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed:
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Effect != decide.Applied:
@@ -121,10 +116,9 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 	return s
 }
 
-// join is called once the client holds h under the session. If the session has ended in the
-// meantime, join ends the lock as lost. If any break notice has arrived since the grant, join
-// checks the record of h: the notice may be for h, and the method s.hear may have ignored it,
-// because the client did not hold h yet.
+// join is called once the client holds h under the session. If the session has ended meanwhile, h
+// is lost. If a break notice has arrived since the grant, join checks the record of h: hear ignores
+// notices of locks that are not held yet.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.attempt.Sent.Mono {
@@ -143,16 +137,14 @@ const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client checks the session's row. It
 // then blocks other transactions until leave is called, but at most for turnAtMost. With a nil
-// session, lockTransactions returns at once.
-//
-// A transaction waits first for the mutex s.queue, and then for s.naming. It keeps s.queue while it
-// waits for s.naming, so only one transaction at a time waits for s.naming. A renewal of the row
-// waits for s.naming alone. So at most two transactions delay it: the one in flight, and the one
-// that waits for s.naming.
+// session, it returns at once.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}
 	}
+	// Only the transaction that holds s.queue waits for s.naming. A renewal of the row waits for
+	// s.naming alone. So at most two transactions delay it: the one in flight, and the one that
+	// waits.
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {
 		case mutex <- struct{}{}:
@@ -183,11 +175,9 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session and all its locks because the row no longer shows the session. The error
-// "seen" describes the loss according to the row. loseAs returns the reason of the loss. If this
-// client had already lost the session for another reason, loseAs returns that reason. For example,
-// if the session's lease expired before another client marked the session dead, the reason is the
-// expiry.
+// loseAs ends the session and all its locks, because the row no longer shows the session. The error
+// "seen" is the loss according to the row. The result is the reason of the loss, or of an earlier
+// one, such as an expiry.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {
@@ -197,9 +187,8 @@ func (s *session) loseAs(seen error) core.Reason {
 	return why.Reason
 }
 
-// loseWith ends the session and all its locks. Once all have ended, it reports the losses on a
-// separate goroutine, so that its caller does not wait until OnEvent has received all losses. For
-// example, the caller may be a call of Err for one lock.
+// loseWith ends the session and all its locks, and then reports the losses on a separate goroutine.
+// So its caller, such as a call of Err for one lock, does not wait for OnEvent.
 func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return

@@ -85,10 +85,9 @@ func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestFailedCommitReturnsErrLostIfSessionIsDead(t *testing.T) {
-	// The first request of the commit is delayed, and gets no reply. The second request fails
-	// because the condition of the caller's write is false. The third request contains only the
-	// guards, and has the same idempotency token as the first request. So DynamoDB does not apply
-	// the first request when it arrives later.
+	// The first request of the commit is delayed, and gets no reply. The second fails because the
+	// condition of the caller's write is false. The third has only the guards, and the same
+	// idempotency token. So DynamoDB does not apply the first when it arrives.
 	lab.Each(t, map[string]bool{"session current": false, "session dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {

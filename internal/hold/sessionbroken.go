@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A holder rarely renews the record of a lock under a session, so it would learn late of a
-// break. The client that breaks the lock therefore puts a notice with the grant's id into
-// the session's row. The reply to the session's next renewal shows the notice, and the
-// holder then checks the record. Each notice has an id of its own:
+// A holder rarely renews the record of a lock under a session, so it would learn late of a break.
+// The client that breaks the lock therefore puts a notice with the grant's id into the session's
+// row. The reply to the session's next renewal shows the notice, and the holder checks the record.
+// Each notice has an id of its own:
 //
 //	absent ── break ──► in the row ── a reply to a renewal ──► heard ── checked ──► removed by
 //	                      ▲                                      ▲  │               the next renewal
@@ -21,10 +21,9 @@ import (
 // A late copy is a second copy of the request that adds the notice, which the network delivers
 // late. It does not harm a later lock of the key, because a grant id is never used again.
 //
-// A notice does not prove that the lock was broken, as the write of the break may have failed. So
-// the holder checks the record by a renewal. If DynamoDB rejects the renewal because the grant has
-// ended, the lock is lost. Otherwise it stays held. A second break of the same grant leaves a second
-// notice, and the holder checks the record again.
+// A notice does not prove a break, because the write of the break may have failed. So the holder
+// renews the record to check it. If DynamoDB rejects the renewal because the grant has ended, the
+// lock is lost. A second break of the grant leaves a second notice, and causes a second check.
 
 const (
 	checksAtOnce = 16  // largest number of records that are checked at the same time
@@ -83,9 +82,9 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked is called after a check of the lock h; id is the id of the notice that names the lock, or
-// of the grant. If the check had no answer, the lock is checked again after the next renewal of the
-// session. The row may no longer show a notice by then, so s.unchecked contains the locks without one.
+// checked is called after a check of h; "id" is the id of its notice, or of its grant. A check
+// without an answer is repeated after the session's next renewal. If the row may show no notice by
+// then, s.unchecked contains the lock.
 func (s *session) checked(id string, h *Lock, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -168,8 +168,8 @@ func TestHolderNoticesBreakAfterTwoRefusedChecks(t *testing.T) {
 func TestLockIsNotLostIfNoticeThatItWasBrokenIsFalse(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The notice must cause only one check of the record. A regular renewal of the record would
-		// count as a second check, so none may come during this test. The first comes at a random
-		// time within twenty minutes: with the random number 0.5, after ten minutes.
+		// count as another, so none may come during this test. With the random number 0.5, the
+		// first comes after ten minutes.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")

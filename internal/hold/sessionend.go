@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// closeSession frees all locks of the session with one write. busy means that a function
-// passed to Do is still running under one of the locks: closeSession then sends nothing.
+// closeSession frees all locks of the session with one write. It sends nothing if busy is true: a
+// function passed to Do still runs under one of the locks.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	if c.beginning.Lock(limit) { // while this mutex is locked, no call begins a session
 		defer c.beginning.Unlock()
@@ -122,10 +122,9 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// The row is damaged or missing. A row that is marked dead is kept for a long time. So if
-		// the row is missing, an operator has deleted it. If some attempt had no reply, assume that
-		// it marked the row before the deletion. If the session was lost before the method close
-		// was called, the result does not matter, because close returns that loss.
+		// The row is damaged or missing. A dead row is kept for a long time, so an operator has
+		// deleted a missing one. If an attempt had no reply, assume that it was applied before. The
+		// method close ignores the result if the session was lost.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

@@ -10,10 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. If one of
-// these attempts is applied, its grant blocks the key for as long as the session is renewed.
-// Therefore this client checks the key until each attempt has a known outcome, or is so old that it
-// can no longer be applied. All attempts for a key share one keyInDoubt.
+// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. One that is
+// applied blocks the key while the session is renewed. So this client checks the key until all are
+// resolved, or too old to be applied.
 type keyInDoubt struct {
 	s     *session
 	key   protocol.Key

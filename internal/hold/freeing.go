@@ -25,9 +25,8 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
-// freeing frees the key of one lock. All releases of the lock share one freeing, because each
-// release must know what earlier releases have sent, and which of these writes may still be
-// applied. Only one release uses the freeing at a time.
+// freeing frees the key of one lock. All releases of the lock share one freeing, because each must
+// know which earlier writes may still be applied. Only one release uses the freeing at a time.
 type freeing struct {
 	h             *Lock
 	hold          protocol.Hold   // the grant to free: the lock's own grant or, if left is handedOn, the grant that was handed to a goroutine; contains no versions of attempts in tried
@@ -62,10 +61,9 @@ const (
 	handedOn               // a hand-over to a goroutine that had left was applied: the grant to free is now the grant of that goroutine
 )
 
-// freeing returns h.freeing, which all releases of the lock share, for use by this release. It
-// clears sentInLease if the trust in the lock expired before any write that could free the key, for
-// example during an outage or a long commit. After the expiry, another client may take the key
-// over. So a record without the grant would not prove that this client has freed the key.
+// freeing returns the lock's freeing, for use by this release. It clears sentInLease if the trust
+// expired before any write that could free the key. Another client may then take the key over, so a
+// record without the grant would not prove a release.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -86,14 +84,14 @@ func (r *release) freeing() *freeing {
 	return f
 }
 
-// free hands the key over or releases it. It hands the key to the first waiter in the record's
-// queue or, if there is none, to the next waiting goroutine of this client. A release that deletes
-// the record or stores the done mark hands the key to no waiter, and a holder that was asked to step
-// down hands it to no goroutine of its client. If the lock was no longer trusted, free sends one
-// conditional release, because the record may still show the grant.
+// free hands the key to the head of the record's queue or, if there is none, to the next waiting
+// goroutine. Otherwise it releases the key. If the trust had ended before, it sends one conditional
+// release, because the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
+	// A hand-over can neither delete the record nor store the done mark. A holder that was asked to
+	// step down hands the key to no goroutine of its client.
 	if f.sentInLease && !r.terms.Delete && !f.reportsDone && (f.handToHead() || r.terms.Changes.None() && !r.h.isAsked() && f.handOver()) {
 		return
 	}
@@ -120,9 +118,9 @@ func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	})
 }
 
-// done returns the done mark that the release stores, or nil if it stores none. If the lock was
-// lost before the release, done returns nil: a caller that has learned of the loss must not find
-// later that the work counts as done.
+// done returns the done mark that the release stores, or nil if it stores none. It returns nil
+// after a loss: a caller that has learned of the loss must not find later that the work counts as
+// done.
 func (f *freeing) done() *protocol.Done {
 	if !f.h.givenUp || !f.reportsDone && !f.r.terms.Done {
 		return nil
@@ -131,11 +129,9 @@ func (f *freeing) done() *protocol.Done {
 	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
 }
 
-// named returns the grant for the condition of the next write. The result contains all versions
-// that the record may have, including those of unanswered attempts. An unanswered attempt may be a
-// hand-over to a goroutine of this client, so the result also contains that goroutine's grant. The
-// result omits hand-overs to another client, because no later write may overwrite that client's
-// grant.
+// named returns the grant for the condition of the next write, with all versions that the record
+// may have. An unanswered hand-over to a goroutine adds that goroutine's grant. Hand-overs to other
+// clients are omitted: no later write may overwrite their grants.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
@@ -189,11 +185,9 @@ func (f *freeing) end(err error) {
 	f.r.end(err)
 }
 
-// repeat starts a timer that repeats a failed release, if the record may still show the grant. It
-// reports whether it has started a timer. Without the repetition, other clients would wait until
-// the lease expires. A session's lease would not even expire, because this client renews it. This
-// client itself need not wait: it no longer treats the grant as held, and may acquire the key at
-// once.
+// repeat starts a timer that repeats a failed release, if the record may still show the grant, and
+// reports whether it has. Without the timer, other clients would wait until the lease expires. A
+// session's lease would not expire, because this client renews it.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -209,8 +203,8 @@ func (f *freeing) repeat(err error) bool {
 	if !repeats {
 		return false
 	}
-	// Repeat a release under a session rarely: the repetitions continue for as long as the
-	// session is renewed, and a refused release would mostly be refused again.
+	// Repeat a release under a session rarely. The repetitions continue for as long as the session
+	// is renewed, and a refused release would mostly be refused again.
 	if h.session != nil {
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
@@ -241,8 +235,8 @@ func (f *freeing) isOfUse() bool {
 }
 
 // report logs the error of a failed release, and emits the release's event with the number of
-// requests since the last event. For a lock without a session, report does nothing if a timer has
-// begun this release, the release has failed, and another timer will repeat it.
+// requests since the last event. It does nothing if a timer has begun this release, and another
+// will repeat it (only for a lock without a session).
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

@@ -88,8 +88,8 @@ func (h *Lock) Share(ctx context.Context, l *Handle) error {
 }
 
 // leave ends this handle if other handles share the grant. The result "left" is true if this call
-// has ended the handle. The result "before" is true if an earlier call had ended the handle. Until
-// the method drop is called, the handle still counts as sharing the grant.
+// has ended it, and "before" if an earlier call had. Until drop is called, the handle still counts
+// as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -141,10 +141,9 @@ func (l *Handle) BeginWork() error {
 // EndWork records that a function passed to Do has returned.
 func (l *Handle) EndWork() { l.h.working.End() }
 
-// lockContext is the context of a lock. Its methods read the clock. So they notice an expired lease
-// even if the process was paused, and no timer has fired yet. A lockContext wraps an ordinary
-// cancel context, which stores the cause. Package context finds the wrapped context, and so starts
-// no goroutine for a context that is derived from a lockContext.
+// lockContext is the context of a lock. Its methods read the clock, so they notice an expired lease
+// even if the process was paused. It wraps an ordinary cancel context, which package context finds:
+// a derived context then needs no goroutine.
 type lockContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -260,9 +259,9 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// withoutReleaseOf returns a context for the requests of a release of the locks in holds. The new
-// context ends when ctx ends, with one exception. If ctx is bound to a lock in holds, the release
-// ends ctx before it has sent its requests. This must not end the new context.
+// withoutReleaseOf returns a context for the requests of a release of holds. It ends when ctx ends,
+// with one exception. If ctx is bound to a lock in holds, the release ends ctx before it sends its
+// requests, and must not cancel them.
 func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
@@ -279,9 +278,8 @@ func withoutReleaseOf(ctx context.Context, holds ...*Lock) (context.Context, con
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// Once the release has ended ctx, the new context no longer learns of two other events from ctx:
-	// the end of a context that was passed to Bind, and the deadline of ctx. Both must end the new
-	// context, so watch for them separately.
+	// Once the release has ended ctx, ctx hides two other events: the end of a context passed to
+	// Bind, and its own deadline. Both must end the new context.
 	for held := boundLockOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)

@@ -21,12 +21,8 @@ func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue. One write ends this grant, stores the
-// changes of the release, and begins the head's grant. handToHead returns true if the hand-over has
-// ended the release. It returns false, for example, if the queue is empty: the key must then be
-// handed to a goroutine of this client, or released.
-//
-// A write without an answer may have begun the head's grant. The head trusts its grant as soon as it
-// reads the record. So no later write of this client may replace the head's grant.
+// changes of the release, and begins the head's grant. It returns false if the release must go on,
+// for example because the queue is empty.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -41,10 +37,9 @@ func (f *freeing) handToHead() (ended bool) {
 	return false
 }
 
-// grantToHead sends the write that hands the key over to head, the first waiter in the record's
-// queue. It repeats the write until DynamoDB answers. It returns true if it has ended the release.
-// It returns false in two cases, in which the release must try another write: this client still
-// holds the key, but another waiter is now the head; or the record is damaged.
+// grantToHead sends the write that hands the key to head, until DynamoDB answers. It returns true
+// if it has ended the release. It returns false if this client still holds the key, but another
+// waiter is now the head, or if the record is damaged.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
@@ -79,11 +74,9 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	return true
 }
 
-// handOver hands the key to the next goroutine in the local queue. One write ends this grant and
-// begins the goroutine's grant. If the goroutine leaves while the write is in flight, handOver hands
-// the goroutine's grant on to the next waiter in the same way. It returns true if it has ended the
-// release. It returns false if no goroutine can receive the key: the grant in f.hold must then be
-// released.
+// handOver hands the key to the next goroutine in the local queue. If the goroutine leaves
+// meanwhile, its grant is handed on in the same way. The result is false if no goroutine can
+// receive the key: the grant in f.hold must then be released.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
 	// If this client has a shared lease, the next lock must be under the session. So a lock without a
@@ -131,9 +124,9 @@ func (f *freeing) handOver() (ended bool) {
 	return false
 }
 
-// grantTo hands the key to a goroutine of this client. It sends the write until DynamoDB answers
-// it, and returns the grant that was applied. It returns the zero Grant if the key is free or held
-// by another client, for example because an earlier release was applied.
+// grantTo hands the key to a goroutine of this client by a write, which it repeats until DynamoDB
+// answers. It returns the zero Grant if the key is free or held by another client, for example
+// because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
 	under := h.attempt.Session // the goroutine's grant is under the same session, if there is one

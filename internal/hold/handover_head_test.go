@@ -70,9 +70,9 @@ func TestTryAcquireFailsDuringHandOverBetweenWaiters(t *testing.T) {
 	}
 }
 
-// A goroutine of the first process always waits for the key, so this process could hand the key to
-// its own goroutines forever. But the reply to each hand-over shows the record's queue. Once this
-// queue contains the waiter of the other process, the first process hands the key to that waiter.
+// A goroutine of the first process always waits, so the process could hand the key to its own
+// goroutines forever. But each reply shows the record's queue. Once the other process waits there,
+// the first hands the key to that waiter.
 func TestReleaseHandsKeyFirstToWaiterOfAnotherProcess(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -93,10 +93,9 @@ func TestReleaseHandsKeyFirstToWaiterOfAnotherProcess(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client joins the record's queue while a goroutine of c holds the key. If c
-				// does not know of the other client yet when this goroutine releases the key, c hands
-				// the key to a second goroutine of its own. The other client gets the key when the
-				// second goroutine releases it.
+				// The other client joins the record's queue while a goroutine of c holds the key.
+				// If c does not know of it yet at the release, a second goroutine of c gets the key
+				// first.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {

@@ -76,11 +76,9 @@ type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds "job" and eight other locks, and a function that acquires one
-// more lock. After a call of this function, the client holds so many locks that its next hand-over
-// of "job" logs a warning. The log handler then blocks the hand-over until the test closes the
-// given channel. At this point DynamoDB has applied the hand-over, but the client has not yet
-// checked whether the goroutine that receives the key still waits.
+// crowded returns a client with "job" and eight other locks. After a call of "another", the next
+// hand-over of "job" logs a warning, which blocks until the channel is closed. Meanwhile the
+// hand-over is applied, but the client has not checked whether the goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -228,11 +226,9 @@ func TestReleaseReturnsNilIfNextWaiterIsCancelled(t *testing.T) {
 	}
 }
 
-// The first Release hands the key to a waiting goroutine. A hand-over stores no done mark. The test
-// cancels the goroutine's context. So the client tries to release the goroutine's grant, but
-// DynamoDB refuses. The test then changes the record, so that it shows neither mark nor grant. A
-// second Release, with MarkDone, must fail, because it cannot store the mark. Its error must not be
-// ErrLost, because the first Release had ended the grant.
+// The first Release hands the key to a goroutine that is then cancelled. The release of its grant
+// is refused. Then the record shows neither mark nor grant. A second Release, with MarkDone, must
+// fail, but not with ErrLost: the first one ended the grant.
 func TestReleaseWithMarkDoneOptionFailsAfterEarlierHandOver(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":                 func(w *lab.World) { w.Delete("job") },

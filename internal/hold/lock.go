@@ -166,9 +166,9 @@ func reportLosses(lost []*Lock) {
 	}
 }
 
-// held returns how long the lock was trusted, for the field Held of an event. If an earlier event
-// of the lock has contained this time, held returns 0, so that the sum over all events is right.
-// For example, a lock may emit one event when it is lost, and another when it is then released.
+// held returns how long the lock was trusted, for the field Held of an event. It returns 0 if an
+// earlier event has contained this time, so that the sum over events is right. For example, a lost
+// lock may emit another event when released.
 func (h *Lock) held() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -34,12 +34,12 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 }
 
 // isFreed reports whether the key became free because of this client's release, and not because the
-// lock was lost. item is a record that does not show the grant. sent contains the attempts that may
-// have freed the key.
+// lock was lost. The record in item does not show the grant. Each attempt in sent may have freed
+// the key.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// Suppose that some write had no reply, and that the first write was sent within the lease.
-	// Then the grant has ended because that write was applied, or because the lease has expired
-	// since. In both cases this client had already given the lock up, so the lock was not lost.
+	// Suppose that a write had no reply, and the first write was sent within the lease. Then the
+	// grant has ended because that write was applied, or because the lease has expired since.
+	// Neither is a loss: this client had already given the lock up.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.isSessionLost()
 	if f.r.terms.Done {
@@ -74,11 +74,9 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked is called if the record in item shows neither the grant nor this lock's done mark. It
-// distinguishes two cases. If a write of this client has freed the key without the mark, or may
-// have done so, unmarked returns an error about the missing mark. Otherwise it returns nil, and the
-// caller reports a loss of the lock. For example, the lock was certainly lost if DynamoDB has
-// answered all writes of this client, and has applied none.
+// unmarked is called if the record shows neither the grant nor this lock's done mark. It returns an
+// error if a write of this client has freed the key without the mark, or may have done so. It
+// returns nil if the lock was lost.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

@@ -75,11 +75,9 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release begins the releases in rs that have not begun yet, which ends the trust in their locks.
-// Then it frees the keys of all releases. It returns their errors in the order of rs. The call may
-// take as long as ReleaseGrace even if ctx is already done. If a release stores the done mark, the
-// call may take until the lease has expired, or Close gives up: the caller must learn whether the
-// mark is stored. Without the mark, another client may repeat the work once the lease has expired.
+// release begins those of rs that have not begun, frees all keys, and returns the errors in order.
+// It may take ReleaseGrace even if ctx is done. If one stores the done mark, it may take until the
+// lease has expired, or Close gives up.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -198,9 +196,9 @@ func (r *release) send() {
 	})
 }
 
-// drop removes r.handle, if the release has one, from the handles of the grant. If other handles
-// remain, the grant lasts, and the release r is complete. If r.handle was the last one, the key
-// must be freed: drop starts another release for this in the background, and r has the same result.
+// drop removes r.handle, if the release has one, from the handles of the grant. If others remain, r
+// is complete. If r.handle was the last, another release frees the key in the background, and r has
+// the same result.
 func (r *release) drop() {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -286,8 +284,8 @@ func (r *release) repeat(limit context.Context) error {
 }
 
 // currentRelease returns the lock's release that is in progress, or that has freed the key. If
-// there is no such release, it begins the release "next", and returns it. currentRelease cuts a
-// release in progress short if a timer has begun it, or if its own context "limit" is done.
+// there is none, it begins the release "next". It cuts a release in progress short if a timer has
+// begun it, or if that release's own limit is done.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

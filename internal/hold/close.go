@@ -96,10 +96,9 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function passed to Do runs under that lock. If the functions
-// under all locks of a session return within half of ReleaseGrace, one write ends the session and
-// frees these locks together. Otherwise each of these locks is freed by a write of its own. So a
-// function that does not return prevents only the release of its own lock.
+// freeAll frees each lock once no function passed to Do runs under it. If those under a session's
+// locks return within half of ReleaseGrace, one write frees these locks together. Otherwise each
+// lock is freed alone: a hanging function keeps only its own lock.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
@@ -128,9 +127,9 @@ func (cl *closer) freeAll(locks []*Lock) {
 	cl.report(err)
 }
 
-// freeOne starts a goroutine that frees a lock. If no function passed to Do runs under the lock,
-// freeOne itself waits for a slot for the request, so that locks receive slots in the order of the
-// calls. Otherwise the goroutine waits, first for the function and then for a slot.
+// freeOne starts a goroutine that frees a lock. Before that, it waits for a slot, so that locks get
+// slots in order. If a function passed to Do runs under the lock, the goroutine waits instead: for
+// the function, then for a slot.
 func (cl *closer) freeOne(h *Lock) {
 	if !h.isBusy() {
 		ok := cl.slots.Lock(cl.limit)

@@ -178,9 +178,9 @@ func TestCloseWithCancelledContextReturnsAfterTwoSeconds(t *testing.T) {
 	})
 }
 
-// When Close cancels the contexts of two functions passed to Do, the functions release their locks
-// themselves. Close takes the only slot for a request, and then finds that it need not release the
-// first lock. Close must give the slot back, because it needs the slot again for the second lock.
+// Two functions passed to Do release their locks themselves when Close cancels their contexts.
+// Close takes the only slot for a request, and then need not release the first lock. It must give
+// the slot back, because the second lock needs it.
 func TestCloseReturnsSoonIfCallbacksOfMethodDoReleaseTheirLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config(), lab.Renewals(1))

@@ -48,10 +48,9 @@ func (g *Group) commit(t *transaction) error {
 	return err
 }
 
-// CommitAndRelease commits like Commit, and also frees the keys. If the writes are applied, the
-// same transaction frees the keys. Otherwise separate releases free the keys afterwards. The
-// parameter "wrong" is the error of invalid options, or nil. If it is not nil, CommitAndRelease
-// commits nothing, and only frees the keys.
+// CommitAndRelease commits like Commit, and also frees the keys: in the same transaction if the
+// writes are applied, and otherwise by separate releases. If "wrong", the error of invalid options,
+// is not nil, CommitAndRelease commits nothing, and only frees the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -71,12 +70,9 @@ func notDone(rs []*release) {
 	}
 }
 
-// withReleases joins err, the error of a commit, with the errors of the releases that follow the
-// commit. The result matches ErrUnknownOutcome only if err matches it, even if a release had no
-// answer. If err reports the loss of a lock, the result omits losses that the releases report.
-//
-// A commit of unknown outcome may have freed the keys. commitWithReleases stores this possibility
-// in freeing.left. So if a later release finds the grant of another client, it reports no loss.
+// withReleases joins err, the error of a commit, with the errors of the releases that followed it.
+// The result matches ErrUnknownOutcome only if err does. If err reports the loss of a lock, losses
+// that the releases report are omitted.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
@@ -180,12 +176,10 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 	return nil
 }
 
-// commitWithReleases sends writes and releases in one transaction. It stores this transaction in
-// *now, for attempts.Outlive. If other handles share a grant, the transaction contains the grant's
-// guard in place of a release. If the transaction was committed, its releases are complete.
-// Otherwise only the releases of lost locks are complete, and return the loss. If the outcome is
-// unknown, the transaction may have freed the key of each lock whose release it contains.
-// commitWithReleases then records the attempt in the field "freeing" of each such lock.
+// commitWithReleases sends writes and releases in one transaction, stored in *now. A grant that
+// other handles share is guarded, not released. If the transaction is committed, its releases end;
+// otherwise only those of lost locks. After an unknown outcome, each attempt stays in its lock's
+// freeing.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -135,8 +135,8 @@ func TestTwoHandlesOfGrantCanCommitAndReleaseConcurrently(t *testing.T) {
 	})
 }
 
-// While one handle commits and releases, the other handle is released. So the first is the last
-// handle of its grant, and its failed release can be waited for as any other.
+// The outer handle is released while the inner one commits and releases. So the inner handle is the
+// grant's last, and a second Release of it must wait until the key is free.
 func TestReleaseAfterCommitAndReleaseWaitsUntilKeyIsFree(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		s := newSharedGrant(t, w, cfg, false)

@@ -39,9 +39,9 @@ func TestCommitsUnderSameLockRunOneAtATime(t *testing.T) {
 	})
 }
 
-// Two groups contain the same locks in opposite orders. Both wait for earlier commits, which end at
-// the same time. If each group locked the mutexes of its locks in its own order, each would lock
-// one mutex and wait forever for the mutex that the other group has locked.
+// Two groups contain the same locks in opposite orders, and wait for commits that end at the same
+// time. If each group locked the mutexes in its own order, each would lock one, and wait forever
+// for the other.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

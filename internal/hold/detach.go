@@ -26,11 +26,9 @@ type Detached struct {
 	TrustedUntil time.Time
 }
 
-// Detach ends the handle of a lock without releasing the key. No other handle may share the lock,
-// and the lock must not be under a session. Usually Detach sends nothing. But if another client has
-// handed the key over, and the grant still has the shorter lease of the hand-over, Detach renews
-// the grant first. The next process then has a full lease in which to resume the grant. If the
-// renewal fails, the handle does not end.
+// Detach ends the only handle of a lock without a session, and does not release the key. If the
+// grant has the short lease of a hand-over, it is renewed first, to be resumed for a full lease. If
+// that fails, the handle does not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
@@ -55,10 +53,9 @@ func (l *Handle) Detach() (Detached, error) {
 	}, nil
 }
 
-// Resume resumes a grant that this process or another has detached. It renews the grant with the
-// lease and the changes in the parameter "want", and repeats the renewal until DynamoDB answers. If
-// ctx is done first, the caller may call Resume again: the client remembers the attempts of earlier
-// calls.
+// Resume resumes a grant that this process or another has detached. It repeats a renewal, with the
+// lease and the changes in "want", until DynamoDB answers. If ctx is done first, the caller may
+// call Resume again: the client remembers the attempts of earlier calls.
 func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want) (h *Lock, err error) {
 	err = c.Call(ctx, "resume", want.Key, func(ctx context.Context) (err error) {
 		h, err = c.resumeUntil(ctx, d, want)
@@ -102,20 +99,18 @@ func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want)
 	return h, nil
 }
 
-// detachAgain detaches a grant that was resumed after the caller of Resume had stopped waiting, or
-// while the client was closing. A later Resume on this client can resume the grant. detachAgain
-// does not release the key, because the process that first detached the grant may still work under
-// the grant until the lease expires.
+// detachAgain detaches a grant that was resumed after the caller had stopped waiting, or during
+// Close. A later Resume can resume it. The key is not released, because the process that first
+// detached the grant may work under it until the lease expires.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono)
 }
 
-// beginResume waits until no other Resume of the grant is in progress, and blocks later calls until
-// the result "end" is called. It returns false if ctx is done first. Two calls must not run at the
-// same time: the condition of one call could accept the version that the other call has written,
-// and both would succeed.
+// beginResume waits until no other Resume of the grant is in progress, and blocks later ones until
+// "end" is called. It returns false if ctx is done first. The package comment explains why only one
+// may run.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {

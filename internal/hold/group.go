@@ -45,15 +45,13 @@ func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
-// Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at a time.
-// Therefore commits and releases of a lock never conflict, and none of them fails because another
-// has just changed the record. A renewal waits for a commit in progress, but at most for a quarter
-// of the time for which the lock is still trusted.
+// Commits and releases of a lock lock its mutex h.committing. So they never conflict, and none
+// fails because another has changed the record. A renewal waits for a commit in progress, but at
+// most for a quarter of the remaining trust.
 
-// takeTurns sorts the locks in holds, and locks the mutex "committing" of each lock in the sorted
-// order. All callers use this order, which prevents deadlocks. If limit is done before all mutexes
-// are locked, the result "late" is the lock whose mutex was not available. Otherwise it is nil. The
-// caller must call the result "leave" in both cases.
+// takeTurns sorts holds, and locks the mutex "committing" of each lock in this order, which
+// prevents deadlocks. If limit is done first, "late" is the lock whose mutex was not available.
+// Otherwise it is nil. The caller must call "leave" in both cases.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	taken := 0

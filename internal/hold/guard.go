@@ -19,8 +19,8 @@ import (
 // the checks to a transaction of its own.
 func (g *Group) Guards() []types.TransactWriteItem { return each(rowsOf(g.locks()), (*row).guard) }
 
-// rowsOf returns the rows that the locks in holds depend on: the records of the locks in
-// order, then the row of their session, if they have one.
+// rowsOf returns the rows that the locks in holds depend on: their records in order, and then the
+// row of their session, if any.
 func rowsOf(holds []*Lock) []*row {
 	rows := each(holds, func(h *Lock) *row { return &h.row })
 	if s := sessionOf(holds); s != nil {
@@ -30,8 +30,8 @@ func rowsOf(holds []*Lock) []*row {
 }
 
 // sessionOf returns the session of the locks in holds, or nil if they have none. All locks of a
-// group that have a session have the same session: a client begins another session only when the
-// last session is no longer trusted, and all locks of a group are trusted when the group is made.
+// group are trusted when it is made. So no two have different sessions: a client begins another
+// session only when the last is no longer trusted.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
 		if h.session != nil {
@@ -65,14 +65,9 @@ func (g *Group) GuardError(err error, first int) error {
 	return cmp.Or(core.Public(lost), err)
 }
 
-// loseBy ends the lost locks: every lock in holds that depends on a row in the map "shown". Each
-// key of the map is a row that no longer shows its grant. Each value is the item that was read, or
-// nil if the row is missing. The loss is final, because a failed guard can never pass again. loseBy
-// reports the losses only after all lost locks have ended.
-//
-// loseBy returns one error for each lock in holds: nil if the lock was not lost. The error of a
-// lost lock wraps err, and the result of the function "otherwise". This is the reason why this
-// client itself had ended the lock before, for example by a release, or nil if it had not.
+// loseBy ends each lock that depends on a row in "shown", which no longer shows its grant, and then
+// reports the losses. A nil item is a missing row. The result has one error per lock: nil, or the
+// loss, which wraps err and otherwise(h).
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock

@@ -75,10 +75,9 @@ func (h *Lock) Renewed(r lease.Report) {
 // to step down.
 func (h *Lock) isAsked() bool { return h.lease.Record().Asked == h.grant }
 
-// OnAsked registers fn. When the reply to a renewal shows that another client has asked the holder
-// to step down, every registered function is called, each only once. No function may block. Later
-// replies show the request again, so a function that is registered after the first of these replies
-// is called after the next renewal.
+// OnAsked registers fn, which must not block. It is called once, when the reply to a renewal shows
+// that another client has asked the holder to step down. Later replies show this, too: a function
+// that is registered late is called after the next renewal.
 func (h *Lock) OnAsked(fn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,9 +89,9 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
 
-// showsGrant returns a function for Operation.Shows. The function returns the attempt that wrote
-// the record's version. It returns false if no attempt in sent wrote this version, if the record is
-// released, or if the lease of the attempt can no longer be trusted.
+// showsGrant returns a function for Operation.Shows, which returns the attempt that wrote the
+// record's version. It returns false if none did, if the record is released, or if the attempt's
+// lease can no longer be trusted.
 func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
 	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 		record, err := r.Decode(item)
@@ -137,8 +136,8 @@ type failing struct {
 	locks    map[*row]error // rows whose last renewal failed, each with its error
 	attempts int            // number of failures since the last log line
 	logged   time.Time      // time when the last log line was written
-	// True from the first log line about failing renewals until all renewals succeed again (which
-	// is logged, too), or until the last row in locks has ended.
+	// True from the first log line about failing renewals until all succeed again, which is logged,
+	// or until the last row in locks has ended.
 	inEpisode bool
 }
 
@@ -146,8 +145,8 @@ type failing struct {
 // summaries.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
-	// Do not add a row whose lease has ended: the method forget may have been called for the row
-	// already, and then no later call would remove the row.
+	// Do not add a row whose lease has ended. The method forget may have been called for it
+	// already, and no later call would remove it.
 	if !r.lease.IsOver() {
 		f.locks[r] = err
 	}

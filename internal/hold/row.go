@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// row is a grant stored in one row of the table: the record of a lock, or the row of a
-// session. The lease of the row decides how long the grant is trusted. A row makes the
-// writes of its renewals and decodes their replies.
+// row is a grant stored in one row of the table: the record of a lock, or the row of a session. Its
+// lease decides how long the grant is trusted. A row makes the writes of its renewals, and decodes
+// their replies.
 type row struct {
 	c     *Holds
 	key   protocol.Key
@@ -49,10 +49,9 @@ func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow does nothing unless there are more versions than a condition can name. In that case it
-// reads the record to find out which attempts can no longer be applied. It removes these attempts
-// from tried, and their versions from *versions. It repeats failed reads until the context "limit"
-// is done, or the time "until" has passed. It returns the number of reads that it sent.
+// narrow reads the record if a condition cannot name all versions. It removes attempts that can no
+// longer be applied from tried and *versions. It repeats failed reads until limit is done, or the
+// time "until" has passed. It returns the number of reads.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {
@@ -88,12 +87,9 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts to free the row, or to renew its grant for Resume. If "once" is true, it
-// sends only one attempt. Otherwise it repeats attempts until one is answered, the context "limit"
-// is done, or the time "until" has passed. It sends the first attempt even if "until" has passed.
-//
-// Before the attempts, send calls narrow, because a condition can name only a limited number of
-// versions. The result "reads" is the number of requests that narrow has sent.
+// send sends attempts to free the row, or to renew its grant for Resume: only one if "once" is
+// true. Otherwise it repeats them until one is answered, limit is done, or the time "until" has
+// passed. The result "reads" counts the requests of narrow.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
@@ -120,9 +116,9 @@ func (r *row) send(
 	return tried.Run(ctx, limit, r.c.Requests, op), reads
 }
 
-// errOfNoUse is the error of a release that gave up, because it had no answer for the duration of a
-// lease. If the lock has its own lease, that lease has then expired, so the key is free. If the
-// lock is under a session, the key may still be held, and a timer repeats the release later.
+// errOfNoUse is the error of a release that had no answer for the duration of a lease. The lock's
+// own lease has then expired, so the key is free. Under a session, the key may still be held, and a
+// timer repeats the release.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 func (r *row) get() types.TransactGetItem {
@@ -133,10 +129,9 @@ func (r *row) guard() types.TransactWriteItem {
 	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // this condition names no versions, so it is true for every version of the grant
 }
 
-// isIn reports whether item is the row. The item may consist of its key only. isIn treats two
-// spellings of one number, such as 1 and 1.0, as different keys, and so may fail to recognize the
-// row. A caller may then send a transaction with two operations on the row. This is safe, because
-// DynamoDB refuses such a transaction.
+// isIn reports whether item is the row. The item may consist of its key only. Two spellings of a
+// number, such as 1 and 1.0, count as different keys. DynamoDB would then refuse a transaction with
+// two operations on the row.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	schema := r.c.Proto.Schema()
 	return sameTable(aws.ToString(table), r.c.Table) &&

@@ -30,10 +30,9 @@ type transaction struct {
 	losses   []error    // one element for each lock in holds: the loss that the commit has found, or nil
 }
 
-// newTransaction prepares a commit. For CommitAndRelease, the slices "releases" and "ends" have one
-// element for each lock, sorted by key. The element of "releases" is the lock's release. The
-// element of "ends" is the write that frees the key or, if other handles share the grant, the
-// lock's guard. For Commit, both slices are nil.
+// newTransaction prepares a commit. For CommitAndRelease, "releases" and "ends" have one element
+// for each lock, sorted by key: its release, and the write that frees the key. If other handles
+// share the grant, that write is the lock's guard. For Commit, both are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	guards := each(rowsOf(holds), (*row).guard)

@@ -55,9 +55,10 @@
 // renewal does not: the network may have delivered two copies of the request. Then DynamoDB may
 // have applied one copy, and refused the other.
 //
-// An attempt waits for its answer for at most a quarter of the remaining trust, which
-// leaves time for further attempts. Package renewals decides when the next attempt is sent:
-// after Timing.Every or, if attempts fail, after a part of the remaining trust.
+// An attempt waits for its answer for a quarter of the remaining trust: at least 250 ms, if so much
+// remains, and at most 2 s. This leaves time for further attempts. Package renewals decides when
+// the next attempt is sent: after Timing.Every or, if attempts fail, after a part of the remaining
+// trust.
 //
 // The condition of a release has to accept every version that the record may show. So the package
 // adds the version of each attempt to [Lease.Versions] before it sends the attempt. The version

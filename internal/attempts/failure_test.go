@@ -197,7 +197,7 @@ func TestCauseShowsWhetherContextWasCancelledOrTimedOut(t *testing.T) {
 	}
 }
 
-func TestFailingRequestIsSentThreeTimesByFunctionPatiently(t *testing.T) {
+func TestPatientlySendsFailingRequestThreeTimes(t *testing.T) {
 	for name, send := range map[string]func(context.Context) error{
 		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },

@@ -250,7 +250,7 @@ func TestMethodsBreakAndResumeDoNotWaitForReplyIfCancelled(t *testing.T) {
 	})
 }
 
-func TestErrorOfLostConnectionDoesNotSayThatServerIsNotDynamoDB(t *testing.T) {
+func TestLostConnectionIsNotReportedAsForeignServer(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Drop)

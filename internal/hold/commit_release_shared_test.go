@@ -273,7 +273,7 @@ func TestCommitAndReleaseWithoutReplyDoesNotReturnErrLost(t *testing.T) {
 	}
 }
 
-func TestCommitWithoutReplyDoesNotReturnErrLostEvenIfLockIsLost(t *testing.T) {
+func TestUnansweredCommitReturnsErrUnknownOutcomeIfLockIsLost(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

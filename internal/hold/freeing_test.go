@@ -126,7 +126,7 @@ func TestCloseRepeatsReleaseThatFailsDuringClose(t *testing.T) {
 }
 
 // The release fails while Close waits for a function. One write to the session then frees all keys.
-func TestCloseRepeatsNoFailedReleaseAfterEndOfSession(t *testing.T) {
+func TestCloseDoesNotRepeatReleaseIfEndOfSessionFreedKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		other := w.Acquire(c, "other")
@@ -149,7 +149,7 @@ func TestCloseRepeatsNoFailedReleaseAfterEndOfSession(t *testing.T) {
 	})
 }
 
-func TestCloseRepeatsFailedReleaseEvenIfOtherWorkDoesNotEnd(t *testing.T) {
+func TestCloseRepeatsFailedReleaseEvenIfOtherFunctionHangs(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)
 		end, other := make(chan struct{}), w.Acquire(c, "other")
@@ -166,7 +166,7 @@ func TestCloseRepeatsFailedReleaseEvenIfOtherWorkDoesNotEnd(t *testing.T) {
 	})
 }
 
-func TestCloseRepeatsFailedReleaseWithoutWaitForItsFunction(t *testing.T) {
+func TestCloseRepeatsFailedReleaseWhileFunctionInDoRuns(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)
 		released, end := make(chan struct{}), make(chan struct{})
@@ -278,7 +278,7 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseUndoesHandOverWhoseReplyFromDynamoDBIsLost(t *testing.T) {
+func TestSecondReleaseUndoesUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))

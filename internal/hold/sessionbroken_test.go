@@ -165,7 +165,7 @@ func TestHolderNoticesBreakAfterTwoRefusedChecks(t *testing.T) {
 	})
 }
 
-func TestLockIsNotLostIfNoticeThatItWasBrokenIsFalse(t *testing.T) {
+func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The notice must cause only one check of the record. A regular renewal of the record would
 		// count as another, so none may come during this test. With the random number 0.5, the

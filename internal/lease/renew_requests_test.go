@@ -65,7 +65,7 @@ func (d wrapped) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 	return d.DB.GetItem(ctx, in, o...)
 }
 
-func TestRenewalIsNotRepeatedOnceLeaseIsNoLongerTrusted(t *testing.T) {
+func TestRenewalIsRepeatedOnlyWhileLeaseIsTrusted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		held, paused, renewed := false, false, 0

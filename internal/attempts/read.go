@@ -175,8 +175,8 @@ type Walk struct {
 	Start protocol.Item // key at which the next page starts; empty at the beginning and at the end of the table
 
 	// DynamoDB never ends two pages of a listing at the same key, but a broken server may do so
-	// forever. Pass compares each end with kept, which it replaces after 1, then 2, 4, 8 … more
-	// pages (Brent, "An improved Monte Carlo factorization algorithm", 1980).
+	// forever. Pass compares each end with kept. After 1, then 2, 4, 8 … more pages, it replaces
+	// kept (Brent, "An improved Monte Carlo factorization algorithm", 1980).
 	kept        protocol.Item // key at which an earlier page ended
 	since, most int           // number of pages since kept was set, and number of pages after which kept is replaced
 }

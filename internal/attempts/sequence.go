@@ -65,7 +65,7 @@ type Operation[A Attempt] struct {
 
 	// Shows returns the attempt that was applied, according to the record "item", which is nil if
 	// no record exists. The attempts in sent may have been applied, oldest first. Shows returns
-	// false if none was applied, or if the caller can no longer use it.
+	// false if no attempt was applied, or if the caller can no longer use it.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the client may send the next attempt. Once the attempt has ended, Try

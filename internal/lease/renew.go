@@ -256,8 +256,8 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 }
 
 // shows returns the attempt in sent that wrote the record in item, which was read or came with a
-// failed condition. It returns false if none did. Then another client holds the key, or has resumed
-// this grant and renews it.
+// failed condition. It returns false if no attempt did. Then another client holds the key, or has
+// resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -315,8 +315,8 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 }
 
 // settleByReading reads the record if too many attempts have had no answer. A version in the record
-// resolves its attempt and all earlier ones. The oldest others are dropped, because a condition can
-// name only a limited number. The result is the number of requests.
+// resolves its attempt and all earlier attempts. The oldest unresolved attempts are dropped,
+// because a condition can name only a limited number. The result is the number of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

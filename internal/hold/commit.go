@@ -177,9 +177,9 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 }
 
 // commitWithReleases sends writes and releases in one transaction, stored in *now. A grant that
-// other handles share is guarded, not released. If the transaction is committed, its releases end;
-// otherwise only those of lost locks. After an unknown outcome, each attempt stays in its lock's
-// freeing.
+// other handles share is guarded, not released. If the transaction is committed, its releases end.
+// Otherwise only the releases of lost locks end. After an unknown outcome, each attempt stays in
+// its lock's freeing.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))

@@ -27,8 +27,8 @@ type Detached struct {
 }
 
 // Detach ends the only handle of a lock without a session, and does not release the key. If the
-// grant has the short lease of a hand-over, it is renewed first, to be resumed for a full lease. If
-// that fails, the handle does not end.
+// grant has the short lease of a hand-over, Detach renews it first, so that the next process has a
+// full lease. If that fails, the handle does not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {

@@ -45,9 +45,9 @@ func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
-// Commits and releases of a lock lock its mutex h.committing. So they never conflict, and none
-// fails because another has changed the record. A renewal waits for a commit in progress, but at
-// most for a quarter of the remaining trust.
+// Each commit and release of a lock holds the lock's mutex h.committing. So they never conflict,
+// and none fails because another has changed the record. A renewal waits for a commit in progress,
+// but at most for a quarter of the remaining trust.
 
 // takeTurns sorts holds, and locks the mutex "committing" of each lock in this order, which
 // prevents deadlocks. If limit is done first, "late" is the lock whose mutex was not available.

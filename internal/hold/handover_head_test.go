@@ -94,8 +94,8 @@ func TestReleaseHandsKeyFirstToWaiterOfAnotherProcess(t *testing.T) {
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
 				// The other client joins the record's queue while a goroutine of c holds the key.
-				// If c does not know of it yet at the release, a second goroutine of c gets the key
-				// first.
+				// If c does not know this yet when it releases the key, a second goroutine of c
+				// gets the key first.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {

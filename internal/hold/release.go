@@ -75,9 +75,9 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release begins those of rs that have not begun, frees all keys, and returns the errors in order.
-// It may take ReleaseGrace even if ctx is done. If one stores the done mark, it may take until the
-// lease has expired, or Close gives up.
+// release begins each release in rs that has not begun, frees all keys, and returns the errors in
+// order. It may take ReleaseGrace even if ctx is done. If a release stores the done mark, it may
+// take until the lease has expired, or Close gives up.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -196,9 +196,9 @@ func (r *release) send() {
 	})
 }
 
-// drop removes r.handle, if the release has one, from the handles of the grant. If others remain, r
-// is complete. If r.handle was the last, another release frees the key in the background, and r has
-// the same result.
+// drop removes r.handle, if the release has one, from the handles of the grant. If other handles
+// remain, r is complete. If r.handle was the last, another release frees the key in the background,
+// and r has the same result.
 func (r *release) drop() {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():

@@ -90,8 +90,8 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 }
 
 // showsGrant returns a function for Operation.Shows, which returns the attempt that wrote the
-// record's version. It returns false if none did, if the record is released, or if the attempt's
-// lease can no longer be trusted.
+// record's version. It returns false if no attempt did, if the record is released, or if the
+// attempt's lease can no longer be trusted.
 func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
 	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 		record, err := r.Decode(item)

@@ -16,7 +16,7 @@ import (
 
 // lockLease is the lease in the record of a lock under a session. While it is renewed every
 // touchEvery, libraries without sessions do not take the key over. It is long, so that renewals
-// cost little. (One that never expires would overflow in the Java client.)
+// cost little. (A lease that never expires would overflow in the Java client.)
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -177,7 +177,7 @@ func (s *session) Lost(why lease.Loss) {
 
 // loseAs ends the session and all its locks, because the row no longer shows the session. The error
 // "seen" is the loss according to the row. The result is the reason of the loss, or of an earlier
-// one, such as an expiry.
+// loss, such as an expiry.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {

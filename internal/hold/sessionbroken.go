@@ -83,8 +83,8 @@ func (s *session) check(locks map[string]*Lock) {
 }
 
 // checked is called after a check of h; "id" is the id of its notice, or of its grant. A check
-// without an answer is repeated after the session's next renewal. If the row may show no notice by
-// then, s.unchecked contains the lock.
+// without an answer is repeated after the session's next renewal. If no notice names the lock,
+// s.unchecked remembers it until then.
 func (s *session) checked(id string, h *Lock, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. One that is
-// applied blocks the key while the session is renewed. So this client checks the key until all are
-// resolved, or too old to be applied.
+// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. An applied
+// attempt blocks the key while the session is renewed. So this client checks the key until all
+// attempts are resolved, or too old to be applied.
 type keyInDoubt struct {
 	s     *session
 	key   protocol.Key

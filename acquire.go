@@ -12,15 +12,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Acquire waits until the key is granted or ctx ends. If ctx ends first, the error is a
-// *HeldError with the holder. ctx bounds only the wait: the lock is held until it is released
-// or lost. If ctx derives from the context of a lock of the same key, the error is
-// ErrDeadlock, unless Reentrant is given.
+// Acquire waits until the key is granted or ctx ends. If ctx ends first, the error is a *HeldError
+// with the holder. The lock is held until it is released or lost: ctx bounds only the wait. If ctx
+// derives from the context of a lock of the same key, the error is ErrDeadlock, unless Reentrant is
+// given.
 //
 // In the native layout all waiting calls are in one queue, in the key's record. The write that
 // releases the key grants it to the first call: while calls wait, the key is never free, and
-// TryAcquire fails. Until its first renewal, a lock that was granted through the queue has half of
-// the former holder's lease, at least 3 s and at most 10 s: renew it before work that relies on
+// TryAcquire fails. A lock granted through the queue has half the former holder's lease, at least
+// 3 s and at most 10 s, until its first renewal. Renew it before work that relies on
 // Lock.TrustedUntil. In other layouts waiters poll (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
@@ -75,9 +75,9 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits an event for each lock that a search has acquired, and returns the locks. If the
-// client is closing, or OnEvent panics, the caller does not receive the locks. granted then releases
-// them itself, because Close may miss locks that are granted after it has begun.
+// granted emits an event for each lock that a search has acquired, and returns the locks. If
+// OnEvent panics or the client is closing, it releases them: Close may miss locks that are granted
+// after it has begun.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -154,11 +154,9 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return locks[0], nil
 }
 
-// within returns the grant of the wanted key if ctx belongs to a lock of that key, and nil
-// otherwise. It returns an error if the request may not share the grant. If there is no grant
-// to share, but ctx belongs to a Group with a key that sorts above the wanted key, a wait could
-// deadlock: the holder of the wanted key may itself be waiting for that higher key. within then
-// returns ErrDeadlock, except with NoWait.
+// within returns the grant to share, or nil if ctx belongs to no lock of the key. Without NoWait,
+// it returns ErrDeadlock if ctx belongs to a Group with a key that sorts higher. The wanted key's
+// holder may wait for that key.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)

@@ -65,22 +65,22 @@ type Config struct {
 	Margin time.Duration
 
 	// MaxSkew is the largest error that this machine's wall clock can have; "leasehold doctor"
-	// measures the error. If holder and waiter set MaxSkew, the waiter need not watch the record
-	// for the length of a lease: it takes over once its clock is MaxSkew past the lease's end. In
+	// measures the error. If holder and waiter set MaxSkew, the waiter takes over once its clock is
+	// MaxSkew past the lease's end. It need not watch the record for the length of a lease. In
 	// return, the holder's trust in its lock ends earlier, by MaxSkew. If a clock is wrong by more,
 	// two clients may hold one lock: use tokens or Commit. Native layout only; layouts with an
 	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
-	// PollMax is the upper limit of the mean pause between two reads by a waiter, in a layout
-	// without a queue or while the queue is suspended. The mean grows with the age of the grant,
+	// PollMax is the largest mean pause between two reads by a waiter. It applies in layouts
+	// without a queue, and while the queue is suspended. The mean grows with the age of the grant,
 	// from 25 ms. Each pause differs at random from the mean by up to half. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default the record is kept and marked
 	// released, if the layout can: its data stays, and tokens continue to grow. With Once or Every
 	// the record is always kept, because it contains the mark that the work is done. A later lock
-	// of the same key, without Once or Every, deletes the record, and with it the mark, on release.
+	// of the key without Once or Every deletes record and mark on release.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
@@ -220,9 +220,9 @@ func withUnit(d time.Duration) string {
 	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
 }
 
-// checkDB returns an error if db can never answer a request. It also returns an error if db
-// uses several Regions and the layout lets holders keep locks through an outage: while one
-// Region fails, another Region could grant a lock that is still held.
+// checkDB returns an error if db can never answer a request. It refuses several Regions if the
+// layout lets holders keep locks through an outage: another Region could grant a lock that is still
+// held.
 func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")
@@ -249,9 +249,9 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// connectionsCheck returns a function that logs a warning, only once, if the SDK's HTTP client keeps
-// too few idle connections for the given number of locks. The HTTP client closes any connections
-// beyond MaxIdleConnsPerHost after their requests. The next renewals then wait for new connections.
+// connectionsCheck returns a function that warns, once, if the SDK's HTTP client keeps too few idle
+// connections for the given number of locks. The HTTP client closes connections beyond
+// MaxIdleConnsPerHost after their requests. The next renewals then wait for new connections.
 func connectionsCheck(db DB, log *slog.Logger) func(locks int) {
 	idle := idleConnections(db)
 	var said sync.Once

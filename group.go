@@ -83,9 +83,9 @@ func (g *Group) beginWork(ctx context.Context) error {
 	return nil
 }
 
-// endWork undoes beginWork and releases the locks. If done is true, the releases store the mark of
-// Once or Every. endWork returns an error if a lock was lost, or if the mark may not have been
-// stored. All other errors of the releases are only logged and reported as events.
+// endWork undoes beginWork and releases the locks, with the mark of Once or Every if done is true.
+// It returns an error if a lock was lost or the mark may not be stored. Other release errors are
+// only logged and reported as events.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -122,9 +122,9 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // a *HeldError of the first key, in sorted order, with a live holder. If it fails, AcquireAll
 // releases the keys that it has acquired before it returns, within Config.ReleaseGrace.
 //
-// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys; without
-// NoWait, also if ctx belongs to a Group with a key that sorts above one of keys: acquire the
-// Group's keys in the same call.
+// Without Reentrant, it returns ErrDeadlock if ctx belongs to a lock of one of keys. Without
+// NoWait, it also does if ctx belongs to a Group with a key that sorts above one of keys: acquire
+// all keys in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {

@@ -80,9 +80,9 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // has passed. If the lock has already ended, Do does not call fn: the error matches ErrNotRun.
 //
 // Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A failed
-// release is only logged and reported as an event: if Do returned its error, a caller might
-// repeat the work. With Once or Every, if fn returned nil, Do releases with MarkDone and also
-// returns the release's error, because without the mark a later call repeats the work.
+// release is only logged and reported as an event: if Do returned its error, a caller might repeat
+// the work. With Once or Every, Do releases with MarkDone if fn returned nil. It then also returns
+// the release's error: without the mark, a later call repeats the work.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
@@ -127,10 +127,9 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	return l.h.Renew(ctx, ch)
 }
 
-// Release frees the key. The lock's context is cancelled before the write is sent. Release
-// returns nil if the key was freed, ErrLost if the lock had been lost before, and
-// ErrUnknownOutcome if a write had no reply: then the key may be free. After any other error
-// the key is still held.
+// Release frees the key. The lock's context is cancelled before the write is sent. Release returns
+// nil if the key was freed, and ErrLost if the lock had been lost before. After ErrUnknownOutcome
+// the key may be free. After any other error the key is still held.
 //
 // In the background, a failed release is repeated until the lease expires or DynamoDB refuses
 // it for good; with Config.SharedLease, until the key is free. Close repeats it once more. Call
@@ -212,11 +211,11 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 // Guards is like Group.Guards, but for this lock alone.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
-// Guards returns checks for a transaction of your own: a ConditionCheck for each lock, in the
-// order of Locks, and under Config.SharedLease a last one for the shared lease. All of them
-// together succeed only while all grants are current, so use all. They stay valid across
-// renewals. A transaction may contain an item only once, so put locks that share a lease in one
-// Group: its Guards check the shared lease only once.
+// Guards returns checks for a transaction of your own: a ConditionCheck for each lock, in the order
+// of Locks. Under Config.SharedLease, a last check is for the shared lease. Use all: together they
+// succeed only while all grants are current. They stay valid across renewals. A transaction may
+// contain an item only once. Put locks that share a lease in one Group: its Guards check the shared
+// lease only once.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
 // Regions refuse transactions.
@@ -225,10 +224,10 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 // GuardError is like Group.GuardError, but for this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError takes err, the error of a transaction with all of Guards; first is the index of
-// the first guard. If a lock's guard failed, it cancels the lock's context (for the shared
-// lease's guard, all contexts), and returns a *LostError of the first lost lock, wrapping
-// err. Otherwise it returns err.
+// GuardError takes err, the error of a transaction with all of Guards; first is the index of the
+// first guard. If a lock's guard failed, it cancels the lock's context (for the shared lease's
+// guard, all contexts). It then returns a *LostError of the first lost lock, wrapping err.
+// Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that succeeds

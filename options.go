@@ -183,10 +183,10 @@ type BreakOptions struct {
 // others is from Once or Every.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
-// Every is like Once. The label is the period of the call, by this machine's clock: the error
-// is a *DoneError if the work of this period, or of a later one, is done. Periods of at least
-// 1 s are counted from 1970 in UTC. If the clock is wrong, the periods shift; if it is behind,
-// work is not repeated.
+// Every is like Once. The label is the period of the call, by this machine's clock. The error is a
+// *DoneError if the work of this period, or of a later one, is done. Periods of at least 1 s are
+// counted from 1970 in UTC. If the clock is wrong, the periods shift; if it is behind, work is not
+// repeated.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }

@@ -262,9 +262,8 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before the
-// current one. It returns nil if the record does not contain that grant, for example after the key
-// was released and granted again. The parameter "last" is the record's most recent take-over of the
-// key from a dead holder.
+// current one. It returns nil if the record does not contain that grant. The parameter "last" is
+// the record's latest take-over from a dead holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":

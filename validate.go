@@ -18,10 +18,9 @@ import (
 // size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns the request for one key of a call that acquires one or more keys. The
-// request contains the options of the call and, where opts sets nothing, the client's defaults.
-// WithSortKey sets the sort key only if key has none. newRequest returns an error if an option is
-// invalid, or if ctx has been cancelled or has expired.
+// newRequest returns the request for one key of a call that acquires. It returns an error if an
+// option is invalid, or if ctx has ended. Where opts sets nothing, the client's defaults apply.
+// WithSortKey sets the sort key only if key has none.
 func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: key.Partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
@@ -70,9 +69,8 @@ func (c *Client) newRequest(ctx context.Context, key Key, opts []AcquireOption) 
 	return r, err
 }
 
-// newTerms returns the terms of a release, such as whether the release deletes the record. It starts
-// with the terms that were set when h was acquired, and applies opts to these terms. If an option in
-// opts is invalid, newTerms returns an error, and the terms without any of opts.
+// newTerms returns the terms of a release: those set when h was acquired, changed by opts. If an
+// option is invalid, it returns an error, and the terms without any of opts.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	t := plain
@@ -153,8 +151,8 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// checkRelease returns an error if the layout does not support releases that delete the record
-// (deletes is true), or releases that keep it (deletes is false).
+// checkRelease returns an error if the layout does not support a release that deletes the record
+// or, if deletes is false, one that keeps it.
 func (c *Client) checkRelease(deletes bool) error {
 	switch {
 	case !deletes && !c.env.Caps.KeepOnRelease:
@@ -195,9 +193,8 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 }
 
 // recordOverhead returns the largest size in bytes of a record of this client, without the key and
-// without the caller's data and attributes. The result includes everything that leasehold itself
-// writes: owner, ids and numbers, and the done mark of Once and Every. In the native layout it also
-// includes a full queue, and the fields "handed" and "noQueueUntil".
+// the caller's data and attributes. It counts owner, ids, numbers and done mark. In the native
+// layout it also counts a full queue and the fields "handed" and "noQueueUntil".
 func (c *Client) recordOverhead() int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(c.env.Owner)

@@ -78,9 +78,9 @@ func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// regionNews reports a change of the Region that requests go to, as an event and in the log. If the
-// field Stays of the new state is set, requests will never leave the home Region: regionNews then
-// only logs that field. It reports in the background, so that no request waits for the report.
+// regionNews reports a change of the Region that requests go to, as an event and in the log. If
+// now.Stays is set, requests never leave the home Region, and it only logs that. It works in the
+// background, so that no request waits.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {

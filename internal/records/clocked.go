@@ -13,10 +13,9 @@ import (
 // every lock one second early.
 const defaultSkew = 2 * time.Second
 
-// clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
-// records have an expiry time, set by the clock of the client that wrote the record. Another
-// client treats the holder as dead once that client's clock shows at least the expiry time + skew +
-// step (see the fields).
+// clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their records
+// have an expiry time, by the writer's clock. To another client, the holder is dead once that
+// client's clock shows at least the expiry time + skew + step.
 type clocked struct {
 	schema
 	expires string        // attribute with the expiry time
@@ -49,10 +48,9 @@ func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	return w.Name(p.expires) + " <= " + w.Value(number(last))
 }
 
-// decodeExpires returns the expiry time of a record. It records an error in d if the record
-// has no expiry time. The layout's own library may write any number: decodeExpires rounds a
-// fraction up, and replaces a time before 1970 or after the year 9999 by the nearest time in this
-// range.
+// decodeExpires returns the expiry time of a record, or records an error in d if there is none. The
+// layout's library may write any number. A fraction is rounded up, and a time outside the years
+// 1970 to 9999 becomes the nearest time inside.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
 	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())

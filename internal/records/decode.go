@@ -150,10 +150,9 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// isNumber reports whether s has the characters of a number and can be parsed safely. Numbers
-// from DynamoDB are safe: they have at most 38 digits, and exponents from -130 to 125. But
-// another server may send any text. Even a text of ten bytes, such as 1e99999999, may need a
-// gigabyte of memory when it is parsed.
+// isNumber reports whether s has the characters of a number and can be parsed safely. Numbers from
+// DynamoDB have at most 38 digits, and exponents from -130 to 125. Another server may send any
+// text: even 1e99999999 may need a gigabyte of memory to parse.
 func isNumber(s string) bool {
 	// Both limits are far above DynamoDB's own. A number of 300 characters is long enough for
 	// 1e125 with all its zeros.
@@ -235,16 +234,16 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 	return from(n)
 }
 
-// isOurs reports whether leasehold, and not another library, has written the grant that a held
-// record shows. It checks three things, because none of them is a proof alone:
+// isOurs reports whether leasehold has written the grant that a held record shows. It checks three
+// things, as none is a proof alone:
 //
 //   - The owner has leasehold's form. But a user may configure another library with such an owner.
 //   - The record has leasehold's attributes. But they may be left from an earlier grant, because
 //     dynamolock does not remove them, nor does the Java client when it updates a record.
 //   - The version has leasehold's form. But the Java client writes versions in the same form.
 //
-// So isOurs is wrong only in one case: a Java client has updated a record that leasehold wrote, and
-// the Java client's owner has leasehold's form.
+// So isOurs is wrong only if a Java client, whose owner has leasehold's form, has updated a record
+// that leasehold wrote.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
@@ -257,8 +256,8 @@ func (d *decoder) hasGrant() bool {
 }
 
 // leastLease is the lease that leasehold assumes if another library has stored a lease of zero or
-// less. It is short, because the clients of that library also wait only briefly: they take the key
-// over as soon as they have read the same record twice.
+// less. It is short because that library's clients also take the key over as soon as they have read
+// the same record twice.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or a
@@ -284,10 +283,9 @@ func (d *decoder) seconds(name string) time.Duration {
 	return durations.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
 }
 
-// heldLease returns the lease of a held record, or leastLease if the lease is shorter. If
-// leasehold has written the grant, a lease that is not above zero is an error. If another
-// library has written the grant, every lease is allowed, as a user may configure that library
-// with any lease.
+// heldLease returns the lease of a held record, or leastLease if the lease is shorter. In a grant
+// by leasehold, a lease that is not above zero is an error. Other libraries may be configured with
+// any lease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")

@@ -17,11 +17,9 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 	return lock{dlm{c}}, err
 }
 
-// Attributes of a dynamo-dlm record. The library dynamo-dlm writes a release code of 32
-// hexadecimal digits with each grant, and does not change the code until the release. Leasehold
-// stores its version there, in the same form. So each grant and each renewal by leasehold changes
-// the code. If a renewal arrives after a later one, the code has changed, and DynamoDB rejects it.
-// Clients of dynamo-dlm do not mind the changes: each only checks whether the code is its own.
+// Attributes of a dynamo-dlm record. Each grant has a release code of 32 hexadecimal digits.
+// Leasehold stores its version there, and renewals change it, so DynamoDB rejects a late renewal. A
+// dynamo-dlm client only checks whether the code is its own.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -90,8 +88,8 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode decodes a record. If the record has a grant id or a token, leasehold has written it: each
-// grant by the library dynamo-dlm replaces the whole item, and so removes these attributes.
+// Decode decodes a record. A grant id or a token means that leasehold has written it: each grant by
+// dynamo-dlm replaces the whole item.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}

@@ -165,9 +165,9 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 	})
 }
 
-// A client computes the TTL value of a record from its own clock, but TTL uses DynamoDB's clock.
-// In a layout without MaxSkew, the client's clock may be days behind. DynamoDB accepts the
-// requests of such a client, because the SDK corrects the time of its signatures.
+// A client computes the TTL value of a record from its own clock, but TTL uses DynamoDB's. In a
+// layout without MaxSkew, the client's clock may be days behind. DynamoDB accepts its requests,
+// because the SDK corrects the time of signatures.
 func TestTTLDoesNotDeleteHeldRecordIfClientClockIsDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {

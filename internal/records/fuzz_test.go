@@ -319,14 +319,13 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// The decoder finds the item damaged, because its token is a fraction. But DynamoDB
-			// may apply the grant, because no condition can detect a fraction. This is safe: the
-			// new token is a fraction, too, so the client cannot decode its grant, and does not
-			// trust it.
+			// The decoder finds the item damaged, because its token is a fraction. But DynamoDB may
+			// apply the grant, because no condition can detect a fraction. This is safe: the client
+			// cannot decode the new token either, and does not trust the grant.
 		case lands && !free:
 			b.Errorf("granted, although Decode returned released %v, error %v", r.Released, err)
-		// If the item already has the grant id g9, the rejection is correct: to DynamoDB, this
-		// write may be a late copy of the grant that wrote the item.
+		// The rejection is correct if the item already has the grant id g9. To DynamoDB, this write
+		// may be a late copy of the grant that wrote the item.
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9:
 			b.Error("the grant of a free record was rejected")
 		case lands:
@@ -353,8 +352,8 @@ func isFraction(v types.AttributeValue) bool {
 }
 
 // FuzzEachLayoutDecodesRecordsThatItWrote checks that each layout decodes its own writes: a grant,
-// its renewal and its release. It also checks the condition of a fenced write by the holder
-// (Guard): the condition must be true after the renewal, and false after the release.
+// its renewal and its release. It also checks the condition of a fenced write (Guard), which must
+// be true after the renewal and false after the release.
 func FuzzEachLayoutDecodesRecordsThatItWrote(f *testing.F) {
 	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
@@ -420,8 +419,8 @@ var rowItems = []string{
 }
 
 // FuzzRowWithAttributeNamedKindIsNeverDecodedAsLock checks that a row with a kind is never decoded
-// as a lock. It also checks the decoder of session rows: each error must give a reason, and the
-// decoder must report a session as dead exactly if the row is marked as dead.
+// as a lock. It also checks the decoder of session rows. Each error must give a reason, and a
+// session is dead exactly if its row is marked as dead.
 func FuzzRowWithAttributeNamedKindIsNeverDecodedAsLock(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")

@@ -91,8 +91,8 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	lab.Want(t, "folders of peers", len(folders), len(peerWrites))
 }
 
-// layouts returns the layouts that must read the file: the layout of the peer, and layout
-// native if users may migrate from the peer to layout native.
+// layouts returns the layouts that must read the file: the layout of the peer, and layout native if
+// users may migrate to it.
 func (g golden) layouts(t *testing.T) []layout.Layout {
 	switch g.folder {
 	case "awslabs":
@@ -187,10 +187,9 @@ func spell(item protocol.Item) written {
 	return all
 }
 
-// finds fails the test unless the item has all attributes that the peer needs, in the form in which
-// the peer writes them. Only the version may have another form, if it is a string and leasehold
-// wrote it. But in layout dynamo-dlm, even leasehold's version must have the peer's form, because
-// people read it there: it is the release code.
+// finds fails the test unless the item has all attributes that the peer needs, in the peer's form.
+// Only a string version that leasehold wrote may differ. In layout dynamo-dlm it must not, as
+// people read it there as the release code.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {

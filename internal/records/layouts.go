@@ -39,11 +39,9 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
 }
 
-// WithMaxSkew returns the protocol of a layout, as Of does, for a client whose wall clock is
-// never wrong by more than skew. Zero means that the error of the clock is not known. If skew
-// is above zero, the layout must be Native: the records of the other layouts contain no end of
-// the lease, or the layout has a MaxSkew of its own. For another layout, WithMaxSkew returns an
-// error that matches errors.ErrUnsupported.
+// WithMaxSkew is Of for a client whose wall clock is never wrong by more than skew; zero means
+// unknown. Layouts other than Native refuse a skew with errors.ErrUnsupported: they store no end of
+// the lease, or have a MaxSkew of their own.
 func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {
@@ -124,9 +122,9 @@ func keyBytes(what, s string, most int) error {
 	return nil
 }
 
-// checkNames returns an error for each attribute of the schema whose name is used twice. The
-// parameter "attributes" contains the names of the layout's other attributes. checkNames also
-// returns an error if the layout has a default value for the sort key, but no sort key.
+// checkNames returns an error for each attribute of the schema whose name is used twice, and for a
+// default sort key without a sort key. The parameter "attributes" contains the names of the
+// layout's other attributes.
 func (s schema) checkNames(layout string, attributes []string) error {
 	taken := map[string]string{}
 	for _, name := range slices.Concat(attributes, ours) {
@@ -168,10 +166,9 @@ func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
 	return peers{lock{p}, p, isMillis}, p.checkNames(a.Name(), javaAttributes)
 }
 
-// javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the
-// attribute names of the awslabs Java client. The function encodeLease converts a lease to the
-// form in which the layout stores it. With any of these layouts, leasehold can also read the
-// forms that the other two store.
+// javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the attribute
+// names of the awslabs Java client. The function encodeLease converts a lease to the form that the
+// layout stores. Each protocol can also read the forms of the other two.
 func javaLike(partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) versioned {
 	p := versioned{
 		schema: schema{
@@ -201,11 +198,9 @@ func newDynamolock(d layout.Dynamolock) (protocol.Protocol, error) {
 	return peers{lock{p}, p, isDuration}, p.checkNames(d.Name(), javaAttributes)
 }
 
-// pythonCollect is the time from the end of a lease to the TTL value of its record. DynamoDB may
-// delete the record after its TTL value. If a holder's clock is behind by more than pythonCollect,
-// DynamoDB may delete a record that the holder still renews. So leasehold uses a week, and not one
-// hour as python_dynamodb_lock does. (A renewal that kept the later of the old and the new TTL value
-// would be safer, but an update expression cannot compute a maximum.)
+// pythonCollect is the time from a lease's end to the record's TTL value. DynamoDB may delete the
+// record of a holder whose clock is behind by more, so it is a week, not python_dynamodb_lock's
+// hour. Update expressions cannot keep the later of two TTL values.
 const pythonCollect = 7 * 24 * time.Hour
 
 // Attributes of a python_dynamodb_lock record.

@@ -46,8 +46,8 @@ type spelling interface {
 	// grant g. The result may be empty.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
-	// held returns the condition that the record shows the grant of h, and one of the versions in
-	// h. isCurrent returns the condition that the grant of h has not ended, whatever the version.
+	// held returns the condition that the record shows the grant of h and one of its versions. The
+	// condition of isCurrent is only that the grant of h has not ended.
 	held(w *protocol.Write, h protocol.Hold) string
 	isCurrent(w *protocol.Write, h protocol.Hold) string
 
@@ -149,11 +149,9 @@ var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 // released record.
 var reserved = slices.Concat(ours, javaAttributes)
 
-// setGrant adds to w the attributes that identify a grant by leasehold: the grant id and the
-// next token. If there is no token, for example because the record was deleted, setGrant
-// computes the token from this client's clock. The new token is higher than the tokens of the
-// deleted record, unless this clock is behind the clock of that record's first holder by at least
-// the time since the first grant.
+// setGrant adds the grant id and the next token to w. If no token is stored, it comes from this
+// client's clock. It exceeds a deleted record's tokens unless this clock is behind the first
+// holder's by the time since the first grant.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// boundedTable returns a table b and two protocols for this table: b.Protocol is for a client
-// with MaxSkew, and plain is for a client without MaxSkew.
+// boundedTable returns a table b and two protocols for it: b.Protocol for a client with MaxSkew,
+// and plain for a client without.
 func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b = newBench(t, layout.Native{})

@@ -17,20 +17,18 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// Attributes of a dyndb-mutex record, and the value of attribute holder in a free record. A client
-// of the library dyndb-mutex stores its name in attribute holder, and can release every lock that
-// has this name there. Leasehold stores the owner and the version there. The version is new in
-// every write, so the stored value is never the name of a dyndb-mutex client.
+// Attributes of a dyndb-mutex record, and the value of attribute holder in a free record. A
+// dyndb-mutex client can release every lock that has its name there. Leasehold stores owner and
+// version: never such a name, as each write has a new version.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
 	mutexFree    = "__empty__"
 )
 
-// mutexCollect is the time from the expiry of a record to its TTL value. DynamoDB may delete the
-// record after its TTL value. mutexCollect is two days, as in the library dyndb-mutex. That library
-// writes the value in milliseconds, which DynamoDB reads as a time far in the future. Leasehold
-// writes seconds.
+// mutexCollect is the time from a record's expiry to its TTL value: two days, as in the library
+// dyndb-mutex. That library writes milliseconds, which DynamoDB reads as a time far in the future.
+// Leasehold writes seconds.
 const mutexCollect = 48 * time.Hour
 
 type mutex struct{ clocked }

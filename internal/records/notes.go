@@ -43,8 +43,8 @@ func setDone(w *protocol.Write, d *protocol.Done) {
 	}})
 }
 
-// workOf returns the attribute that identifies the work in a done mark, as a name and a value: the
-// label or, if the label is empty, the period.
+// workOf returns the attribute that identifies the work in a done mark, as a name and a value. This
+// is the label or, if the label is empty, the period.
 func workOf(label string, period time.Time) (name string, value types.AttributeValue) {
 	if label == "" {
 		return attrPeriod, number(period.UnixMilli())
@@ -66,9 +66,8 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 	w.AndWhere("NOT " + w.Path(attrLastDone, name) + is + w.Value(value))
 }
 
-// doneOf returns the done mark in an item, or nil if the item has no mark. A lastDone map that
-// names work is a mark even if other attributes of the map are missing: the condition of
-// whereUndone reads only the name of the work.
+// doneOf returns the done mark in an item, or nil if the item has no mark. A lastDone map with only
+// the name of the work is a mark too: whereUndone reads only that name.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)
 	if d == nil {
@@ -120,10 +119,9 @@ func isPeriod(w *protocol.Write, ms int64) string {
 	return strings.Join(conditions, " AND ")
 }
 
-// attrLastBreak is a map attribute that describes the last break of the lock by an
-// operator. Grants do not change the map. So the former holder can read that its grant was
-// broken, even after another client has acquired the key. The map names the broken grant by
-// its token.
+// attrLastBreak is a map attribute that describes the last break by an operator, and names the
+// broken grant by its token. Grants do not change it, so the former holder can read it even after
+// another grant.
 const attrLastBreak = "lastBreak"
 
 // attrBrokenReason is the attribute of the lastBreak map with the reason for the break.
@@ -163,10 +161,9 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 	return &b
 }
 
-// attrLastTakeover is a map attribute that describes the last takeover: the token and the
-// owner of the dead holder's grant, and the time of the takeover. Only a takeover changes the
-// map. So if the record's GrantedAt is later than the time in the map, the current grant was
-// not a takeover.
+// attrLastTakeover is a map attribute that describes the last takeover: its time, and token and
+// owner of the dead holder's grant. Only takeovers change it. If the record's GrantedAt is later
+// than that time, the current grant was not a takeover.
 const attrLastTakeover = "lastTakeover"
 
 // attrTakenFrom is the attribute of the lastTakeover map with the owner of the dead holder's grant.
@@ -199,10 +196,9 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	return &t
 }
 
-// attrStepDown is a map attribute that describes the last request to a holder to step down. It
-// contains the id of the holder's grant, the client that sent the request, and the time. Later
-// grants do not change the map. The holders of later grants ignore the map, as it contains the
-// id of an earlier grant.
+// attrStepDown is a map attribute with the last request to step down: the id of the holder's grant,
+// the requesting client, and the time. Later grants do not change it. Their holders ignore it, as
+// it contains the id of an earlier grant.
 const attrStepDown = "stepDown"
 
 // Ask returns the write that asks the holder of h to step down. Its condition is that the
@@ -227,12 +223,9 @@ func askedOf(item protocol.Item) string {
 	return d.text(attrGrant)
 }
 
-// attrLeaseEnds is the attribute with the time when the lease ends. A client with a bounded
-// clock computes this time from its wall clock when it acquires or renews the lease, unless the
-// lease is longer than longestLease. The attribute also contains the record's version as of that
-// write. Some clients change the record's version but not this attribute: clients without a bounded
-// clock, old clients of leasehold that do not know the attribute, and clients of other libraries.
-// If the two versions differ, the attribute is out of date.
+// attrLeaseEnds is the attribute with the end of the lease by the holder's clock. Clients with a
+// bounded clock write it with the write's version, unless the lease exceeds longestLease. Other
+// clients change only the record's version: then the end is out of date.
 const attrLeaseEnds = "leaseEnds"
 
 // leaseEnds returns the value of attrLeaseEnds for a lease that begins at the time now, in a

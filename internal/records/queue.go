@@ -13,19 +13,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrWaiters is the queue of a record: a list of entries. An entry is one binary value, which
-// contains the grant id and the owner of a waiter. The owner consists of a name and a client id.
-// The value is short, so that many entries fit into a kilobyte. It begins with the 16 bytes of the
-// grant id. The client id follows in 17 bytes: its first 24 letters are decoded from base 32 to 15
-// bytes, and its last two letters are unchanged. The rest of the value is the name.
+// attrWaiters is a record's queue of binary entries, short so that many fit a kilobyte. An entry is
+// a waiter's grant id (16 bytes), client id (17) and name. The client id has 24 letters decoded
+// from base 32 to 15 bytes, and two unchanged.
 const attrWaiters = "waiters"
 
-// attrHanded marks a hand-over: the previous holder has written the current grant, for a waiter of
-// another client. The waiter's first own write removes the mark. If the waiter dies before this
-// write, the client that takes the key over may suspend the queue. That client sets
-// attrNoQueueUntil to the end of the suspension, in epoch milliseconds by its own clock. Until
-// then, no client should join the queue or hand the key over. Mutual exclusion does not depend on
-// these two attributes: wrong values only delay waiters.
+// attrHanded marks a grant that the previous holder has written, for a waiter of another client. The
+// waiter's first own write removes the mark. If the waiter dies before that, the client that takes
+// the key over may suspend the queue.
+//
+// The end of the suspension is attrNoQueueUntil, in epoch milliseconds by that client's clock.
+// Until then, no client should join the queue or hand the key over. Wrong values of both attributes
+// only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -94,8 +93,8 @@ func entryIsAt(w *protocol.Write, p protocol.QueueEntry) string {
 }
 
 // Join returns the write that appends an entry for the given waiter to the queue, on three
-// conditions: the record of key k shows a holder, the queue is not full, and the queue does
-// not contain the entry yet.
+// conditions. The record of key k shows a holder, and the queue is not full and does not contain
+// the entry.
 func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	line, entry := w.Name(attrWaiters), entryOf(of)
@@ -119,10 +118,9 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	return w
 }
 
-// HandToHead returns the write by which the holder of h hands the key to the head of the queue. The
-// write removes the head's entry, and marks the grant as handed over. It does not store the end of
-// the lease: the head counts its lease from its last read before the hand-over. That read may be
-// later than g.Now, so an end computed from g.Now could be too early.
+// HandToHead returns the write that hands the key from the holder of h to the queue's head. It
+// removes the head's entry and marks the hand-over. It stores no lease end: the head counts its
+// lease from its last read, so an end from g.Now could be too early.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -135,15 +133,13 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Three kinds of writes erase the queue: takeovers, breaks, and releases that mark work as done. A
-// takeover or a break erases it because the waiters may be dead, like the holder. Waiters that are
-// alive join again. A release that marks work as done erases it because the waiters may have waited
-// to do the same work. They would otherwise have to remove their entries one by one.
+// Takeovers and breaks erase the queue, because the waiters may be dead, like the holder: live
+// waiters join again. A release that marks work as done erases it too: waiters for the same work
+// need not remove their entries one by one.
 
-// Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue,
-// and may suspend it for a while. If a queued waiter acquires the key, its grant removes the
-// waiter's entry. DynamoDB rejects such a grant if the record was deleted. The waiter then reads
-// that there is no record, and sends a grant that removes no entry.
+// Grant returns the same write as lock.Grant, with two additions. A takeover erases the queue, and
+// may suspend it. A queued waiter's grant removes its entry. DynamoDB rejects such a grant if the
+// record was deleted: the waiter then sends one that removes no entry.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {

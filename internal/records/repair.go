@@ -20,11 +20,9 @@ var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
-// DeleteExactly returns the write that deletes an item, on two conditions: every attribute still
-// has the same value, and none of the attributes that layouts use has been added. An added
-// attribute may be part of a grant, or may have turned a damaged item into a lock. The caller must
-// pass the record of a free key, or an item that is not a lock. To delete the record of a held
-// lock, use Protocol.Delete, whose condition names the holder.
+// DeleteExactly returns the write that deletes an item if its attributes are unchanged and none
+// that layouts use was added. An added attribute may be a grant's, or make a damaged item a lock.
+// The item must not be a held lock: use Protocol.Delete.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}
@@ -49,15 +47,15 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	return w
 }
 
-// LockBut is called if the given attribute of an item cannot be decoded. A user, or a later version
-// of leasehold, may have added the attribute. LockBut decodes the rest of the item, without this
-// attribute and without other attributes of leasehold that cannot be decoded. If the rest is a
-// lock, LockBut returns the record, held or free, and true. The caller must not delete such an
-// item, because a client may hold the lock, and the item may contain the user's data.
+// LockBut is called if the given attribute of an item cannot be decoded: a user or a later
+// leasehold may have added it. LockBut decodes the rest, without other attributes of leasehold that
+// cannot be decoded. If the rest is a lock, LockBut returns the record, held or free, and true. The
+// caller must not delete such an item: a client may hold the lock, and the item may contain the
+// user's data.
 //
-// If LockBut returns true, the caller advises the user to rename the attribute. In a session row,
-// this would hide the attribute from the clients that use the row. So LockBut returns false for
-// session rows, even if p is the protocol of another layout for the same table.
+// The caller advises the user to rename the attribute. In a session row, this would hide the
+// attribute from the row's clients. So LockBut returns false for session rows, even if p is the
+// protocol of another layout for the same table.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:
@@ -85,9 +83,9 @@ type peers struct {
 	reads  func(lease string) bool // reports whether the layout's library can read a lease in this form
 }
 
-// Foreign describes the attribute of an item that prevents the layout's library from using the
-// record: a lease that the library cannot read, or an attribute expiresAt. It returns "" if
-// there is no such attribute. Leasehold's next grant replaces or removes the attribute.
+// Foreign describes the attribute that prevents the layout's library from using the record: a lease
+// that it cannot read, or an attribute expiresAt. It returns "" if there is none. Leasehold's next
+// grant replaces or removes the attribute.
 func (p peers) Foreign(item protocol.Item) string {
 	lease, ok := item[p.record.lease].(*types.AttributeValueMemberS)
 	switch {

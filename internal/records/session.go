@@ -51,14 +51,13 @@ func (p native) Session() protocol.Protocol {
 // it ends the session. Another client sets it before it takes over a lock of the session.
 const attrDead = "dead"
 
-// attrBrokenGrants is a map attribute of a session's row. It contains a notice for each lock of the
-// session that an operator has broken: the id of the notice, and the id of the broken grant. A
-// client that reads notices creates the row of its session with an empty map. If the network
-// delivers a copy of a notice late, the copy does no harm: it names a grant that has ended already.
+// attrBrokenGrants is a map attribute of a session's row: notice ids, and the ids of grants that an
+// operator has broken. A client that reads notices creates the row with an empty map. A late copy
+// of a notice is harmless: its grant has ended.
 const attrBrokenGrants = "brokenGrants"
 
-// TellBroken returns the write that adds a notice to the brokenGrants map of a session's
-// row. word is the id of the notice, and grant is the id of the broken grant.
+// TellBroken returns the write that adds a notice to the brokenGrants map of a session's row. The
+// parameter "word" is the id of the notice, and grant is the id of the broken grant.
 func (p native) TellBroken(session, word, grant string) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
 	w.SetPath(w.Path(attrBrokenGrants, word), w.Text(grant))

@@ -100,8 +100,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// The method "where" adds the states in "more" to the given states, but only if b's layout is one
-// of "layouts", a list of names separated by spaces.
+// where adds the states in "more" to the given states if "layouts", names separated by spaces,
+// contains b's layout.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)

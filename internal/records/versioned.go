@@ -29,9 +29,9 @@ var javaAttributes = []string{attrOwner, attrLease, attrVersion, attrReleased, a
 // released is the value of attribute isReleased in the record of a free lock.
 var released = text("1")
 
-// versioned is the common part of the protocols whose records have an owner, a lease and a
-// version that every write changes. A holder is dead once the version has not changed for the
-// length of one lease, by the clock of the client that observes the record.
+// versioned is the common part of the protocols whose records have an owner, a lease and a version
+// that every write changes. A holder is dead once the version has not changed for one lease, by the
+// observing client's clock.
 type versioned struct {
 	schema
 	owner, lease, version string        // names of the attributes with the owner, the lease and the version
@@ -246,8 +246,8 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-		// Ignore the attribute session unless it names the session of the record's owner: it may be
-		// left from an earlier grant, or a user of another library may have added it.
+		// Ignore a session other than the owner's: an earlier grant may have left it, or a user of
+		// another library may have added it.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
 		}

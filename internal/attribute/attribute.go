@@ -67,9 +67,9 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 	return v
 }
 
-// Equal reports whether a and b are the same value to DynamoDB, which changes how numbers are
-// written, and keeps no order of a set. The content of an empty list or map may be nil or empty. A
-// nil value, which stands for no attribute, equals only another.
+// Equal reports whether a and b are the same value to DynamoDB, whatever the form of numbers and
+// the order of a set. The content of an empty list or map may be nil. A nil value, which stands for
+// no attribute, equals only nil.
 func Equal(a, b types.AttributeValue) bool {
 	return reflect.DeepEqual(standard(cloneValue(a)), standard(cloneValue(b)))
 }

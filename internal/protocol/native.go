@@ -21,32 +21,28 @@ type Native interface {
 	// as dead. A dead session never becomes alive again.
 	Session() Protocol
 
-	// TellBroken returns the write that adds a notice to a session's row. The notice says that an
-	// operator has broken the given grant under the session. The parameter "word" is the id of the
-	// notice. The session's client removes the notice with this id after it has read it. It does
-	// not remove other notices of the same grant. The write changes neither the version nor the
-	// lease, so it does not make a renewal fail. The condition of the write fails if the row does
-	// not exist, if the session is dead, or if the session's client does not read notices.
+	// TellBroken returns the write that adds a notice, with the id "word", to a session's row: an
+	// operator has broken the given grant. The session's client removes each notice that it has
+	// read by its id. The write changes neither version nor lease, so no renewal fails. It is
+	// rejected if the row is missing, the session is dead, or its client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark returns the write that removes the mark d from the record of k, on the condition
 	// that the record still contains that mark.
 	Unmark(k Key, d Done) *Write
 
-	// Join returns the write that appends w to the queue in the record of a held key, unless
-	// the queue already contains w. Mutual exclusion does not depend on the queue: if a client
-	// of another library writes the record and drops the queue, the waiters only lose time.
+	// Join returns the write that appends w to the queue in the record of a held key, unless the
+	// queue already contains w. Mutual exclusion does not depend on the queue: if another library
+	// drops it, waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
-	// Leave returns the write that removes the entry of the waiter w.Of from the queue, on the
-	// condition that this entry still has the index w.Index.
+	// Leave returns the write that removes the entry of the waiter w.Of from the queue, if its
+	// index is still w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead returns the write that hands the key to the head of the queue, which is its first
-	// waiter. The write does the same as HandOver, and also removes the head's entry. The parameter
-	// g contains the head's owner and grant id, and a new version. Do not use the grant id as the
-	// version: a record must never show the same version twice, but if the network delivers the
-	// head's join twice, the key may be handed over twice with the same grant id.
+	// HandToHead returns the write of a HandOver to the head of the queue, which also removes the
+	// head's entry. Grant g has the head's owner and grant id, but a new version, as no version may
+	// appear twice. If the network repeats the join, two hand-overs may have one grant id.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the grant of
@@ -67,11 +63,9 @@ const DefaultLease = 20 * time.Second
 // noRow is the version in a record from NoRow.
 const noRow = "none"
 
-// NoRow returns a record that stands for the missing row of a session. DynamoDB's TTL deletes a
-// row only long after the session has died. But an operator may delete the row earlier, and the
-// session's client may then still trust its locks until the session's lease expires. The length
-// of this lease was stored only in the row. So the caller passes the lease of the observing
-// client instead.
+// NoRow returns a record that stands for the missing row of a session. An operator may delete the
+// row while the session's client still trusts its locks. Only the row contained the session's
+// lease: the caller passes the observing client's lease instead.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether version is the version of a record from NoRow.
@@ -99,9 +93,8 @@ func (o Once) IsDone(d *Done) bool {
 	return !d.Period.IsZero() && !d.Period.Before(o.Period)
 }
 
-// Done is the done mark in a record. It names the work that a client last completed under
-// the lock. The release at the end of the work writes the mark. So a record has the mark
-// only if the client held the lock until the work was done.
+// Done is the done mark in a record: the work that a client last completed under the lock. The
+// release at the end of the work writes it, so the client held the lock until the work was done.
 type Done struct {
 	Once   string    // label of the work; empty if a period names the work
 	Period time.Time // start of the period; zero if a label names the work
@@ -166,17 +159,17 @@ type QueueEntry struct {
 	Of    Waiter
 }
 
-// MostWaiters is the maximum number of entries in the queue of a record. If owner names are
-// short, a record with a full queue and no data has less than a kilobyte. Each write of
-// such a record costs one write unit (AWS, "Read and write capacity mode").
+// MostWaiters is the maximum number of entries in the queue of a record. With short owner names and
+// no data, a record with a full queue is below a kilobyte. Its writes cost one write unit (AWS,
+// "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces is the number of places in a queue that are reserved for waiters outside it that have
-// waited longer than half of the waiters in it. Without these places, clients that have just held
-// the key could fill the queue again at once, and other waiters might never join it.
+// LastPlaces is the number of places in a queue reserved for waiters that have waited longer than
+// half of the waiters in it. Otherwise clients that have just held the key could refill the queue,
+// and other waiters might never join it.
 const LastPlaces = 3
 
-// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. For each
-// entry, DynamoDB counts 16 bytes for the grant id, 17 for the client id, 1 for the list element,
-// and the length of the owner's name.
+// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. DynamoDB
+// counts 16 bytes for an entry's grant id, 17 for the client id, 1 for the list element, and the
+// owner's name.
 const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

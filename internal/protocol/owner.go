@@ -21,8 +21,8 @@ const clientIDLen = 26
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes two
-// clients with the same name. It also helps to recognize a grant by another library: such a library
-// may keep leasehold's attributes in the record, but its owner usually has no client id.
+// clients with the same name. It also exposes a grant by another library, which may keep
+// leasehold's attributes: its owner usually has no client id.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
@@ -53,9 +53,8 @@ func ShortOwner(owner string) string {
 }
 
 // NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version 7).
-// Every attempt to write uses a new UUID, so that no version is ever used twice. VersionTime
-// returns the time in a version. Commands print this time, and clients use it to find out
-// whether a holder appears dead.
+// Every attempt to write uses a new UUID, so no version is used twice. Commands print its time.
+// Clients use it to find whether a holder appears dead.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 
 // NewVersionAt returns a version like NewVersion, but with the time t instead of the
@@ -71,9 +70,9 @@ func NewVersionAt(t time.Time) string {
 	return VersionOfHex(hex.EncodeToString(b[:]))
 }
 
-// VersionTime returns the time in the version v, by the clock of the client that created it.
-// It returns the zero time for a version that another library wrote. It also returns the zero
-// time for a version of an early release of leasehold: such versions contain only random bits.
+// VersionTime returns the time in the version v, by the clock of the client that created it. It
+// returns the zero time for versions of other libraries, and of early releases of leasehold, which
+// contain only random bits.
 func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}
@@ -112,9 +111,9 @@ func VersionOfHex(v string) string {
 // record.
 type Key struct{ Partition, Sort string }
 
-// String returns the key in a form for people: the partition key, followed by the sort key
-// in parentheses if the key has one. String quotes a part that could be misread in a line
-// of text. If the result has more than 120 characters, String omits its middle.
+// String returns the key for people: the partition key, then the sort key, if any, in parentheses.
+// It quotes a part that could be misread in a line of text. It omits the middle of a text over 120
+// characters.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)
 	if k.Sort != "" {

@@ -168,10 +168,8 @@ const MaxToken = 1<<53 - 2
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have so that DynamoDB applies a write of the holder.
-// Each write changes the version. So if the network delivers a second copy of the write late,
-// DynamoDB rejects the copy. The version alone is not enough, because a late copy of a grant may
-// give the record an earlier version again. But every grant raises the token, so the record then
-// has a higher token than the Hold.
+// Each write changes the version, so DynamoDB rejects a late second copy. A late copy of a grant
+// may restore an earlier version, but raises the token.
 type Hold struct {
 	Key      Key
 	Owner    string
@@ -192,10 +190,9 @@ type Reading interface {
 	// Schema returns the key attributes and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew returns the MaxSkew that applies: if the layout's records have an expiry time, the
-	// layout's, by which the wall clocks of two clients may differ; otherwise the client's, by which
-	// the wall clock of this machine may be wrong. It returns 0 if neither is set. Clients then do
-	// not use wall clocks to find out that a holder is dead.
+	// Skew returns the layout's MaxSkew if its records have an expiry time: the difference of two
+	// clients' wall clocks. Otherwise it returns the client's: the error of this machine's wall
+	// clock. If it is 0, clients do not use wall clocks to detect dead holders.
 	Skew() time.Duration
 
 	// Owned reports whether the layout's records contain the owner.

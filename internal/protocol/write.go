@@ -10,10 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Write is one conditional write of a lock record: an update, a delete, or a condition
-// check that changes nothing. It uses placeholders for all attribute names, because some
-// names in the layouts are reserved words of DynamoDB. Package records builds the write of
-// each operation.
+// Write is one conditional write of a lock record: an update, a delete, or a condition check that
+// changes nothing. It uses placeholders for all attribute names, because some are reserved words of
+// DynamoDB. Package records builds the writes.
 type Write struct {
 	key       Item
 	verb      verb

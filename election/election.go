@@ -82,16 +82,15 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	return &Election{locks: locks, env: bridge.Holds(locks).Env, key: key, place: ctxmutex.New()}, nil
 }
 
-// Campaign waits until this process leads. value is what observers see, for example the
-// address of this process. It is stored as the record's data and overrides data in opts. If
-// the layout has no data and value is not empty, the error matches errors.ErrUnsupported,
-// and no request is sent.
+// Campaign waits until this process leads. Observers see value, for example the address of this
+// process. It is stored as the record's data and overrides data in opts. If the layout has no data
+// and value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
 //
-// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns the
-// errors of Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live,
-// but replaces a dead leader. If another client has asked this process to step down (OnStepDown),
-// the next Campaign lets other candidates go first: it acquires the key only after a pause of
-// 2 x Config.PollMax, or of 2 s if that is longer. So does a Campaign of the same client that has
+// As in leasehold.Client.Acquire, ctx limits the wait, not the term. Campaign returns the errors of
+// Acquire. With leasehold.NoWait, Campaign does not wait while another leader is live, but replaces
+// a dead leader. If another client has asked this process to step down (OnStepDown), the next
+// Campaign lets other candidates go first. It acquires the key only after a pause of 2 x
+// Config.PollMax, or of 2 s if that is longer. So does a Campaign of the same client that has
 // waited for the end of that term.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) { // without this wait, the client that resigned would be the first to acquire the key again

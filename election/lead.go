@@ -15,30 +15,30 @@ import (
 // leasehold.WithLease, apply to every campaign. With leasehold.NoWait, Lead returns ErrHeld
 // instead of waiting for a live leader.
 //
-// When a term is lost, fn's context ends. Once fn has returned, with or without an error,
-// Lead campaigns again. Lead returns if fn returns while this process still leads: Lead then
-// resigns and returns fn's error. With leasehold.Once or leasehold.Every, if fn returned nil,
-// it returns an error if the done mark may not have been stored, as leasehold.Lock.Do does.
-// Lead also returns when ctx ends, with an error that matches the cause of ctx and ctx.Err().
-// That error also includes fn's error unless fn returned the cause.
+// When a term is lost, fn's context ends. Once fn has returned, with or without an error, Lead
+// campaigns again. Lead returns if fn returns while this process still leads: Lead then resigns and
+// returns fn's error. With leasehold.Once or leasehold.Every, it returns an error instead of nil if
+// the done mark may not have been stored, as leasehold.Lock.Do does. Lead also returns when ctx
+// ends, with an error that matches the cause of ctx and ctx.Err(). That error also includes fn's
+// error unless fn returned the cause.
 //
-// Another client may ask this leader to step down (StepDown). Then fn's context ends with
-// ErrAsked, but the term continues, so that fn can end its work while this process still
-// leads. fn should use term.Context for that work. Once fn has returned, Lead releases the
-// term, pauses so that another candidate can be elected, and campaigns again. With
-// leasehold.Once or leasehold.Every, if fn returned nil, Lead returns nil: the work is done.
+// Another client may ask this leader to step down (StepDown). Then fn's context ends with ErrAsked,
+// but the term continues, so that fn can end its work while this process still leads. That work
+// should use term.Context. Once fn has returned, Lead releases the term, pauses so that another
+// candidate can be elected, and campaigns again. With leasehold.Once or leasehold.Every, if fn
+// returned nil, Lead returns nil: the work is done.
 //
-// fn's context is ctx bound to the term: it ends when ctx or the term ends. When ctx ends
-// or the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the
-// term. No other candidate is elected while fn runs under a term that is renewed. If fn
-// keeps running after its term was lost, it runs beside the next leader. Its writes that
-// are fenced by the term then fail, but its other writes may still be applied. This
-// Election never calls fn again before the earlier call has returned.
+// The context of fn is ctx bound to the term: it ends when ctx or the term ends. When ctx ends or
+// the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No
+// other candidate is elected while fn runs under a term that is renewed. If fn keeps running after
+// its term was lost, it runs beside the next leader. Its writes that are fenced by the term then
+// fail, but its other writes may still be applied. This Election never calls fn again before the
+// earlier call has returned.
 //
 // If fn panics or exits its goroutine, Lead releases the term before the panic or the exit
-// continues. If Campaign fails for a reason that a later attempt cannot change, Lead returns
-// the error. If DynamoDB denies access before this Election has won its first term, Lead
-// returns the error. After that term, a denial may be temporary: Lead continues to campaign.
+// continues. If Campaign fails for a reason that a later attempt cannot change, Lead returns the
+// error. Denied access is such a reason until this Election has won its first term. Later, a denial
+// may be temporary: Lead continues to campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
@@ -57,8 +57,8 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	}
 }
 
-// serve calls fn for one term. again is true if Lead must campaign again, because the term was
-// lost before fn returned, or because a client asked the leader to step down.
+// serve calls fn for one term. It returns true if Lead must campaign again: the term was lost
+// before fn returned, or a client asked the leader to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // error that fn has returned; nil if fn was not called
 	var asked, ended error // when fn returned: the cause of ctx, and the error of the term; nil for one that had not ended
@@ -96,8 +96,8 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 }
 
 // besides returns the error of Lead after its context has ended or the client was closed. It joins
-// the error "asked", which reports this end, and the error "called", which fn has returned. It
-// omits "called" if fn has returned nil, or only the cause of this end.
+// "asked", which reports this end, and "called", which fn has returned. It omits "called" if that
+// is nil, or only the cause of this end.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

@@ -24,12 +24,11 @@ var (
 	ErrLeaderDead = errors.New("election: the leader appears dead: the next candidate takes over")
 )
 
-// StepDown asks the leader to resign, and returns nil once that leader no longer leads. The
-// leader reads the request at its next renewal, ends its work, and then resigns. StepDown
-// waits until the leader has resigned or ctx ends. A leader does not resign if it uses
-// neither Lead nor OnStepDown, if its version of leasehold has no StepDown, or if its
-// function does not return. leasehold.Client.Break ends the term of such a leader
-// immediately.
+// StepDown asks the leader to resign, and returns nil once that leader no longer leads. The leader
+// reads the request at its next renewal, ends its work, and then resigns. StepDown waits until the
+// leader has resigned or ctx ends. A leader does not resign if it uses neither Lead nor OnStepDown,
+// if its leasehold version has no StepDown, or if its function does not return. To end the term of
+// such a leader immediately, use leasehold.Client.Break.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
@@ -89,16 +88,13 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 }
 
 // awaitEnd waits until the leader has ended the grant of r, and then returns nil. Before its first
-// renewal, a leader may also replace its grant by a new grant, even several times before awaitEnd
-// reads the record again: see the package comment. It has then not read the request to step down,
-// because it reads requests only in the replies to renewals. So awaitEnd returns the record with
-// the new grant, and the caller asks again. If the leader renewed before the new grant appeared, it
-// has resigned and was elected again, and awaitEnd returns nil. With the same PollMax, awaitEnd
-// also sees that a leader who has read the request leaves the key free.
+// renewal, a leader may replace its grant without having read the request (see the package
+// comment). The result is then the record with the new grant, and the caller asks again. After a
+// renewal, a new grant means that the leader has resigned and was elected again: the result is nil.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	// renewed is true if the leader has renewed its grant. A renewal changes Version and WrittenAt.
-	// Version may also differ from Grant without a renewal, because a hand-over changes Version.
-	// But from a hand-over to the first renewal, WrittenAt is at most a second after GrantedAt.
+	// A hand-over changes Version too, but until the first renewal WrittenAt is at most a second
+	// after GrantedAt.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
@@ -116,11 +112,11 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 	return nil, attempts.Cause(ctx)
 }
 
-// OnStepDown registers fn for a term that Campaign has returned; a term of Lead needs no fn.
-// fn is called at most once, when a client asks the leader to step down. fn must not block,
-// because it is called while the reply to a renewal is handled. The leader should then end
-// its work and release the term. OnStepDown returns an error if fn is nil, or if term was
-// not granted to this Election's client.
+// OnStepDown registers fn for a term that Campaign has returned; a term of Lead needs no fn. The
+// function is called at most once, when a client asks the leader to step down. It must not block,
+// because it is called while the reply to a renewal is handled. The leader should then end its work
+// and release the term. OnStepDown returns an error if fn is nil, or if term was not granted to
+// this Election's client.
 func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)

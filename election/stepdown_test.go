@@ -18,9 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// works returns a function for Lead. The function waits until its context ends, and then sleeps
-// for the given pause, like work that cannot stop at once. Then it sends the cause of its context,
-// joined with the error of its term, to the channel "causes", and returns.
+// works returns a function for Lead that waits until its context ends, and sleeps for the given
+// pause, as if its work could not stop. It then sends the cause of its context, joined with the
+// error of its term, to causes.
 func works(pause time.Duration, causes chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -337,10 +337,9 @@ func TestStepDownCallsEveryRegisteredFunction(t *testing.T) {
 	})
 }
 
-// This candidate joins the queue after the leader's last renewal. The leader does not know of it,
-// so the leader's release does not hand the key to the candidate. The candidate acquires the key at
-// its next read, at most a quarter of a second later. The former leader must not campaign before
-// that read, even if its own PollMax is shorter. Neither may a second candidate of its client.
+// This candidate joins the queue after the leader's last renewal, so the release does not hand it
+// the key. It acquires the key within 250 ms. Until then, neither the former leader nor another
+// candidate of its client may campaign, whatever their PollMax.
 func TestCandidateQueuedAfterStepDownRequestIsElected(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond

@@ -15,9 +15,9 @@ type AWSLabs struct {
 	// HoldThroughOutage lets a process keep a lock after its lease has expired, while DynamoDB
 	// answers every request with a 5xx or throttling error. Java's withHoldLockOnServiceUnavailable
 	// does the same. The price: another process may be granted the lock while this process still
-	// uses it. This can happen if the outage affects only this process. It can also happen if the
-	// other process has watched the record since before the outage, and its request is the first to
-	// succeed after the outage. Writes by Lock.Commit stay safe. Default false.
+	// uses it. This can happen if the outage affects only this process. It can also happen as the
+	// outage ends: another process, which has watched the record all along, may be the first whose
+	// request succeeds. Writes by Lock.Commit stay safe. Default false.
 	HoldThroughOutage bool
 }
 

@@ -6,9 +6,9 @@ import "time"
 // of that library may share the table. Records have no owner. A release deletes the record,
 // and with it leasehold's token.
 //
-// A dynamo-dlm client never renews, and decides by its own wall clock when a lock has
-// expired. Therefore a leasehold client stops trusting its lock at expiry − MaxSkew −
-// Config.Margin, and takes over the key of a dead holder at expiry + MaxSkew + one second.
+// A dynamo-dlm client never renews, and decides by its own wall clock when a lock has expired.
+// Therefore a leasehold client stops trusting its lock at expiry − MaxSkew − Config.Margin. It
+// takes over the key of a dead holder at expiry + MaxSkew + one second.
 type DynamoDLM struct {
 	NoSlots bool          // use the layout of dynamo-dlm 1.x, whose table has no sort key
 	MaxSkew time.Duration // greatest difference between the clocks of two machines that use the table; default 2 s

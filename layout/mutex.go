@@ -7,9 +7,9 @@ import "time"
 // dyndb-mutex client gets errors, for example throttling, it works as if it held every lock.
 // Grants and releases of dyndb-mutex write whole items, and so erase leasehold's token.
 //
-// A dyndb-mutex client never renews, and decides by its own wall clock when a lock has
-// expired. Therefore a leasehold client stops trusting its lock at expiry − MaxSkew −
-// Config.Margin, and takes over the key of a dead holder at expiry + MaxSkew + one millisecond.
+// A dyndb-mutex client never renews, and decides by its own wall clock when a lock has expired.
+// Therefore a leasehold client stops trusting its lock at expiry − MaxSkew − Config.Margin. It
+// takes over the key of a dead holder at expiry + MaxSkew + one millisecond.
 type DyndbMutex struct {
 	MaxSkew time.Duration // greatest difference between the clocks of two machines that use the table; default 2 s
 }

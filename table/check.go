@@ -126,9 +126,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 }
 
 // fitting returns advice for a table with a key that does not fit the spec. The parameter "have" is
-// the table's key schema. The parameter "field" says which key does not fit: PartitionKey or
-// SortKey, as the fields of layouts are called. The parameter "name" is the name of that key in the
-// table, or empty if the table has no sort key.
+// the table's key schema, and "name" the key's name in it, if any. The layout's field for the key
+// is "field": PartitionKey or SortKey.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -232,8 +231,8 @@ func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// checkReplicas returns one problem if the table has eventually consistent replicas, because two
-// Regions can then grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
+// checkReplicas returns one problem if the table has eventually consistent replicas. Two Regions
+// can then grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
 // consistency"). In a strongly consistent table, each inactive replica or witness is a problem.
 func checkReplicas(t *types.TableDescription) (problems []Problem) {
 	found := func(format string, args ...any) {

@@ -58,13 +58,12 @@ var actions = map[Access][]string{
 // does not allow the actions of Create and Check. It also does not allow the caller's own writes
 // in a Commit, or the caller's own reads in a Read.
 //
-// If prefixes are given, the policy allows only keys that begin with one of them. End each
-// prefix with a separator: the prefix "bill" also allows the key "billing/7". Such a policy
-// does not allow dynamodb:Scan, because a scan names no key. The records of semaphores,
-// read/write locks and elections have keys that begin with the caller's key. The rows of shared
-// leases do not. So the policy denies Config.SharedLease unless SharedLeases is one of the
-// prefixes. If a prefix is shorter than SharedLeases, and SharedLeases begins with it, Policy
-// returns an error: such a prefix would allow the rows of shared leases by accident.
+// If prefixes are given, the policy allows only keys that begin with one of them. End each prefix
+// with a separator: the prefix "bill" also allows the key "billing/7". Such a policy does not allow
+// dynamodb:Scan, because a scan names no key. The records of semaphores, read/write locks and
+// elections have keys that begin with the caller's key. The rows of shared leases do not. So the
+// policy denies Config.SharedLease unless SharedLeases is one of the prefixes. A shorter prefix of
+// SharedLeases is an error, because it would allow these rows by accident.
 //
 // Policy does not check its parameters arn and a. IAM refuses the document if arn is empty, or if
 // the Access is not one of the constants of this package.
@@ -101,7 +100,7 @@ type statement struct {
 
 // leadingKeys returns a condition that is true if every key of a request begins with one of
 // prefixes. ForAllValues is also true for a request without keys (AWS, IAM User Guide, "Set
-// operators for multivalued context keys"), so a second condition excludes such requests.
+// operators for multivalued context keys"). So a second condition excludes such requests.
 func leadingKeys(prefixes []string) map[string]map[string]any {
 	const key = "dynamodb:LeadingKeys"
 	// The characters that are special in IAM patterns are escaped (AWS, IAM User Guide, "IAM

@@ -112,8 +112,8 @@ func (d *document) denies(a access) bool {
 	return true
 }
 
-// isLike reports whether s matches pattern by the rules of IAM's StringLike. * matches any
-// text, ? matches any character, and ${*}, ${?} and ${$} match these characters themselves.
+// isLike reports whether s matches pattern by the rules of IAM's StringLike. The pattern * matches
+// any text, ? matches any character, and ${*}, ${?} and ${$} match these characters themselves.
 func isLike(s, pattern string) bool {
 	parts := regexp.MustCompile(`\$\{[*?$]\}|[*?]|[^*?$]+|\$`).FindAllString(pattern, -1)
 	var expr strings.Builder
@@ -134,7 +134,7 @@ func isLike(s, pattern string) bool {
 
 // Under the given policy, calledUnder makes all calls that a service needs, and also Get, Break and
 // List. It returns the checks that IAM made. The keys are "k", "m", "n" and "dead". No call uses a
-// shared lease, because policies allow shared leases only with the prefix SharedLeases.
+// shared lease, which needs the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {

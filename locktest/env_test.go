@@ -110,9 +110,9 @@ func TestEnvCleanupGrantsNoKeyToWaiter(t *testing.T) {
 }
 
 func TestEnvCleanupMakesWaiterReturnErrClosed(t *testing.T) {
-	// The Env must close the client of the waiters before the clients of Hold. When a client of Hold
-	// is closed, its key becomes free, but no waiter may acquire this key. This test uses real time,
-	// because in a bubble no waiter would poll while the Env closes the clients.
+	// The Env must close the client of the waiters before the clients of Hold, because no waiter
+	// may acquire a key that becomes free. This test uses real time: in a bubble no waiter would
+	// poll while the Env closes the clients.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})

@@ -55,10 +55,9 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf returns the processes of the given clients. If no clients are given, it returns all
-// processes, and stores the parameter "cut" in the Env: true means that processes that are created
-// later start disconnected. The parameter "what" is the name of the calling method, for error
-// messages.
+// processesOf returns the processes of the given clients. Without clients it returns all processes,
+// and stores "cut" in the Env: whether later processes start disconnected. The parameter "what" is
+// the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()

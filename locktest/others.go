@@ -55,18 +55,17 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// In its first maxTakeovers attempts, Steal tries to take the key over. A takeover fails if the
-// holder renews at that moment. So in later attempts Steal breaks the grant, and then acquires the
-// key: a break fails only if the grant has ended. Steal gives up after maxSteals attempts in all.
+// In its first maxTakeovers attempts, Steal tries to take the key over, which fails if the holder
+// renews at that moment. Later attempts break the grant and acquire the key: a break fails only if
+// the grant has ended. Steal gives up after maxSteals attempts.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
 )
 
-// steal makes one attempt to acquire the key. If the key is held, steal takes it over. But if
-// byForce is true, or p cannot outwait the holder, steal breaks the grant and then acquires the
-// key. It returns ErrHeld, ErrChanged or ErrNotFound if another process changed the record in the
-// meantime.
+// steal makes one attempt to acquire the key, or take it over. If byForce is true, or p cannot
+// outwait the holder, steal breaks the grant and then acquires the key. The error is ErrHeld,
+// ErrChanged or ErrNotFound if another process changed the record meanwhile.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 	var held *leasehold.HeldError
@@ -78,16 +77,15 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 		return p.seize(ctx, r)
 	}
 	// For p, the thief, a holder is dead if its record has not changed for one lease. The call
-	// above has read the record. The next line sets the clock of p forward by one lease. So the
-	// last call takes the key over, unless the record has changed in between.
+	// above has read the record. With the clock of p one lease ahead, the next call takes the key
+	// over, unless the record has changed.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can pretend to have waited for one lease, by setting its clock
-// forward, and so take over from the holder in r. It returns false if the layout stores an expiry
-// time, if several locks share the lease, or if the lease is longestJump or more. In these cases
-// steal breaks the grant.
+// canOutwait reports whether p can take over from the holder in r by setting its clock forward by
+// one lease. The result is false if the layout stores an expiry time, several locks share the
+// lease, or the lease is longestJump or more.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }

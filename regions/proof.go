@@ -21,8 +21,8 @@ type verdict struct {
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
 // The method "with" adds the verdict from one more Region to v, and returns the result. One verdict
-// that lets requests leave home is enough, because the other verdict may come from an older reply,
-// or from a Region that is cut off from the others.
+// that lets requests leave home is enough: the other may come from an older reply, or from a Region
+// that is cut off.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {
@@ -32,10 +32,9 @@ func (v verdict) with(another verdict) verdict {
 	return v
 }
 
-// judge returns the verdict that follows from one Region's reply to DescribeTable. regions
-// contains all Regions to which requests may go. If the Region did not reply, the verdict is
-// unknown. If AWS refused the request, for example because the Region has no such table, requests
-// must stay home.
+// judge returns the verdict from one Region's reply to DescribeTable. The list regions contains all
+// Regions to which requests may go. If the Region did not reply, the verdict is unknown. If AWS
+// refused the request, as for a missing table, requests must stay home.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:

@@ -70,8 +70,8 @@ func (d *DB) Region() string {
 	return d.names[d.course.at]
 }
 
-// State returns the Region to which requests to a table are sent, and why requests have left the
-// previous Region or must stay in the home Region. It is for package leasehold, not for users.
+// State returns the Region to which requests to a table are sent, and why they have left the
+// previous Region or must stay home. It is for package leasehold, not for users.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,9 +109,9 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
-// Options returns the options of the home Region's client. leasehold.New uses them to find out how
-// many idle connections the HTTP client keeps to each host. The clients of the other Regions
-// usually share this HTTP client. Options is for package leasehold, not for users.
+// Options returns the options of the home Region's client. They show leasehold.New how many idle
+// connections the HTTP client keeps to each host. The clients of the other Regions usually share
+// this HTTP client. Options is for package leasehold, not for users.
 func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
@@ -129,10 +129,9 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask sends DescribeTable to every Region. It sends nothing if there is only one Region, if the
-// verdict on the table is known, or if DescribeTable is in flight or was sent within the last
-// second (askEvery). ask does not wait for the replies: its goroutines set the verdict as soon as a
-// reply allows requests to leave home, or else after the last reply. The caller must hold mu.
+// ask sends DescribeTable to every Region unless the verdict is known: one call at a time, at most
+// one per askEvery. The verdict is set once a reply lets requests leave home, or after the last
+// reply. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -157,10 +156,9 @@ func (d *DB) ask(name string, t *table) {
 	}
 }
 
-// begin chooses the Region for a request to a table, and returns the exchange for the request.
-// key is the primary key of the item that the request reads or writes; nil if the request is not
-// brief (see exchange). quick is true if the request must wait only one second for its reply.
-// begin also calls ask and, if a probe of the home Region is due, sends it.
+// begin chooses the Region for a request, and returns its exchange. The key is the item's, or nil
+// if the request is not brief (see exchange). If quick is true, the request waits only one second.
+// The method calls ask, and sends a due probe.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -94,10 +94,10 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock is like Lock, but does not wait for a live holder: it returns false and no error
-// if this or another process holds the lock. If the holder appears dead, TryLock observes
-// it for the length of its lease. If the holder does not renew in that time, TryLock takes
-// the lock over, as with leasehold.NoWait.
+// TryLock is like Lock, but does not wait for a live holder. It returns false and no error if this
+// or another process holds the lock. If the holder appears dead, TryLock observes it for the length
+// of its lease. If the holder does not renew in that time, TryLock takes the lock over, as with
+// leasehold.NoWait.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	if s := l.section(name); s != nil && !s.isClosed() {
 		return false, nil

@@ -55,23 +55,23 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	return &Locker{locks: locks, prefix: prefix}, nil
 }
 
-// Every returns a Locker with which a job runs once in each period, if the clocks of the
-// processes differ by less than the period: see leasehold.Every. Use the interval of the
-// scheduler's jobs as the period. Start the jobs at the beginning of a period, as
-// gocron.CronJob does. A run counts as done once it has ended, even with an error or a panic, or
-// if gocron.BeforeJobRunsSkipIfBeforeFuncErrors has skipped it, because gocron does not tell the
-// lock. In layouts other than Native, the method Lock of the returned Locker returns a
+// Every returns a Locker with which a job runs once in each period (see leasehold.Every), if the
+// processes' clocks differ by less than the period. Use the interval of the scheduler's jobs as the
+// period. Start the jobs at the beginning of a period, as gocron.CronJob does. A run counts as done
+// once it has ended, even with an error or a panic. So does a run that
+// gocron.BeforeJobRunsSkipIfBeforeFuncErrors has skipped, because gocron does not tell the lock. In
+// layouts other than Native, the method Lock of the returned Locker returns a
 // *leasehold.UnsupportedError. If the period is below 1 s, Lock returns an error, too.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, &period}
 }
 
 // Lock acquires a job's lock for one run. It does not wait for a live holder, but returns a
-// *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. If the
-// holder appears dead, Lock observes it for the length of its lease, and takes over the
-// lock if the holder does not renew (see leasehold.NoWait). The client renews the lock
-// until the run ends. Shut the scheduler down before you close the client: Close releases the
-// lock of a job that still runs, and with Every the run then does not count as done.
+// *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. If the holder
+// appears dead, Lock observes it for the length of its lease. It takes the lock over if the holder
+// does not renew (see leasehold.NoWait). The client renews the lock until the run ends. Shut the
+// scheduler down before you close the client: Close releases the lock of a job that still runs.
+// With Every, such a run does not count as done.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
 // difference between the clocks of two processes, it may end before the second process

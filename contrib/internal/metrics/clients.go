@@ -8,10 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Clients is the set of clients whose Stats are exported as gauges. It refers to clients by
-// weak pointers, so that the garbage collector can free an unused client. The goroutines of
-// a client that holds a lock or waits for one keep that client alive. The zero value is an
-// empty set. Clients is safe for concurrent use.
+// Clients is the set of clients whose Stats are exported as gauges. It has weak pointers, so an
+// unused client can be freed. Its goroutines keep alive a client that holds or awaits a lock. The
+// zero value is empty and safe for concurrent use.
 type Clients struct {
 	mu   sync.Mutex // guards the fields below; released before the clients' Stats are read
 	seen map[weak.Pointer[leasehold.Client]]bool
@@ -40,10 +39,9 @@ func (s *Clients) Add(c *leasehold.Client) {
 	s.seen[weak.Make(c)], s.any = true, true
 }
 
-// Stats returns the sum of the clients' Stats, with the least MinRemaining of all clients
-// that hold a lock. It removes clients that the garbage collector has freed. ok is false
-// before the first client is added. Exporters then report no value, instead of zero held
-// locks.
+// Stats returns the sum of the clients' Stats, with the least MinRemaining of all clients that hold
+// a lock. It removes freed clients. Before the first client is added, ok is false: exporters then
+// report no value, instead of zero held locks.
 func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	alive, ok := s.alive()
 	for _, c := range alive {

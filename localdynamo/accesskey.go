@@ -11,9 +11,9 @@ import (
 )
 
 // WithAccessKey makes ServeHTTP execute only requests that are signed with this access key by
-// Signature Version 4, as every SDK does. So other users of the machine, who do not know the key,
-// cannot use the engine. Their requests get DynamoDB's errors for missing or unknown credentials.
-// Clients in this process that use RoundTrip or Client need no key.
+// Signature Version 4, as every SDK does. Requests of other users of the machine, who do not know
+// the key, get DynamoDB's errors for missing or unknown credentials. RoundTrip and Client need no
+// key.
 //
 // The time in a signature is not checked, so that programs also work if their clock differs from
 // the machine's clock. A recorded request can therefore be sent again.
@@ -26,9 +26,9 @@ type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// keyAdvice is the last part of the error message for a request that is not signed with the
-// access key. The server "leasehold local" reads this key from its environment. If it finds no key
-// there, it makes one, and prints it or passes it to its CMD.
+// keyAdvice is the last part of the error message for a request that is not signed with the access
+// key. The server "leasehold local" reads this key from its environment, or makes one and prints it
+// or passes it to its CMD.
 const keyAdvice = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature contains the parts of a request's Authorization header.
@@ -38,10 +38,9 @@ type signature struct {
 	mac     string
 }
 
-// claimed parses the Authorization header of a request. It returns an error if the header is
-// missing or malformed, or contains an id other than k.id. These checks do not need the body, so
-// the server reads only the bodies of clients that know the id. The caller must verify the
-// signature with isOf.
+// claimed parses the Authorization header of a request, which must be well-formed and contain k.id.
+// It does not need the body, so the server reads only the bodies of clients that know the id. The
+// caller must verify the signature with isOf.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {

@@ -20,14 +20,14 @@ const (
 	drainPatience = 5 * time.Second  // longest time for reading the body of a refused request
 )
 
-// bodies reads the bodies of requests from the network, and limits how much memory the bodies take.
-// A large body reserves its Content-Length (or maxBody bytes, if its length is unknown) until the
-// request is answered. If not enough bytes are free, the request waits. Requests with small bodies,
-// such as those of a lock, never wait, even if other clients send large bodies slowly.
+// bodies reads the bodies of requests from the network, and limits their memory. A large body
+// reserves its Content-Length (maxBody bytes if unknown) until the request is answered. The request
+// waits until enough bytes are free. Requests with small bodies, such as those of a lock, never
+// wait.
 //
 // A decoded request takes several times as much memory as its body. So requests with large bodies
-// are executed one at a time. A request always waits for memory (room) first, and for its execution
-// (turn) second, so that two requests cannot block each other.
+// are executed one at a time. Each waits for memory (room) first, then for execution (turn), so
+// that two cannot block each other.
 type bodies struct {
 	room *semaphore.Weighted // counts the bytes that large bodies may still reserve
 	turn *semaphore.Weighted // held while a request with a large body is executed
@@ -89,11 +89,9 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 }
 
 // drain prepares the refusal of a request whose body is too large. The caller writes the refusal,
-// and then calls the returned function, which discards at most maxDrained bytes of the rest of the
-// body. Some clients read the reply only after they have sent the whole body. If the server closed
-// the connection before that, TCP would reset the connection, and such a client would lose the
-// reply. If the connection does not support read deadlines, the returned function discards nothing,
-// because it could otherwise wait forever.
+// and then calls the result, which discards at most maxDrained bytes of the body. An earlier close
+// would reset the connection of a client that is still sending, and lose the reply. Without read
+// deadlines nothing is discarded: that could wait forever.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too

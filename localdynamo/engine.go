@@ -161,9 +161,9 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	case r.Method != http.MethodPost:
 		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
 	case r.Header.Get("Origin") != "":
-		// Every browser sends the header Origin with a POST, and no script can omit it. So
-		// this check refuses the requests of all pages, even those of a page whose site has
-		// changed its DNS name to point to this machine.
+		// Every browser sends the header Origin with a POST, and no script can omit it. So this
+		// check refuses all pages, even those of a site that has pointed its DNS name to this
+		// machine.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
 	var signed *signature

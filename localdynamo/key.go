@@ -15,8 +15,8 @@ import (
 //
 // The 0 is a zero byte. HASH and RANGE are the key attributes, encoded so that their bytes sort as
 // DynamoDB sorts the values. SPREAD is the FNV-1a checksum of HASH, in four bytes. Because of
-// SPREAD, a Scan returns items in an arbitrary order, as DynamoDB does, and each segment of a
-// parallel Scan is a range of keys.
+// SPREAD, the order of a Scan is arbitrary, as in DynamoDB. Each segment of a parallel Scan is a
+// range of keys.
 const (
 	prefixTable  = 't'
 	prefixItem   = 'i'

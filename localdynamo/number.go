@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Numbers are stored as text in a canonical form, such as "-0.5". It has no exponent and no
-// superfluous zeros. The canonical form of zero is "0", never "-0". Two numbers are equal if and
-// only if their texts are equal. DynamoDB also returns numbers in this form.
+// Numbers are stored as text in a canonical form, such as "-0.5": no exponent, no superfluous
+// zeros, and never "-0". Two numbers are equal if and only if their texts are equal. DynamoDB also
+// returns numbers in this form.
 
 const (
 	maxDigits   = 38   // maximum number of significant digits in a number

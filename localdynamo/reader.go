@@ -11,20 +11,19 @@ import (
 // maxSkipped is the maximum nesting depth of a JSON value that the method skip accepts.
 const maxSkipped = 512
 
-// maxValues is the maximum number of JSON members and elements in a request. There is a limit
-// because a member or element may take ten times as many bytes in memory as in the request. An item
-// of at most 400 KB exceeds this limit only if its lists contain more than 90,000 empty strings or
-// binary values. In a list, {"S":""} adds only one byte to the size of the item, but counts twice,
-// because it is an element and has a member.
+// maxValues is the maximum number of JSON members and elements in a request. Each may take ten
+// times as many bytes in memory as in the request. An item of 400 KB exceeds the limit only with
+// more than 90,000 empty strings or binary values in lists. In a list, {"S":""} adds only one byte
+// to the item, but counts twice.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are
 // substrings of the body. After a syntax error, reader panics with an *apiError, which readJSON
 // recovers.
 //
-// After a value that is well-formed but not allowed, such as a number with 39 digits or an empty
-// set, the reader does not panic. It stores the error (in the field named refused) and continues.
-// The caller can then add the place of the value to the error, such as the placeholder ":v".
+// After a well-formed value that is not allowed, such as an empty set, the reader stores the error
+// (in the field refused) and continues. The caller can then add the place of the value to the
+// error, such as the placeholder ":v".
 type reader struct {
 	source  string
 	at      int

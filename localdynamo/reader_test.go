@@ -252,11 +252,10 @@ func storedBy(t testing.TB, e *Engine) map[string]string {
 	return all
 }
 
-// FuzzFailedRequestChangesNothing sends random bodies to every operation. Each reply must have
-// the form that the DynamoDB API requires. If a reply is an error, it must name the problem, and
-// its request must have changed nothing. After a request that has changed a table, the test reads
-// each stored item and writes it back. The engine must accept these requests, and the items must
-// stay the same.
+// FuzzFailedRequestChangesNothing sends random bodies to every operation. Each reply must have the
+// form that the DynamoDB API requires. An error must name the problem, and its request must have
+// changed nothing. After a change, the test writes each stored item back, which must change
+// nothing.
 func FuzzFailedRequestChangesNothing(f *testing.F) {
 	for n, operation := range operations {
 		if len(bodySeeds[operation]) == 0 {

@@ -67,9 +67,9 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is the maximum number of actions, and of tables, that the reader keeps from one
-// request. The reader drops all others, because each takes hundreds of bytes of memory. It keeps
-// one more than the 100 that DynamoDB allows, so that the engine later refuses a longer request.
+// maxParts is the maximum number of actions, and of tables, that the reader keeps from one request.
+// Each takes hundreds of bytes of memory. The maximum is one more than the 100 that DynamoDB
+// allows, so that the engine later refuses a longer request.
 const maxParts = 101
 
 // part decodes a top-level member of the body. TransactItems and RequestItems exist only at the top

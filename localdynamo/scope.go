@@ -113,10 +113,9 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven returns an error if the request has an empty map of placeholders, or has a map of
-// placeholders but no expression. The parameter "any" is true if the request has an expression. The
-// parameter "expressions" is for the error message: it lists the members that can contain an
-// expression.
+// checkGiven returns an error if a map of placeholders is empty, or is given without an expression.
+// The parameter "any" is true if there is an expression. The parameter "expressions" lists, for the
+// error message, the members that can contain one.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:

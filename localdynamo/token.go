@@ -12,9 +12,9 @@ const (
 	tokenLife = 10 * time.Minute // how long the engine remembers a token
 )
 
-// checkToken returns an error if the request has a token that is empty or too long. A client that
-// sends a token relies on it to retry the request safely. If an empty token counted as a missing
-// token, each retry would execute the writes again.
+// checkToken returns an error if the request has a token that is empty or too long. A client relies
+// on its token to retry safely. If an empty token counted as missing, each retry would execute the
+// writes again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -49,10 +49,9 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember reports whether the same request was executed with the same token within the last ten
-// minutes. It returns an error if a different request was executed with the token in this time. If
-// the token is new, it records the token and the request's fingerprint (the parameter "print").
-// Without a token ("") it records nothing and returns false.
+// remember reports whether the request was executed with the same token within the last ten
+// minutes. It returns an error if a different request was. If the token is new, it records the
+// token and the request's fingerprint (print). Without a token it returns false.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

@@ -98,10 +98,9 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	return nil, malformed("an action of a transaction is a Put, an Update, a Delete or a ConditionCheck, not a " + kind)
 }
 
-// transact executes all writes. If a write fails, transact returns an error that contains a
-// cancellation reason for each write. If repeated is true, an earlier request with the same
-// token has executed the writes. Then transact executes nothing. It only reads the items of the
-// writes, to compute the consumed capacity.
+// transact executes all writes. If one fails, the error contains a cancellation reason for each
+// write. If repeated is true, an earlier request with the same token has executed the writes. Then
+// transact only reads their items, to compute the consumed capacity.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err

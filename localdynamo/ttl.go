@@ -72,9 +72,9 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep looks for items that count as deleted by TTL at the given time, and deletes at most
-// maxSwept of them from the Store. Every write calls sweep, so that the Store does not grow
-// forever. The engine has no background goroutine that could call sweep.
+// sweep deletes from the Store at most maxSwept items that count as deleted by TTL at the given
+// time. Every write calls sweep, so that the Store does not grow forever: the engine has no
+// background goroutine.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -100,10 +100,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes the item with the given Store key if the item counts as deleted by TTL at
-// the given time. The caller has found an expiry entry of this key, but the entry may belong to an
-// earlier item with the same key. For an item that counts as deleted, load returns nil. So a write
-// that replaces such an item cannot delete its expiry entry.
+// sweepItem removes the item with the given Store key if the item counts as deleted by TTL at the
+// given time. The expiry entry may be that of an earlier item. For a deleted item load returns nil,
+// so a write that replaces it leaves its entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

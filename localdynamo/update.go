@@ -135,9 +135,9 @@ func (u *update) apply(before item) (item, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If an action sets a list element beyond the end of the list, DynamoDB appends the element.
-	// It appends the elements of several actions in the order of their indexes. So the changes
-	// are sorted by index. Longer paths come first, because no path leads into an appended element.
+	// DynamoDB appends list elements that actions set beyond the end of the list, in the order of
+	// their indexes. So the changes are sorted by index. Longer paths come first, because no path
+	// leads into an appended element.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return cmp.Or(len(b.path)-len(a.path), a.path[len(a.path)-1].Index-b.path[len(b.path)-1].Index)
 	})
@@ -147,11 +147,9 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// The indexes in paths refer to the lists before the update. So the loop above has not
-	// shortened any list. It has put a hole (a value of kindNone) in the place of each removed
-	// element. The loop below removes the holes. The removal of a hole moves the later elements
-	// of its list, and so invalidates the paths that lead through these elements. So the holes
-	// with the longest paths are removed first.
+	// Indexes in paths refer to the lists before the update. So the loop above has put a hole
+	// (kindNone) in place of each removed element. Removing a hole moves later elements of its
+	// list, which invalidates paths through them. So the longest paths come first.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {

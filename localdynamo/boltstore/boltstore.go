@@ -34,8 +34,8 @@ import (
 )
 
 // patience is how long a transaction waits for the file if its context has no deadline. Each
-// process locks the file for only a few milliseconds at a time, and the kernel grants the lock in
-// order. So if a transaction has waited this long, some process keeps the file locked.
+// process locks the file for a few milliseconds, and the kernel grants the lock in order. After
+// this wait, some process keeps the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket in a store's file. Its name is the version of the file format.
@@ -153,9 +153,9 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// grown returns the error of a commit to the file at path. If the file would exceed the size that is
-// allowed, bbolt's error contains only the text of the error number. Then grown returns an error that
-// wraps the number, so that the caller can recognise it.
+// grown returns the error of a commit to the file at path. If the file would exceed the allowed
+// size, bbolt's error contains only the text of the error number. Then grown wraps the number, so
+// that the caller can recognise it.
 func grown(path string, err error) error {
 	if err != nil && strings.HasPrefix(err.Error(), "file resize error: ") && strings.HasSuffix(err.Error(), ": "+syscall.EFBIG.Error()) {
 		return &fs.PathError{Op: "truncate", Path: path, Err: syscall.EFBIG}
@@ -193,12 +193,11 @@ func marked(err error) error {
 	return err
 }
 
-// use executes one transaction. It waits until this goroutine may use the file, opens the file, and
-// calls the function transact, which begins the transaction and calls fn in it.
+// use executes one transaction: it waits for its turn, opens the file, and calls transact, which
+// calls fn.
 //
-// Despite checkStructure, the file may be damaged. Then bbolt may panic, or may read beyond the end
-// of its memory mapping, which is a memory fault. In both cases, the method returns an error. A
-// panic of fn itself is passed on to the caller.
+// The file may be damaged despite checkStructure: bbolt may then panic or cause a memory fault.
+// Both become errors, but a panic of fn is passed on.
 func (s *store) use(fn func(localdynamo.Tx) error, transact func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {

@@ -23,8 +23,8 @@ type crafted struct {
 
 var order = binary.NativeEndian
 
-// flagsAt to elementsAt are offsets in a page. metaRoot to metaTx are offsets in a meta page,
-// and metaSize is its size. branch and leaf are types of pages.
+// flagsAt to elementsAt are offsets in a page. metaRoot to metaTx are offsets in a meta page of
+// metaSize bytes. The types of pages are branch and leaf.
 const (
 	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
 	metaSize, metaRoot, metaFreelist         = 64, 16, 32

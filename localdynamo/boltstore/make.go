@@ -17,8 +17,8 @@ var ErrEmpty = errors.New("the file is empty, and a store never is: it was trunc
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
 // Make creates a new store, unless the file exists. The file gets its name only when its content is
-// complete, so no process ever opens an unfinished store. Before Make names the file, it calls
-// prepare with the file, for example to change the mode from 0600. prepare may be nil.
+// complete, so no process opens an unfinished store. Before that, Make calls prepare, for example
+// to change the mode from 0600, unless prepare is nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {
@@ -58,9 +58,9 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	return err == nil, err
 }
 
-// openOrMake opens the file of a store, or makes a new store if the file does not exist. It
-// does not use O_CREAT: in a directory that all users may write to, Linux refuses O_CREAT for
-// an existing file of another user (protected_regular in proc_sys_fs(5)).
+// openOrMake opens the file of a store, or makes a new store if the file does not exist. It does
+// not use O_CREAT, which Linux refuses for another user's file in a directory that all users may
+// write to (protected_regular in proc_sys_fs(5)).
 func openOrMake(path string, flag int, owner plainfile.Owner) (*os.File, error) {
 	f, err := plainfile.Open(path, flag, owner)
 	if errors.Is(err, fs.ErrNotExist) {

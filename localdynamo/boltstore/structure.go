@@ -7,15 +7,13 @@ import (
 	"hash/fnv"
 )
 
-// bbolt does not check the pages of a file. If a page points at itself, bbolt overflows the
-// stack, which ends the process even with recover. A wrong count may make bbolt request more
-// memory than the machine has. bbolt does not find an item that is out of order, so a held lock
-// may look free. bbolt's own check (Tx.Check) trusts the pages as well. So the code below
-// checks all pages before bbolt reads them.
+// The code below checks all pages of a file before bbolt reads them, because bbolt does not. A page
+// that points at itself would overflow the stack, which ends the process even with recover. A wrong
+// count may request more memory than the machine has. An item out of order is not found, so a held
+// lock may look free. Even bbolt's own check (Tx.Check) trusts the pages.
 //
-// The checks do not protect against a user who may write to the file: such a user can change
-// the file while it is read, or delete every lock. The checks keep a damaged file from harming
-// the processes that open it.
+// The checks keep a damaged file from harming the processes that open it. They do not protect
+// against a user who may write to the file, and so can change it while it is read.
 
 // These constants describe the layout of a bbolt file, as bbolt's package internal/common
 // declares it. Numbers are in the byte order of the machine. A position is relative to the
@@ -283,8 +281,8 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket inside the store's bucket. bbolt returns no value for the key of an
-// inner bucket, so a held lock with that key would look free.
+// storeItem refuses a bucket inside the store's bucket. For the key of an inner bucket, bbolt
+// returns no value, so a held lock with that key would look free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")

@@ -24,9 +24,9 @@ const (
 // for that lock in the kernel's queue.
 type place struct{}
 
-// inTurn calls open. In that call, bbolt locks the file. If another process keeps the file locked,
-// inTurn repeats the call until open succeeds or ctx is done. bbolt's own wait is not used, because
-// it polls only every 50 ms and has no context.
+// inTurn calls open, in which bbolt locks the file. While another process keeps it locked, inTurn
+// repeats the call until open succeeds or ctx is done. The wait of bbolt is not used: it polls only
+// every 50 ms and has no context.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		f, err := openOrMake(s.path, os.O_RDWR, s.owner)

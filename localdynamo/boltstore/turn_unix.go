@@ -80,8 +80,8 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 }
 
 // place is a position in the kernel's queue for the lock of the file. A call of flock(2) cannot be
-// cancelled, so it keeps its position even if the request that started it stops waiting. The next
-// request of the store then takes over the position, and need not start at the end of the queue.
+// cancelled, so it keeps its position even if its request stops waiting. The next request of the
+// store then takes over the position.
 type place struct {
 	file    *os.File
 	granted chan struct{} // closed when flock returns: the kernel has granted the lock, or flock has failed

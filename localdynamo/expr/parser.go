@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// parser parses one expression. If the expression is invalid, a method of parser panics with an
-// *Error, and the function run recovers the panic. So no method returns an error. The methods are
-// recursive. The depth of the recursion is limited, because MaxSize limits the length of an
-// expression.
+// parser parses one expression. If the expression is invalid, a method panics with an *Error, which
+// the function run recovers. So no method returns an error. The recursion is not deep, because
+// MaxSize limits the length of an expression.
 type parser struct {
 	source      string
 	prev, token token

@@ -66,9 +66,9 @@ func (p Path) Equal(other Path) bool {
 	return true
 }
 
-// CheckOverlap returns an error if two paths are equal, if one path leads to a part of another
-// path's value (as a.b and a do), or if one path uses a value as a map and another path uses it as
-// a list (as a.b and a[0] do). The paths must not contain placeholders.
+// CheckOverlap returns an error if two paths are equal, or one leads into the other's value (as a.b
+// and a do). It also refuses a value used as a map and as a list (as in a.b and a[0]). The paths
+// must not contain placeholders.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

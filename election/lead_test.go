@@ -300,7 +300,7 @@ func TestFunctionsPassedToLeadNeverRunConcurrently(t *testing.T) {
 	})
 }
 
-func TestLeadMethodFailsInsideItsFunctionOrIfRecordIsDamaged(t *testing.T) {
+func TestLeadMethodFailsIfNestedOrIfRecordIsDamaged(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {

@@ -17,7 +17,7 @@ import (
 )
 
 // The limit applies to every file of a process, so the test runs in a process of its own.
-func TestErrorOfFileThatMayNotGrowIsPermanent(t *testing.T) {
+func TestErrorIsPermanentIfStoreFileCannotGrow(t *testing.T) {
 	const child = "LEASEHOLD_TEST_BOLT_LIMITED"
 	if os.Getenv(child) == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
